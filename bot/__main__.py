@@ -8,7 +8,7 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from bot.wiring.lean import (
+from bot.lean import (
     late_methods,
     load_without,
     quick_end,

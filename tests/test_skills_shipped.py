@@ -14,10 +14,10 @@ from agent.history.window import estimate_tokens
 from agent.prompt.scene import fill
 from agent.prompt.snippets import Snippets
 from agent.skills.checks import TriggerTest, read_tests, run_tests
-from agent.skills.playbooks import findings
-from agent.skills.reading import Reading, Where, read_skill
+from agent.skills.reader import SkillFile, SkillReading, read_skill
 from agent.skills.rules import Pattern
-from agent.skills.skill import Place, Shelf, Skill
+from agent.skills.skill import Skill, SkillPlace, SkillSet
+from agent.skills.suspicious import findings
 from agent.skills.why import Verdict, why
 from tests.checkout import ROOT
 
@@ -101,9 +101,9 @@ def folders() -> list[str]:
 
 
 @cache
-def reading(name: str) -> Reading:
+def reading(name: str) -> SkillReading:
     data = (SKILLS / name / "SKILL.md").read_bytes()
-    return read_skill(data, Where(folder_name=name, place=Place.SHIPPED))
+    return read_skill(data, SkillFile(folder_name=name, place=SkillPlace.SHIPPED))
 
 
 def skill(name: str) -> Skill:
@@ -121,12 +121,12 @@ def trigger_tests(name: str) -> tuple[TriggerTest, ...]:
 
 
 @pytest.fixture(scope="module")
-def shelf() -> Shelf:
+def shelf() -> SkillSet:
     """All that ships, those that run by the clock enabled."""
-    return Shelf(skills=tuple(skill(name) for name in folders()))
+    return SkillSet(skills=tuple(skill(name) for name in folders()))
 
 
-def triggered(shelf: Shelf, message: str) -> set[str]:
+def triggered(shelf: SkillSet, message: str) -> set[str]:
     """The names of the skills that a message brings into a prompt."""
     found = why(shelf, (), message)
     return {one.skill.name for one in found.skills if one.verdict is Verdict.PICKED}
@@ -273,9 +273,9 @@ def test_trigger_tests_are_many_and_of_both_kinds(name: str) -> None:
 
 @each_skill
 def test_a_skill_is_triggered_by_exactly_the_messages_that_its_tests_say(
-    name: str, shelf: Shelf
+    name: str, shelf: SkillSet
 ) -> None:
-    results = run_tests(trigger_tests(name), skill=name, shelf=shelf, tools_known=TOOLS)
+    results = run_tests(trigger_tests(name), skill=name, skills=shelf, tools_known=TOOLS)
 
     assert [(one.test.message, one.reasons) for one in results if not one.passed] == []
 
@@ -305,7 +305,7 @@ def test_no_keyword_stands_in_two_playbooks() -> None:
         "It reminded me of the good old days.",
     ],
 )
-def test_ordinary_talk_triggers_nothing(message: str, shelf: Shelf) -> None:
+def test_ordinary_talk_triggers_nothing(message: str, shelf: SkillSet) -> None:
     assert triggered(shelf, message) == set()
 
 
@@ -429,7 +429,7 @@ def test_the_seven_snippets_are_read_without_a_complaint_and_fit_a_button(tmp_pa
     ],
 )
 def test_a_snippet_brings_the_skill_that_it_is_about(
-    message: str, wanted: str, shelf: Shelf, tmp_path: Path
+    message: str, wanted: str, shelf: SkillSet, tmp_path: Path
 ) -> None:
     shown = Snippets(shipped=PROMPTS, workspace=tmp_path).read().snippets
     assert message in {snippet.message for snippet in shown}

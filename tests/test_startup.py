@@ -48,11 +48,11 @@ UNASKED = (
 
 OPENED = """
 import asyncio, sys
-from bot.wiring.lean import load_without
+from bot.lean import load_without
 load_without("rich", "structlog")
 load_without("click", "httpx")
-from bot.app import open_bot
-from bot.wiring.clock import SystemClock
+from bot.app import App
+from scheduler.clock.machine import SystemClock
 from bot.settings.load import load
 from bot.settings.home import find_home, prepare
 
@@ -61,7 +61,7 @@ async def main():
     home = find_home(env)
     prepare(home)
     settings = load(home.path, env)
-    async with open_bot(home, settings, env=env, digest="", clock=SystemClock()):
+    async with App(home, settings, env=env, clock=SystemClock()).running():
         print(*sys.modules)
 
 asyncio.run(main())
@@ -84,7 +84,7 @@ def test_the_command_line_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("library", ["litellm", "apscheduler", "slack_bolt", "xllamacpp"])
-def test_the_wiring_loads_no_library_before_it_is_needed(library: str) -> None:
+def test_the_app_loads_no_library_before_it_is_needed(library: str) -> None:
     assert library not in loaded_by(
         "import bot.app, bot.channels.telegram.channel, agent.models.embedded"
     )
@@ -99,5 +99,5 @@ def test_a_bot_is_opened_without_what_only_a_rare_question_needs(tmp_path: Path)
     )
 
     loaded = shown.stdout.split()
-    assert "bot.wiring.assembly" in loaded
+    assert "bot.app.commands" in loaded
     assert [name for name in UNASKED if name in loaded] == []

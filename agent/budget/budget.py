@@ -9,7 +9,7 @@ together, a moment later.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -28,13 +28,15 @@ from agent.budget.circuit_breaker import (
 )
 from agent.budget.ledger import Books, Bound, Tell, Wish
 from agent.budget.messages import busy_words, free_words, refusal_words, warning_words
-from agent.budget.spending import (
+from memory.records.errors import BrokenAnswer, ModelTimeout
+from memory.records.messages import PersonId
+from memory.records.ports import Clock
+from memory.records.spending import (
     NOBODY,
     Allowance,
     CallState,
     Charge,
     Expected,
-    FindsPrices,
     Level,
     Limit,
     ModelCall,
@@ -42,13 +44,13 @@ from agent.budget.spending import (
     Pause,
     Paused,
     Period,
+    Price,
     Purpose,
     Reservation,
     Scope,
     Spent,
     Standing,
     Unit,
-    UsageLedger,
     Verdict,
     account_of,
     as_estimated,
@@ -56,10 +58,8 @@ from agent.budget.spending import (
     subject_of,
     zone_for,
 )
-from memory.records.errors import BrokenAnswer, ModelTimeout
-from memory.records.messages import PersonId
-from memory.records.ports import Clock
 from memory.records.transcript import Usage
+from memory.stores.usage import SqliteUsage
 
 log = structlog.get_logger()
 
@@ -91,8 +91,8 @@ class Budget:
 
     def __init__(
         self,
-        ledger: UsageLedger,
-        prices: FindsPrices,
+        ledger: SqliteUsage,
+        find_price: Callable[[str], Awaitable[Price | None]],
         brakes: Brakes,
         *,
         options: BudgetOptions,
@@ -100,9 +100,10 @@ class Budget:
         host_zone: tzinfo,
         tell: Tell,
     ) -> None:
-        """`host_zone` is this machine's, for all days but a person's."""
+        """`find_price` finds what a model costs by the name it is asked under; None: not known.
+        `host_zone` is this machine's, for all days but a person's."""
         self._ledger = ledger
-        self._prices = prices
+        self._find_price = find_price
         self._brakes = brakes
         self._options = options
         self._clock = clock
@@ -170,7 +171,7 @@ class Budget:
             return self.abandoned(reservation)
         answered = model or call.model
         try:
-            price = await self._prices.find(answered)
+            price = await self._find_price(answered)
         except asyncio.CancelledError:
             self.abandoned(reservation)
             raise
@@ -301,7 +302,7 @@ class Budget:
             self._trip(tripped)
 
     async def _wish(self, purpose: Purpose, model: str, tokens_in: int, tokens_out: int) -> Wish:
-        price = await self._prices.find(model)
+        price = await self._find_price(model)
         usual = self._usual.usage(model, purpose, tokens_in, tokens_out)
         most = Usage(prompt=int(tokens_in * self._options.input_margin) + 1, completion=tokens_out)
         return Wish(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent.budget.spending import Charge, Purpose
 from memory.records.messages import Role, RunId, TurnInput
+from memory.records.spending import Charge, Purpose
 
 
 def charge_of(run_id: RunId, turn: TurnInput) -> Charge:

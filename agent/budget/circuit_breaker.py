@@ -11,13 +11,22 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.budget.spending import Button, Charge, ModelCall, Notice, Pause, Paused, Purpose, Unit
 from memory.records.messages import DEFAULT_AGENT
 from memory.records.ports import Clock
+from memory.records.spending import (
+    Charge,
+    ModelCall,
+    Notice,
+    NoticeButton,
+    Pause,
+    Paused,
+    Purpose,
+    Unit,
+)
 from memory.records.transcript import Usage
 
 MINUTE_S = 60
-RESUME = Button("Go on", "brake:resume", "/resume")
+RESUME = NoticeButton("Go on", "brake:resume", "/resume")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

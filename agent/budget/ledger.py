@@ -9,12 +9,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 
-from agent.budget.spending import (
-    NOBODY,
+from memory.records.errors import AssistantError, StorageError
+from memory.records.ports import Clock
+from memory.records.spending import (
     Account,
     CallState,
     Changes,
@@ -27,13 +28,10 @@ from agent.budget.spending import (
     Scope,
     Spent,
     Unit,
-    UsageLedger,
     subject_of,
 )
-from memory.records.errors import AssistantError, StorageError
-from memory.records.messages import PersonId
-from memory.records.ports import Clock
 from memory.records.transcript import Usage
+from memory.stores.usage import SqliteUsage
 
 log = structlog.get_logger()
 
@@ -188,7 +186,7 @@ def _whose(account: Account) -> tuple[Scope, str, str]:
 class Books:
     """Accounts and open calls. Written by `flush`, or a moment later by `write_on`."""
 
-    def __init__(self, ledger: UsageLedger, clock: Clock, *, flush_s: float, tell: Tell) -> None:
+    def __init__(self, ledger: SqliteUsage, clock: Clock, *, flush_s: float, tell: Tell) -> None:
         self._ledger = ledger
         self._clock = clock
         self._flush_s = flush_s
@@ -409,64 +407,3 @@ class Books:
             self._told.append(notice.key)
         if self._told:
             await self.flush()
-
-
-# --- spent --------------------------------------------------------------------------------------
-#
-# What was spent, as people ask for it: by day, person, chat, job, model. Read by
-# `bot.commands.usage`.
-
-SLOT_MS = 900_000
-"""A quarter of an hour: every time zone's days are made of whole ones."""
-
-Dimension = Literal["slot", "person", "chat", "job", "agent", "model", "purpose"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Calls from `since_ms` on and before `until_ms`, added up by some of the dimensions; of one
-    person where `person_id` is set."""
-
-    since_ms: int
-    until_ms: int
-    by: tuple[Dimension, ...] = ()
-    person_id: PersonId = NOBODY
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """One sum. What was not asked for is empty.
-
-    `slot` is in quarters of an hour since the epoch. `unpriced` calls have no known price and are
-    not in `micros`; `estimated` ones have figures of our own, or are still being made. Of those
-    that the provider counted, `off_tokens` of `counted_tokens` were estimated wrong before.
-    """
-
-    slot: int = 0
-    person_id: PersonId = NOBODY
-    lane: str = ""
-    job: str = ""
-    agent: str = ""
-    model: str = ""
-    purpose: str = ""
-    calls: int = 0
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    micros: int = 0
-    unpriced: int = 0
-    estimated: int = 0
-    counted_tokens: int = 0
-    off_tokens: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """Prompt and answer together."""
-        return self.prompt + self.completion
-
-
-class UsageSums(Protocol):
-    """Adds up recorded calls. Raises StorageError."""
-
-    async def groups(self, wanted: Wanted) -> Sequence[Group]:
-        """One for each combination that there is, in no order."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from agent.budget.spending import MICROS, Charge, Expected, Limit, Period, Scope, Unit
+from memory.records.spending import MICROS, Charge, Expected, Limit, Period, Scope, Unit
 
 _FOR = {Period.TURN: "one answer", Period.DAY: "today", Period.MONTH: "this month"}
 

@@ -17,7 +17,6 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from agent.budget.charge import charge_of
-from agent.budget.spending import Charge
 from agent.files.extract import FileReader, FileText
 from agent.files.images import PicturesShown, caller_of
 from agent.files.messages import called, file_name, size_of
@@ -37,6 +36,7 @@ from agent.tools.workspace import RESULTS, WRITE_BYTES_MAX, Workspace, results_f
 from memory.records.errors import AssistantError, DocumentWrong, Temporary
 from memory.records.messages import Attachment, TurnInput
 from memory.records.ports import Clock, Json, Models, TurnContext
+from memory.records.spending import Charge
 from memory.records.transcript import Note, Picture, entry_from_json, to_json
 
 log = structlog.get_logger()

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent.budget.spending import Charge
 from memory.records.errors import Permanent
 from memory.records.messages import Address, Attachment
+from memory.records.spending import Charge
 
 
 class FileUnavailable(Permanent):

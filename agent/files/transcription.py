@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from agent.budget.budget import Budget
-from agent.budget.spending import SpendingRefused, Verdict
 from agent.files.ports import Sound
 from agent.history.window import estimate_tokens
+from memory.records.spending import SpendingRefused, Verdict
 from memory.records.text import clean
 from memory.records.transcript import Usage
 

@@ -15,7 +15,6 @@ from typing import Literal
 
 import structlog
 
-from agent.budget.spending import Charge, Purpose, Scope, zone_for
 from agent.history.digest import DONE, cut_at_sentence, digest
 from agent.history.summaries import ONE_CALL_LINES, Summaries
 from agent.history.window import estimate_tokens, last_request, sent_size, tail_start
@@ -24,6 +23,7 @@ from memory.records.errors import AssistantError
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
+from memory.records.spending import Charge, Purpose, Scope, zone_for
 from memory.records.text import clean
 from memory.stores.compactions import NEVER, NewCompaction, SqliteCompactions, Stretch
 from memory.stores.material import Dated, effects_of, exchanges_in, lines_of
@@ -62,7 +62,7 @@ class CompactionOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Cut:
+class _CutPoint:
     """Where what is sent is parted: before `start` it is summed up, in `summary_tokens`."""
 
     start: int
@@ -149,7 +149,7 @@ class SqliteCompactor:
 
     # --- whether, and where ----------------------------------------------------------------------
 
-    def _cut(self, found: Stretch, wanted: CompactionWanted, window: int) -> _Cut | None:
+    def _cut(self, found: Stretch, wanted: CompactionWanted, window: int) -> _CutPoint | None:
         """Where to cut; None where it is not due, or there is nothing to sum up."""
         options, sent = self._options, found.as_sent()
         messages, tokens = sent_size(sent, 0)
@@ -174,7 +174,9 @@ class SqliteCompactor:
         )
         if not wanted.forced and is_little:
             return None
-        return _Cut(start=start, messages=messages, tokens=tokens, summary_tokens=summary_tokens)
+        return _CutPoint(
+            start=start, messages=messages, tokens=tokens, summary_tokens=summary_tokens
+        )
 
     def _is_due(
         self, found: Stretch, sent: Sequence[StoredEntry], size: tuple[int, int], window: int
@@ -232,7 +234,7 @@ class SqliteCompactor:
             log.warning("compaction.no_facts", why=str(trouble) or "it took too long")
 
     async def _summed(
-        self, material: Sequence[Dated], found: Stretch, cut: _Cut, wanted: CompactionWanted
+        self, material: Sequence[Dated], found: Stretch, cut: _CutPoint, wanted: CompactionWanted
     ) -> _Summed:
         """By a model, or mechanically where none can: nothing is lost by its failure."""
         former = found.former.summary if found.former else ""
@@ -247,7 +249,7 @@ class SqliteCompactor:
         return _Summed(kind="digest", start=cut.start, summary=summary, reason=why)
 
     async def _by_model(
-        self, material: Sequence[Dated], former: str, cut: _Cut, wanted: CompactionWanted
+        self, material: Sequence[Dated], former: str, cut: _CutPoint, wanted: CompactionWanted
     ) -> _Summed:
         zone = zone_for(Scope.PERSON, wanted.time_zone, self._host_zone)
         charge = _charge(wanted)
@@ -283,7 +285,7 @@ def _older(before: Sequence[Dated], tokens_max: int) -> Callable[[int, str], str
     return older
 
 
-def _row(found: Stretch, cut: _Cut, summed: _Summed) -> NewCompaction:
+def _row(found: Stretch, cut: _CutPoint, summed: _Summed) -> NewCompaction:
     tail = [one for one in found.as_sent() if one.id >= summed.start]
     messages, tokens = sent_size(tail, 0)
     return NewCompaction(

@@ -14,10 +14,11 @@ from typing import TypeVar
 import structlog
 from pydantic import Field
 
-from agent.budget.spending import Charge, CheapModel
 from agent.learning.proposals import Answer, AnswerUnreadable, PlainText, read_answer
 from agent.prompt.assemble import from_template
 from memory.records.errors import ContextTooLong, ModelRefused
+from memory.records.ports import CheapModel
+from memory.records.spending import Charge
 from memory.stores.material import Line
 
 log = structlog.get_logger()

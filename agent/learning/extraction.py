@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from agent.budget.spending import Charge, CheapModel, Purpose, Scope, zone_for
 from agent.history.window import estimate_tokens
 from agent.learning.proposals import AnswerUnreadable, read_answer
 from agent.prompt.assemble import from_template
@@ -26,7 +25,9 @@ from agent.prompt.scene import one_line
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.facts import Facts, NewFact, Stored, StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, Role
+from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
+from memory.records.spending import Charge, Purpose, Scope, zone_for
 from memory.records.words import fold, read_list, squeezed
 from memory.stores.lines import SpokenLine, SqliteLines, Stretch
 
@@ -52,7 +53,7 @@ WINDOW_SHARE = 0.8
 """Of what a window leaves for a prompt; the rest is for tokens that were guessed too low."""
 
 Texts = Callable[[], Mapping[str, str]]
-"""The templates as they are now: `agent.prompt.templates.Library.texts`."""
+"""The templates as they are now: `agent.prompt.templates.PromptLibrary.texts`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 from pydantic import Field
 
-from agent.budget.spending import Charge, CheapModel, Purpose
 from agent.learning.proposals import Answer, plain_text, read_answer
 from agent.prompt.assemble import Prompt, from_template
 from memory.database.connection import Database
@@ -25,7 +24,8 @@ from memory.database.stored_text import dump
 from memory.facts.tombstones import generation
 from memory.records.errors import AssistantError, StorageError
 from memory.records.messages import ConversationId, Origin, Role, RunId, TurnInput
-from memory.records.ports import Clock, TurnEnd
+from memory.records.ports import CheapModel, Clock, TurnEnd
+from memory.records.spending import Charge, Purpose
 from memory.records.words import fold, unbordered_runs, words
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class InsightMaker:
         *,
         options: InsightOptions | None = None,
     ) -> None:
-        """`model` None: rules alone. `texts` is `agent.prompt.templates.Library.texts`."""
+        """`model` None: rules alone. `texts` is `agent.prompt.templates.PromptLibrary.texts`."""
         self._store = store
         self._model = model
         self._texts = texts

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from agent.models.wire import Dialect
-from memory.records.transcript import Usage
+from memory.records.spending import FREE, Price, Rates
 
 LOCAL_WINDOW = 8_192
 
@@ -182,55 +182,6 @@ PROVIDERS_FILE = "provider_endpoints_support_backup.json"
 NAMES_MAX = 500
 _ENTRY_BYTES_MAX = 32 * 1024
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """US dollars a token. `input` or `output` None: not known; the others fall back to `input`."""
-
-    input: float | None = None
-    output: float | None = None
-    cache_read: float | None = None
-    cache_write: float | None = None
-
-    def cost(self, usage: Usage) -> float | None:
-        """Dollars; None when a rate is not known. Cached tokens are a part of the prompt's."""
-        if self.input is None or self.output is None:
-            return None
-        cached = min(usage.cached, usage.prompt)
-        read = self.input if self.cache_read is None else self.cache_read
-        fresh = usage.prompt - cached
-        return fresh * self.input + cached * read + usage.completion * self.output
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """One model. `window` and `output_max` are in tokens, 0 where the table does not say.
-
-    `tiers` are higher rates for long prompts: from more than so many tokens on, lowest first.
-    `effort`: it has a setting for how long it thinks. `caching`: prompts may be cached. `vision`:
-    it sees pictures.
-    """
-
-    provider: str
-    rates: Rates = field(default_factory=Rates)
-    tiers: tuple[tuple[int, Rates], ...] = ()
-    window: int = 0
-    output_max: int = 0
-    effort: bool = False
-    caching: bool = False
-    vision: bool = False
-
-    def cost(self, usage: Usage) -> float | None:
-        """Dollars of one call; None when the table has no rates for this model."""
-        rates = self.rates
-        for above, higher in self.tiers:
-            if usage.prompt > above:
-                rates = higher
-        return rates.cost(usage)
-
-
-FREE = Price(provider="local", rates=Rates(input=0.0, output=0.0))
-"""Models on one's own machine. Their windows depend on how the server was started."""
 
 _LOCAL = re.compile(r"embedded(:|$)|(ollama|ollama_chat|lm_studio|hosted_vllm|vllm|llamafile)/")
 

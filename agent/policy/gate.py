@@ -43,10 +43,11 @@ from agent.tools.discovery import resolved
 from agent.tools.tool import Caller, Effect, Needs, Tool
 from memory.records.errors import AssistantError, StorageError
 from memory.records.messages import Origin, TurnInput
-from memory.records.ports import Approvals, Conversations, Json
+from memory.records.ports import Approvals, Conversations
 from memory.records.rows import NewApproval, Outcome
 from memory.records.text import clean
-from memory.records.transcript import Answered, Entry, Said, ToolCall, entry_from_json
+from memory.records.transcript import Answered, Entry, Said, ToolCall
+from memory.records.turns import ToolCallState
 
 TOLD_MUCH = {
     FETCH: "it follows more links of others than would tell nothing by which they are",
@@ -130,13 +131,14 @@ class Gate:
         self._conversations = conversations
         self._unwatched = Unwatched()
 
-    async def judge(self, wish: Wish, asked: Json, tools: ToolsHere) -> Passed | Stopped | Waits:
-        """`asked` are the arguments of the step: `agreed`, `entries`, `upto`, `sent_from`, and
-        whose words are in what is sent. `tools` knows those that were called before, too."""
+    async def judge(
+        self, wish: Wish, asked: ToolCallState, tools: ToolsHere
+    ) -> Passed | Stopped | Waits:
+        """`tools` knows those that were called before, too."""
         card, caller = wish.tool.card, wish.caller
         digest = digest_of(card.name, wish.call.arguments)
-        if asked["agreed"]:
-            return await self._as_agreed(wish, asked["agreed"], digest)
+        if asked.agreed:
+            return await self._as_agreed(wish, asked.agreed, digest)
         needs = _needs(wish)
         if isinstance(needs, Stopped):
             return needs
@@ -182,7 +184,7 @@ class Gate:
             return Stopped(why=GONE)
         return Passed(caller=replace(wish.caller, agreed=True))
 
-    async def _seen(self, wish: Wish, needs: Needs, asked: Json) -> set[str]:
+    async def _seen(self, wish: Wish, needs: Needs, asked: ToolCallState) -> set[str]:
         """The call's target, if it stands in what was said or read. History is read only where
         that decides anything."""
         caller = wish.caller
@@ -194,20 +196,20 @@ class Gate:
         history = await self._history(caller, asked)
         return {needs.target} if names(history, needs.target) else set()
 
-    async def _tells_news(self, wish: Wish, asked: Json, tools: ToolsHere) -> bool:
+    async def _tells_news(self, wish: Wish, asked: ToolCallState, tools: ToolsHere) -> bool:
         """Whether somebody learns by a call what nobody meant for them: a server by a tool that
         only reads, as it says itself, or whoever keeps a page."""
         card, caller = wish.tool.card, wish.caller
-        remembered = asked.get("remembered", False)
+        remembered = asked.remembered
         if not is_weighed(card.name) or (card.server and not card.hinted):
             return False
         if not (remembered or caller.tainted or caller.described):
             return False
-        turn = TurnInput.from_json(asked["turn"])
+        turn = asked.state.turn
         told = Told(
             history=await self._history(caller, asked),
             turn=_now(asked),
-            was_tainted=asked.get("was_tainted", bool(caller.tainted)),
+            was_tainted=bool(asked.state.prompt.tainted),
             person_id=caller.person_id,
             today=day_of(turn.message.sent_at_ms),
             is_task=turn.task is not None,
@@ -226,9 +228,11 @@ class Gate:
             self._unwatched.told(*of, replay.spent)
         return not passes
 
-    async def _history(self, caller: Caller, asked: Json) -> Sequence[Entry]:
-        stored = await self._conversations.entries(caller.conversation, upto=asked["upto"])
-        since = asked["sent_from"] or 0
+    async def _history(self, caller: Caller, asked: ToolCallState) -> Sequence[Entry]:
+        stored = await self._conversations.entries(
+            caller.conversation, upto=asked.state.prompt.upto
+        )
+        since = asked.state.prompt.sent_from or 0
         return [one.entry for one in stored if one.id >= since]
 
 
@@ -254,18 +258,17 @@ def _names_it(wish: Wish) -> Callable[[Sequence[Entry], str], bool]:
     return partial(has_said, person_id=wish.caller.person_id)
 
 
-def _now(asked: Json, *, is_wary: bool = False) -> Sequence[Entry]:
+def _now(asked: ToolCallState, *, is_wary: bool = False) -> Sequence[Entry]:
     """What this turn has said and read; its message alone where it has read nothing of others.
     With `is_wary` the words of a subagent's task count for nothing: a model wrote them."""
-    turn = TurnInput.from_json(asked["turn"])
-    entries = [entry_from_json(data) for data in asked["entries"]]
-    entries = entries or [Said(text=turn.message.text)]
+    turn = asked.state.turn
+    entries = asked.entries or [Said(text=turn.message.text)]
     if is_wary and turn.task is not None:
         return [entry for entry in entries if not isinstance(entry, Said)]
     return entries
 
 
-def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]]) -> bool:
+def _is_persons_own(wish: Wish, asked: ToolCallState, words: Mapping[str, Sequence[str]]) -> bool:
     """Whether a call keeps nothing but what the person wrote just now, in a turn that has read
     nothing from outside: what was read turns ago can have chosen none of it.
 
@@ -275,7 +278,7 @@ def _is_persons_own(wish: Wish, asked: Json, words: Mapping[str, Sequence[str]])
     kept = ("value",) if is_name else words.get(wish.tool.card.name)
     if kept is None:
         return False
-    turn = TurnInput.from_json(asked["turn"])
+    turn = asked.state.turn
     if turn.origin is not Origin.CHAT or turn.task is not None:
         return False
     entries = _now(asked)
@@ -328,10 +331,10 @@ def _read_again(call: ToolCall, tools: ToolsHere) -> Called | None:
 
 
 def _unless_so_many(
-    verdict: Allowed | NotAllowed | AskFirst, wish: Wish, asked: Json
+    verdict: Allowed | NotAllowed | AskFirst, wish: Wish, asked: ToolCallState
 ) -> Allowed | NotAllowed | AskFirst:
     """Ask about a change once one answer has made that many unasked ones."""
-    is_much = asked.get("unasked", 0) >= UNASKED_MAX and wish.tool.card.effect is not Effect.NONE
+    is_much = asked.state.unasked >= UNASKED_MAX and wish.tool.card.effect is not Effect.NONE
     if is_much and isinstance(verdict, Allowed):
         return asked_about(SO_MANY, wish.caller, once_only=True)
     return verdict

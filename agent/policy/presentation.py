@@ -12,6 +12,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -75,7 +76,7 @@ def needs_of(tool: Tool, arguments: Any, caller: Caller) -> Needs:
     needs = tool.needs(arguments, caller)
     if needs.whole and not is_whole(values_of(arguments), says=needs.shows):
         return Needs(refused=needs.whole)
-    return needs
+    return replace(needs, whole="")
 
 
 def values_of(arguments: BaseModel) -> Mapping[str, Any]:

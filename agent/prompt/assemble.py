@@ -58,7 +58,7 @@ CUT_MARK = "\n[… {} characters left out: no room …]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class LayerCut:
     """A layer that gave way: its tokens before and after (0: it is gone)."""
 
     layer: str
@@ -67,7 +67,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class FittedLayers:
     """The layers that are left, in the order they came in, and what was cut.
 
     `tokens` is what they come to; it is more than the room where even the least is too much.
@@ -75,10 +75,10 @@ class Fitted:
 
     layers: tuple[PromptLayer, ...]
     tokens: int
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[LayerCut, ...] = ()
 
 
-def fit(layers: Sequence[PromptLayer], room_tokens: int, count: Count) -> Fitted:
+def fit(layers: Sequence[PromptLayer], room_tokens: int, count: Count) -> FittedLayers:
     """Shrinks layers by SHRINK_ORDER until all of them fit into the room."""
     left = {layer.name: layer for layer in layers}
     sizes = {name: count(layer.render()) for name, layer in left.items()}
@@ -94,14 +94,14 @@ def fit(layers: Sequence[PromptLayer], room_tokens: int, count: Count) -> Fitted
         after = count(smaller.render()) if smaller else 0
         if after == before:
             continue
-        cuts.append(Cut(layer=name, tokens_before=before, tokens_after=after))
+        cuts.append(LayerCut(layer=name, tokens_before=before, tokens_after=after))
         total += after - before
         if smaller is None:
             del left[name]
         else:
             left[name], sizes[name] = smaller, after
     kept = tuple(left[layer.name] for layer in layers if layer.name in left)
-    return Fitted(layers=kept, tokens=total, cuts=tuple(cuts))
+    return FittedLayers(layers=kept, tokens=total, cuts=tuple(cuts))
 
 
 def _shrunk(layer: PromptLayer, tokens: int, count: Count) -> PromptLayer | None:
@@ -247,7 +247,7 @@ class Prompt:
     whole_context: str = ""
     user: str = ""
     spared: tuple[str, ...] = ()
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[LayerCut, ...] = ()
     tokens: int = 0
 
     @property
@@ -385,7 +385,7 @@ def _fresh(
     turn: Sequence[PromptLayer], contexts: Sequence[Context], asides: Sequence[str]
 ) -> tuple[list[PromptLayer], list[str]]:
     """The turn layers that have to be sent, and the names of those that need not."""
-    told = Told(contexts, asides)
+    told = ToldLayers(contexts, asides)
     fresh, spared = [], []
     for layer in turn:
         left = _unsaid(layer, told)
@@ -397,7 +397,7 @@ def _fresh(
     return [*_gone(told.standing, said), *fresh], spared
 
 
-def _unsaid(layer: PromptLayer, told: Told) -> PromptLayer | None:
+def _unsaid(layer: PromptLayer, told: ToldLayers) -> PromptLayer | None:
     """What of a layer has to be sent; None when all of it stands."""
     if layer.repeat is Repeat.MOMENT:
         return layer
@@ -452,7 +452,7 @@ def _without(text: str, asides: Sequence[str]) -> str:
     return text
 
 
-class Told:
+class ToldLayers:
     """What the blocks of the history say, by the heading of each layer."""
 
     def __init__(self, contexts: Sequence[Context], asides: Sequence[str] = ()) -> None:

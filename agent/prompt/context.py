@@ -18,10 +18,10 @@ import structlog
 
 from agent.prompt.effort import ReasoningControl, Thinking
 from agent.prompt.scene import Instruction, PromptKind, Scene
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.skills.matching import Matcher, PlaybookMatch, Relevance, SkillScore, required_tools
 from agent.skills.rules import Forced, Rule, RuleBook, RuleHit
-from agent.skills.skill import AutoInvoke, Shelf, Skill
+from agent.skills.skill import AutoInvoke, Skill, SkillSet
 from agent.version import VERSION
 from memory.records.facts import Recalled, RecallWanted, place_of
 from memory.records.messages import TurnInput
@@ -33,12 +33,12 @@ log = structlog.get_logger()
 class Skills(Protocol):
     """Where the skills of this moment come from; `agent.skills.library` is one."""
 
-    async def current(self) -> Shelf:
+    async def current(self) -> SkillSet:
         """All skills there are now. Raises nothing: what is broken is among its problems."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occasion:
+class PromptOccasion:
     """What a prompt is made for. `task` is the list of a heartbeat or the instructions of a run."""
 
     turn: TurnInput
@@ -62,7 +62,7 @@ class Occasion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatheringOptions:
+class ContextOptions:
     """Settings of what is shown. `language` empty follows the person; `host_zone` is an IANA name;
     `reminder_turns` 0 is never."""
 
@@ -75,7 +75,7 @@ class GatheringOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class PromptContext:
     """The scene, and what else follows from the message.
 
     `required_tools` are those that matched playbooks need, `auto_invoke` what is called when the
@@ -92,7 +92,7 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Matched:
+class _MatchedSkills:
     """What of a shelf fits a message."""
 
     listed: tuple[Skill, ...]
@@ -133,24 +133,24 @@ def _keywords(match: PlaybookMatch) -> str:
     return "keyword " + ", ".join(hit.keyword for hit in match.hits)
 
 
-class _OfShelf:
+class _SkillMatchers:
     """The matchers of one shelf, built once."""
 
-    def __init__(self, shelf: Shelf, rules: Sequence[Rule]) -> None:
+    def __init__(self, shelf: SkillSet, rules: Sequence[Rule]) -> None:
         self.shelf = shelf
         self._listed = tuple(skill for skill in shelf.used if skill.is_listed)
         self._matcher = Matcher(shelf)
         self._relevance = Relevance(shelf)
         self._rules = RuleBook(shelf, rules)
 
-    def matched(self, occasion: Occasion) -> _Matched:
+    def matched(self, occasion: PromptOccasion) -> _MatchedSkills:
         """What fits; outside a chat nothing is matched, unless it has the full context."""
         if not occasion.matches:
-            return _Matched(self._listed)
+            return _MatchedSkills(self._listed)
         forced = self._rules.forced(occasion.text)
         for problem in forced.problems:
             log.warning("rule.trouble", why=str(problem))
-        return _Matched(
+        return _MatchedSkills(
             self._listed,
             self._matcher.playbooks(occasion.text),
             self._relevance.relevant(occasion.text),
@@ -173,19 +173,19 @@ class _Reasoning:
         return self._control.judge(text)
 
 
-class Gathering:
+class ContextBuilder:
     """Builds scenes. Raises StorageError when what is remembered cannot be read."""
 
     def __init__(
         self,
-        library: Library,
+        library: PromptLibrary,
         skills: Skills,
         recall: Recall,
         *,
         clock: Clock,
         rules: Sequence[Rule] = (),
         servers: Sequence[str] = (),
-        options: GatheringOptions,
+        options: ContextOptions,
     ) -> None:
         self._library = library
         self._skills = skills
@@ -194,10 +194,10 @@ class Gathering:
         self._rules = tuple(rules)
         self._servers = tuple(servers)
         self._options = options
-        self._of_shelf: _OfShelf | None = None
+        self._of_shelf: _SkillMatchers | None = None
         self._reasoning = _Reasoning()
 
-    async def gather(self, occasion: Occasion, history: History) -> Gathered:
+    async def gather(self, occasion: PromptOccasion, history: History) -> PromptContext:
         """Everything for one prompt. `history` is what is sent along."""
         zone = occasion.turn.time_zone or self._options.host_zone
         now = self._clock.now().astimezone(ZoneInfo(zone))
@@ -226,7 +226,7 @@ class Gathering:
             direct=occasion.kind is PromptKind.CHAT and not thinking.needed,
             reminder_due=self._reminds(occasion, history),
         )
-        return Gathered(
+        return PromptContext(
             scene=scene,
             thinking=thinking,
             required_tools=required_tools(matched.playbooks),
@@ -235,7 +235,7 @@ class Gathering:
             picked=matched.picked(),
         )
 
-    def _scene(self, occasion: Occasion, *, now: datetime, zone: str) -> Scene:
+    def _scene(self, occasion: PromptOccasion, *, now: datetime, zone: str) -> Scene:
         """The person, the place and the moment."""
         options, turn = self._options, occasion.turn
         base, base_source = self._library.base(turn.agent)
@@ -261,7 +261,9 @@ class Gathering:
             daily_notes=self._library.daily_notes(turn, now.date(), days=options.daily_notes),
         )
 
-    async def _recalled(self, occasion: Occasion, history: History, now: datetime) -> Recalled:
+    async def _recalled(
+        self, occasion: PromptOccasion, history: History, now: datetime
+    ) -> Recalled:
         turn = occasion.turn
         if occasion.kind is PromptKind.SUBAGENT:
             return Recalled()  # its prompt shows nothing of it
@@ -279,14 +281,14 @@ class Gathering:
             )
         )
 
-    async def _current(self) -> _OfShelf:
+    async def _current(self) -> _SkillMatchers:
         """The matchers are built again only when the shelf is another one."""
         shelf = await self._skills.current()
         if self._of_shelf is None or self._of_shelf.shelf is not shelf:
-            self._of_shelf = _OfShelf(shelf, self._rules)
+            self._of_shelf = _SkillMatchers(shelf, self._rules)
         return self._of_shelf
 
-    def _reminds(self, occasion: Occasion, history: History) -> bool:
+    def _reminds(self, occasion: PromptOccasion, history: History) -> bool:
         every = self._options.reminder_turns
         chat = occasion.kind is PromptKind.CHAT
         return chat and every > 0 and history.turns > 0 and history.turns % every == 0

@@ -59,7 +59,7 @@ class SnippetsRead:
     file: str = ""
 
 
-class _Unusable(Exception):
+class _UnusableSnippet(Exception):
     """A file, or an entry of it, that cannot be used; the text says why."""
 
 
@@ -83,7 +83,7 @@ class Snippets:
         for file, path in self._places:
             try:
                 entries = _entries(path)
-            except _Unusable as wrong:
+            except _UnusableSnippet as wrong:
                 problems.append(SnippetProblem(file=file, text=str(wrong)))
                 continue
             if entries is not None:
@@ -101,13 +101,13 @@ def _entries(path: Path) -> Sequence[object] | None:
         listed = json.loads(content.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise _Unusable(f"is not JSON: {error.msg} ({place})") from None
+        raise _UnusableSnippet(f"is not JSON: {error.msg} ({place})") from None
     except UnicodeDecodeError as error:
-        raise _Unusable(f"is not UTF-8 text (byte {error.start + 1})") from None
+        raise _UnusableSnippet(f"is not UTF-8 text (byte {error.start + 1})") from None
     except (ValueError, RecursionError):
-        raise _Unusable("is not JSON that can be read: too deep, or a huge number") from None
+        raise _UnusableSnippet("is not JSON that can be read: too deep, or a huge number") from None
     if not isinstance(listed, list):
-        raise _Unusable('must be a list: [{"icon": "…", "message": "…"}, …]')
+        raise _UnusableSnippet('must be a list: [{"icon": "…", "message": "…"}, …]')
     return listed
 
 
@@ -115,15 +115,15 @@ def _content(path: Path) -> bytes | None:
     try:
         # Asked first, since opening a pipe would wait for somebody to write.
         if not S_ISREG(path.stat().st_mode):
-            raise _Unusable("is not a file")
+            raise _UnusableSnippet("is not a file")
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise _Unusable(f"cannot be read: {error.strerror}") from None
+        raise _UnusableSnippet(f"cannot be read: {error.strerror}") from None
     if len(content) > FILE_BYTES_MAX:
-        raise _Unusable(f"is larger than {FILE_BYTES_MAX:,} bytes")
+        raise _UnusableSnippet(f"is larger than {FILE_BYTES_MAX:,} bytes")
     return content
 
 
@@ -139,7 +139,7 @@ def _usable(
             break
         try:
             snippets.append(_snippet(entry))
-        except _Unusable as wrong:
+        except _UnusableSnippet as wrong:
             problems.append(SnippetProblem(file=file, entry=number, text=str(wrong)))
     return tuple(snippets), tuple(problems)
 
@@ -147,7 +147,7 @@ def _usable(
 def _snippet(entry: object) -> Snippet:
     """Raises _Unusable. Keys that mean nothing here are left alone: others may read the file."""
     if not isinstance(entry, dict):
-        raise _Unusable('must look like {"icon": "…", "message": "…"}')
+        raise _UnusableSnippet('must look like {"icon": "…", "message": "…"}')
     icon = _text_of(entry, "icon", chars_max=ICON_CHARS_MAX)
     message = _text_of(entry, "message", chars_max=MESSAGE_CHARS_MAX, lines=True)
     if entry.get("tooltip") in (None, ""):
@@ -159,14 +159,14 @@ def _snippet(entry: object) -> Snippet:
 def _text_of(entry: dict[str, object], name: str, *, chars_max: int, lines: bool = False) -> str:
     value = entry.get(name)
     if value is None:
-        raise _Unusable(f"{name} is missing")
+        raise _UnusableSnippet(f"{name} is missing")
     if not isinstance(value, str):
-        raise _Unusable(f"{name} must be text")
+        raise _UnusableSnippet(f"{name} must be text")
     if not value.strip():
-        raise _Unusable(f"{name} is empty")
+        raise _UnusableSnippet(f"{name} is empty")
     if len(value) > chars_max:
-        raise _Unusable(f"{name} has {len(value):,} characters; there can be {chars_max}")
+        raise _UnusableSnippet(f"{name} has {len(value):,} characters; there can be {chars_max}")
     kept = "\n\t" if lines else ""
     if any(unicodedata.category(char) in ("Cc", "Cs") and char not in kept for char in value):
-        raise _Unusable(f"{name} holds a character that cannot be shown")
+        raise _UnusableSnippet(f"{name} holds a character that cannot be shown")
     return value

@@ -297,7 +297,7 @@ def _head_of(path: Path) -> str:
         return file.read(FILE_BYTES_MAX).decode("utf-8-sig", "replace")
 
 
-class Library:
+class PromptLibrary:
     """Templates by name, workspace copies first; the persona; bootstrap files."""
 
     def __init__(

@@ -17,11 +17,9 @@ import tarfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn, Protocol
 
 from agent.skills.parser import Unreadable
 from agent.skills.places import LEFT_OUT, shown, stamps
@@ -41,6 +39,7 @@ _ZIP_ENTRY = b"PK\x01\x02"
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SPOILT = (
+    gzip.BadGzipFile,
     tarfile.TarError,
     zipfile.BadZipFile,
     zlib.error,
@@ -60,8 +59,8 @@ class InstallRefused(Permanent):
     """A skill that is not taken in; the text says why, and what to do."""
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+Read = Callable[[int], bytes]
+"""Gives at most so many bytes of a file; none at its end."""
 
 
 @dataclass(slots=True)
@@ -79,7 +78,7 @@ class NewFolder:
         if parts and not LEFT_OUT.intersection(parts):
             self._claim(parts, is_file=False)
 
-    def add_file(self, raw: str, content: _Readable) -> None:
+    def add_file(self, raw: str, read: Read) -> None:
         """Writes a file, without any right to be run. Raises InstallRefused, OSError."""
         self._counted()
         parts = checked_name(raw)
@@ -91,7 +90,7 @@ class NewFolder:
         target = self.path.joinpath(*parts)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(target, _CREATE, 0o600), "wb") as file:
-            while piece := content.read(PIECE_BYTES):
+            while piece := read(PIECE_BYTES):
                 self._room -= len(piece)
                 if self._room < 0:
                     raise InstallRefused(f"it is larger than {UNPACKED_BYTES_MAX:,} bytes unpacked")
@@ -135,15 +134,17 @@ def unpack(source: Path, into: NewFolder) -> None:
         data = file.read(ARCHIVE_BYTES_MAX + 1)
     if len(data) > ARCHIVE_BYTES_MAX:
         raise InstallRefused(f"{source.name} is larger than {ARCHIVE_BYTES_MAX:,} bytes")
-    with _in_plain_words(source.name):
+    try:
         if data.startswith(b"PK\x03\x04"):
             _unzip(data, into)
         elif data.startswith(b"\x1f\x8b"):
-            _untar(gzip.GzipFile(fileobj=io.BytesIO(data)), into)
+            _untar(gzip.GzipFile(fileobj=io.BytesIO(data)).read, into)
         elif data[257:262] == b"ustar":
-            _untar(io.BytesIO(data), into)
+            _untar(io.BytesIO(data).read, into)
         else:
             raise InstallRefused(f"{source.name} is no folder, zip, tar or tar.gz archive")
+    except _SPOILT as error:
+        raise InstallRefused(f"{source.name} is damaged, or no archive: {error}") from error
 
 
 def _copy(source: Path, into: NewFolder) -> None:
@@ -156,7 +157,7 @@ def _copy(source: Path, into: NewFolder) -> None:
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise InstallRefused(f"{shown(name)} is not a regular file")
-            into.add_file(name, file)
+            into.add_file(name, file.read)
 
 
 def _unzip(data: bytes, into: NewFolder) -> None:
@@ -170,7 +171,7 @@ def _unzip(data: bytes, into: NewFolder) -> None:
                 into.add_folder(entry.orig_filename)
             else:
                 with archive.open(entry) as content:
-                    into.add_file(entry.orig_filename, content)
+                    into.add_file(entry.orig_filename, content.read)
 
 
 def _check_zip_entry(entry: zipfile.ZipInfo) -> None:
@@ -184,8 +185,8 @@ def _check_zip_entry(entry: zipfile.ZipInfo) -> None:
         raise InstallRefused(f"{name} is packed in a way that is not read here; use plain zip")
 
 
-def _untar(stream: _Readable, into: NewFolder) -> None:
-    bounded = _Bounded(stream)
+def _untar(read: Read, into: NewFolder) -> None:
+    bounded = _BoundedStream(read)
     with tarfile.open(fileobj=bounded, mode="r|", errorlevel=2) as archive:  # type: ignore[call-overload]
         for entry in archive:
             name = shown(entry.name[:80])
@@ -197,18 +198,18 @@ def _untar(stream: _Readable, into: NewFolder) -> None:
                 content = archive.extractfile(entry)
                 if content is None:
                     raise InstallRefused(f"{name} cannot be read")
-                into.add_file(entry.name, content)
+                into.add_file(entry.name, content.read)
 
 
 @dataclass(slots=True)
-class _Bounded:
+class _BoundedStream:
     """A stream that ends with a refusal: headers alone can claim gigabytes."""
 
-    stream: _Readable
+    source: Read
     _room: int = UNPACKED_BYTES_MAX + _TAR_OVERHEAD_MAX
 
     def read(self, size: int) -> bytes:
-        piece = self.stream.read(min(size, self._room + 1))
+        piece = self.source(min(size, self._room + 1))
         self._room -= len(piece)
         if self._room < 0:
             raise InstallRefused(f"it is larger than {UNPACKED_BYTES_MAX:,} bytes unpacked")
@@ -232,17 +233,3 @@ def _fault(raw: str, parts: tuple[str, ...]) -> str:
         if _RESERVED.fullmatch(part):
             return "has a name that some systems keep for devices"
     return ""
-
-
-@contextmanager
-def _in_plain_words(name: str) -> Iterator[None]:
-    try:
-        yield
-    except _SPOILT as error:
-        _refuse(name, error)
-    except gzip.BadGzipFile as error:
-        _refuse(name, error)
-
-
-def _refuse(name: str, error: Exception) -> NoReturn:
-    raise InstallRefused(f"{name} is damaged, or no archive: {error}") from error

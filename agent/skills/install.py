@@ -1,4 +1,4 @@
-"""How a skill comes into the workspace: from a folder or archive, or written by the assistant.
+"""Install a skill into the workspace: from a folder or archive, or as written by the assistant.
 
 It is made ready beside its place, checked, and moved there as a whole; nothing of it is run. First
 `prepare_…`, then the caller records the quarantine with the digest, then `place`: so that a kill
@@ -16,14 +16,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from agent.skills.archives import InstallRefused, NewFolder, unpack
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, Stamp, digest, read_file, shown, stamps
-from agent.skills.playbooks import findings
-from agent.skills.reading import Where, is_name, read_skill
+from agent.skills.reader import SkillFile, is_name, read_skill
 from agent.skills.skill import Severity, Skill
+from agent.skills.suspicious import findings
 from memory.records.errors import StorageFull, StorageReadOnly
 
 _READY = ".ready-"
@@ -57,21 +56,21 @@ class Prepared:
     may_replace: bool = False
 
     def place(self) -> Installed:
-        """Moves it in as a whole. Raises InstallRefused, StorageFull, StorageReadOnly."""
+        """Move it in as a whole. Raise InstallRefused, StorageFull, StorageReadOnly."""
         with _storage_in_words(self.final):
             if self.ready.is_file():
                 self.ready.replace(self.final)
             else:
-                self._place_folder()
+                _check_free(self.final, may_replace=self.may_replace)
+                self._move_folder()
         self.discard()
         return self.installed
 
     def discard(self) -> None:
-        """Leaves no trace of it. Without effect after `place`."""
+        """Leave no trace of it. Without effect after `place`."""
         _remove(self.waiting_in)
 
-    def _place_folder(self) -> None:
-        _check_free(self.final, may_replace=self.may_replace)
+    def _move_folder(self) -> None:
         if not os.path.lexists(self.final):
             self.ready.rename(self.final)
             return
@@ -101,18 +100,18 @@ def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Pre
             raise InstallRefused(f"{source} cannot be read: {error.strerror}") from error
         root = _root(folder)
         called = source.name.split(".")[0] if root == folder else root.name
-        skill, odd = _skill_in(_content(root), called)
+        data = read_file(str(root / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
+        skill, odd = _skill_in(data, called)
         final = target / skill.name
         _check_free(final, may_replace=replace)
         files = _files(root)
-        installed = Installed(
-            name=skill.name,
-            digest=digest(str(root), files),
-            files=tuple(stamp[0] for stamp in files),
-            warnings=(*odd, *_suspicious(root, files)),
-        )
         return Prepared(
-            installed=installed,
+            installed=Installed(
+                name=skill.name,
+                digest=digest(str(root), files),
+                files=tuple(stamp[0] for stamp in files),
+                warnings=(*odd, *_suspicious(root, files)),
+            ),
             skill=skill,
             ready=root,
             final=final,
@@ -122,66 +121,44 @@ def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Pre
 
 
 def prepare_new(target: Path, name: str, text: str) -> Prepared:
-    """Makes a new skill ready from the text of its SKILL.md. Raises as `prepare_install`."""
-    data = _checked_text(name, text)
-    skill, odd = _skill_in(data, name)
-    _check_called(skill, name)
+    """Make a new skill ready from the text of its SKILL.md. Raise as `prepare_install`."""
+    skill, odd, data = _written(name, text)
     with _waiting_room(target) as room:
         _check_free(target / name, may_replace=False)
         folder = room / "skill"
         folder.mkdir(mode=0o700)
         _write(folder / SKILL_FILE, data)
-        files = _files(folder)
-        installed = Installed(
-            name=name,
-            digest=digest(str(folder), files),
-            files=(SKILL_FILE,),
-            warnings=(*odd, *findings(SKILL_FILE, data)),
-        )
+        pinned = digest(str(folder), _files(folder))
         return Prepared(
-            installed=installed, skill=skill, ready=folder, final=target / name, waiting_in=room
+            installed=Installed(name=name, digest=pinned, files=(SKILL_FILE,), warnings=odd),
+            skill=skill,
+            ready=folder,
+            final=target / name,
+            waiting_in=room,
         )
 
 
 def prepare_change(target: Path, name: str, text: str) -> Prepared:
     """The same for a skill that is there: SKILL.md is replaced as a whole, other files stay."""
-    data = _checked_text(name, text)
-    skill, odd = _skill_in(data, name)
-    _check_called(skill, name)
+    skill, odd, data = _written(name, text)
     folder = target / name
     if folder.is_symlink() or not (folder / SKILL_FILE).is_file():
         raise InstallRefused(f"there is no skill {name} in the workspace: create it first")
     with _waiting_room(target) as room:
         _write(room / SKILL_FILE, data)
         files = _files(folder)
-        installed = Installed(
-            name=name,
-            digest=digest(str(folder), files, instead={SKILL_FILE: data}),
-            files=tuple(stamp[0] for stamp in files),
-            warnings=(*odd, *findings(SKILL_FILE, data)),
-        )
         return Prepared(
-            installed=installed,
+            installed=Installed(
+                name=name,
+                digest=digest(str(folder), files, instead={SKILL_FILE: data}),
+                files=tuple(stamp[0] for stamp in files),
+                warnings=odd,
+            ),
             skill=skill,
             ready=room / SKILL_FILE,
             final=folder / SKILL_FILE,
             waiting_in=room,
         )
-
-
-def install(source: Path, target: Path, *, replace: bool = False) -> Installed:
-    """Prepares and places in one go, for who needs no quarantine (the owner's own command)."""
-    return _placed(prepare_install(source, target, replace=replace))
-
-
-def create_skill(target: Path, name: str, text: str) -> Installed:
-    """A new skill; refused if its name is taken."""
-    return _placed(prepare_new(target, name, text))
-
-
-def update_skill(target: Path, name: str, text: str) -> Installed:
-    """New text for a skill; refused if there is none of this name."""
-    return _placed(prepare_change(target, name, text))
 
 
 def remove_skill(target: Path, name: str) -> bool:
@@ -240,17 +217,24 @@ def _root(folder: Path) -> Path:
 
 def _skill_in(data: bytes, called: str) -> tuple[Skill, tuple[str, ...]]:
     """The skill and what is odd about it; refused with every error, each with its line."""
-    reading = read_skill(data, Where(folder_name=called))
+    reading = read_skill(data, SkillFile(folder_name=called))
     if reading.skill is None:
         wrong = [p for p in reading.problems if p.severity is Severity.ERROR]
         raise InstallRefused("\n".join(map(str, wrong)))
     # Read again as it will stand: in a folder of its own name.
-    again = read_skill(data, Where(folder_name=reading.skill.name))
+    again = read_skill(data, SkillFile(folder_name=reading.skill.name))
     return again.skill or reading.skill, tuple(map(str, again.problems))
 
 
-def _content(root: Path) -> bytes:
-    return read_file(str(root / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
+def _written(name: str, text: str) -> tuple[Skill, tuple[str, ...], bytes]:
+    """A skill whose text was written here, what is odd about it, and the bytes of its file."""
+    if not is_name(name):
+        raise InstallRefused(f"{shown(name[:80])} is no name for a skill: use a-z, 0-9 and hyphens")
+    data = text.encode("utf-8", "replace")
+    skill, odd = _skill_in(data, name)
+    if skill.name != name:
+        raise InstallRefused(f"the text says name: {skill.name}, and not {name}")
+    return skill, (*odd, *findings(SKILL_FILE, data)), data
 
 
 def _files(folder: Path) -> tuple[Stamp, ...]:
@@ -281,30 +265,12 @@ def _check_free(final: Path, *, may_replace: bool) -> None:
             raise InstallRefused(f"there is a skill {shown(path.name)} in the workspace already")
 
 
-def _check_called(skill: Skill, name: str) -> None:
-    if skill.name != name:
-        raise InstallRefused(f"the text says name: {skill.name}, and not {name}")
-
-
-def _checked_text(name: str, text: str) -> bytes:
-    if not is_name(name):
-        raise InstallRefused(f"{shown(name[:80])} is no name for a skill: use a-z, 0-9 and hyphens")
-    return text.encode("utf-8", "replace")
-
-
 def _write(path: Path, data: bytes) -> None:
     with path.open("xb") as file:
         path.chmod(0o600)
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _placed(prepared: Prepared) -> Installed:
-    try:
-        return prepared.place()
-    finally:
-        prepared.discard()
 
 
 def _remove(path: Path) -> None:
@@ -319,12 +285,9 @@ def _storage_in_words(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        _refuse(error, path)
-
-
-def _refuse(error: OSError, path: Path) -> NoReturn:
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        raise StorageFull("the disk is full; the skill was not put in its place") from error
-    if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
-        raise StorageReadOnly(f"{path} cannot be written: {error.strerror}") from error
-    raise InstallRefused(f"{error.filename or path} cannot be used: {error.strerror}") from error
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StorageFull("the disk is full; the skill was not put in its place") from error
+        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+            raise StorageReadOnly(f"{path} cannot be written: {error.strerror}") from error
+        what = error.filename or path
+        raise InstallRefused(f"{what} cannot be used: {error.strerror}") from error

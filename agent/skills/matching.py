@@ -18,7 +18,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from agent.skills.parser import Fields, Items, Node, Scalar, Unreadable, structured
-from agent.skills.skill import Shelf, Skill
+from agent.skills.skill import Skill, SkillSet
 from memory.records.words import (
     fold,
     forms,
@@ -77,7 +77,7 @@ class Matcher:
     Skills that are not used are left out. To build it takes about 15 ms for 2,000 keywords.
     """
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: SkillSet) -> None:
         playbooks = (skill for skill in shelf.used if skill.is_playbook)
         self._playbooks = sorted(playbooks, key=lambda skill: (-skill.priority, skill.name))
         self._owner = [
@@ -228,7 +228,7 @@ class _Scored:
 class Relevance:
     """The skills of one shelf that are read on demand, ready to be scored. Built once a shelf."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: SkillSet) -> None:
         self._skills = tuple(
             _Scored(
                 skill,

@@ -1,16 +1,17 @@
 """The front matter of a SKILL.md as texts with lines: as YAML, and where that fails line by line.
 
 Nothing is turned into numbers, dates or booleans here: `name: 123` is text. Whatever a file
-holds, nothing but Unreadable is raised. Called by `agent.skills.reading`.
+holds, nothing but Unreadable is raised. Called by `agent.skills.reader`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import dedent
 from typing import Any
 
 from agent.skills.skill import Severity
@@ -36,7 +37,8 @@ _UNSEEN = re.compile(
 _FENCE = re.compile(r"---+[ \t]*")
 _FENCE_END = re.compile(r"(?:---+|\.\.\.)[ \t]*")
 _KEY = re.compile(r"""(?P<quote>["']?)(?P<key>[A-Za-z_][\w.-]*)(?P=quote)[ \t]*:(?:[ \t]+|$)""")
-_ITEM = re.compile(r"-(?:[ \t]+|$)")
+_ITEM = re.compile(r"(?P<key>-)(?:[ \t]+|$)")
+_INDENT = re.compile(r"^[ \t]+")
 _BLOCK_MARK = re.compile(r"[|>][+-]?\d?[+-]?[ \t]*(?:#.*)?")
 _YAML_TAG = "tag:yaml.org,2002:"
 
@@ -71,7 +73,7 @@ class Scalar:
         return self.is_plain and self.text in {"", "~", "null", "Null", "NULL"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Items:
     """A list."""
 
@@ -161,12 +163,22 @@ def _check_no_late_front_matter(lines: Sequence[str]) -> None:
 
 def structured(value: Scalar) -> Node:
     """What a text holds that was written as JSON or YAML in one value. Raises Unreadable."""
+    return _built(_json_as_yaml(value.text), value.line)
+
+
+def _json_as_yaml(text: str) -> str:
+    """JSON is YAML but for its tabs and its escapes in pairs (`\\ud83c\\udfac`), which go here.
+    A key that stands twice is left for YAML to show."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError("a key stands twice")
+        return found
+
     try:
-        node = _node(json.loads(value.text, **_json_hooks(value.line)), value.line)
+        return json.dumps(json.loads(text, object_pairs_hook=once), ensure_ascii=False)
     except (ValueError, RecursionError):
-        return _built(value.text, value.line).root
-    _check_size(node, value.line)
-    return node
+        return text
 
 
 def duplicates(node: Node) -> Iterator[Flaw]:
@@ -215,82 +227,14 @@ def _encoding(data: bytes) -> str:
 # --- YAML --------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Open:
-    """A list or mapping whose end has not come yet."""
-
-    line: int
-    is_list: bool
-    values: list[Node] = field(default_factory=list)
-
-    def closed(self) -> Node:
-        if self.is_list:
-            return Items(values=tuple(self.values), line=self.line)
-        keys, values = self.values[::2], self.values[1::2]
-        entries = tuple(
-            (key, value) for key, value in zip(keys, values, strict=True) if isinstance(key, Scalar)
-        )
-        if len(entries) < len(keys):
-            raise Unreadable("a key must be a text", self.line)
-        return Fields(entries=entries, line=self.line)
-
-
-@dataclass(slots=True)
-class _Builder:
-    """Makes nodes from YAML's events, so that neither depth nor references can run away."""
-
-    first_line: int
-    root: Node = field(default_factory=Fields)
-    _open: list[_Open] = field(default_factory=list)
-    _count: int = 0
-    _is_begun: bool = False
-
-    def take(self, event: Any) -> None:
-        import yaml  # type: ignore[import-untyped]
-
-        line = event.start_mark.line + self.first_line
-        match event:
-            case yaml.DocumentStartEvent():
-                if self._is_begun:
-                    raise Unreadable("a second document begins here", line)
-                self._is_begun = True
-            case yaml.AliasEvent():
-                raise Unreadable("references (*name) are not read", line)
-            case yaml.ScalarEvent():
-                self._check(event, line)
-                self._add(Scalar(text=cleaned(event.value), line=line, is_plain=event.implicit[0]))
-            case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
-                self._check(event, line)
-                is_list = isinstance(event, yaml.SequenceStartEvent)
-                self._open.append(_Open(line, is_list))
-            case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
-                self._add(self._open.pop().closed())
-
-    def _check(self, event: Any, line: int) -> None:
-        self._count += 1
-        if self._count > NODES_MAX or len(self._open) >= DEPTH_MAX:
-            raise Unreadable("too much is nested here", line)
-        if event.anchor is not None:
-            raise Unreadable("anchors (&name) are not read", line)
-        if event.tag is not None and not event.tag.startswith(_YAML_TAG):
-            raise Unreadable("tags (!name) are not read", line)
-
-    def _add(self, node: Node) -> None:
-        if self._open:
-            self._open[-1].values.append(node)
-        else:
-            self.root = node
-
-
-def _built(text: str, first_line: int) -> _Builder:
+def _built(text: str, first_line: int) -> Node:
+    """What YAML makes of a text, without turning it into values. Raises Unreadable."""
     # Here, not above: a start reads no skill yet, and does not wait for the library.
-    import yaml
+    import yaml  # type: ignore[import-untyped]
 
-    builder = _Builder(first_line)
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        for event in yaml.parse(text, Loader=loader):
-            builder.take(event)
+        return _of_events(yaml.parse(text, Loader=loader), first_line)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = (mark.line if mark else 0) + first_line
@@ -298,165 +242,124 @@ def _built(text: str, first_line: int) -> _Builder:
         raise Unreadable(f"this is not YAML: {why}", line) from error
     except (ValueError, OverflowError, RecursionError) as error:
         raise Unreadable("this is not YAML", first_line) from error
-    return builder
+
+
+def _of_events(events: Iterator[Any], first_line: int) -> Node:
+    """Nodes from YAML's events, by a stack of our own: neither depth nor references run away."""
+    root: list[Node] = []
+    open_nodes: list[tuple[int, list[Node]]] = [(first_line, root)]
+    documents = count = 0
+    for event in events:
+        kind, line = type(event).__name__, event.start_mark.line + first_line
+        documents += kind == "DocumentStartEvent"
+        if documents > 1:
+            raise Unreadable("a second document begins here", line)
+        if kind == "AliasEvent":
+            raise Unreadable("references (*name) are not read", line)
+        if kind in {"SequenceEndEvent", "MappingEndEvent"}:
+            begun, values = open_nodes.pop()
+            node = Items(tuple(values), begun) if kind[0] == "S" else _mapping(values, begun)
+            open_nodes[-1][1].append(node)
+        if kind not in {"ScalarEvent", "SequenceStartEvent", "MappingStartEvent"}:
+            continue
+        count += 1
+        if count > NODES_MAX or len(open_nodes) > DEPTH_MAX:
+            raise Unreadable("too much is nested here", line)
+        if event.anchor is not None:
+            raise Unreadable("anchors (&name) are not read", line)
+        if event.tag is not None and not event.tag.startswith(_YAML_TAG):
+            raise Unreadable("tags (!name) are not read", line)
+        if kind == "ScalarEvent":
+            scalar = Scalar(text=cleaned(event.value), line=line, is_plain=event.implicit[0])
+            open_nodes[-1][1].append(scalar)
+        else:
+            open_nodes.append((line, []))
+    return root[0] if root else Fields(line=first_line)
+
+
+def _mapping(values: Sequence[Node], line: int) -> Fields:
+    pairs = zip(values[::2], values[1::2], strict=True)
+    entries = tuple((key, value) for key, value in pairs if isinstance(key, Scalar))
+    if 2 * len(entries) < len(values):
+        raise Unreadable("a key must be a text", line)
+    return Fields(entries=entries, line=line)
 
 
 def _fields(lines: Sequence[str], first_line: int) -> tuple[Fields, tuple[Flaw, ...]]:
+    flaws: tuple[Flaw, ...] = ()
     try:
-        root = _built("\n".join(lines), first_line).root
+        root = _built("\n".join(lines), first_line)
     except Unreadable as error:
         if len(lines) > TOLERANT_LINES_MAX:
             raise
         hint = f"{error}; read as it stands. Put the value in quotes"
-        flaw = Flaw(text=hint, line=error.line, severity=Severity.WARNING)
-        return _line_by_line(lines, first_line, 0), (flaw,)
+        flaws = (Flaw(text=hint, line=error.line, severity=Severity.WARNING),)
+        lines = [
+            _INDENT.sub(lambda found: found[0].replace("\t", "  "), line).rstrip() for line in lines
+        ]
+        root = _built("\n".join(_quoted(lines, first_line)), first_line)
     if isinstance(root, Scalar) and root.is_null:
-        return Fields(line=first_line), ()
+        return Fields(line=first_line), flaws
     if not isinstance(root, Fields):
         raise Unreadable("the front matter is not made of `key: value` lines", first_line)
-    return root, ()
+    return root, flaws
 
 
-# --- line by line ------------------------------------------------------------------------------
+# --- what YAML cannot read ---------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Chunk:
-    """A key with all lines up to the next one at the same depth."""
+def _quoted(lines: Sequence[str], first_line: int, depth: int = 0) -> Iterator[str]:
+    """The same lines, with each value in quotes that is not YAML by itself.
 
-    key: str
-    line: int
-    rest: str
-    lines: list[str]
-
-
-def _line_by_line(lines: Sequence[str], first_line: int, depth: int) -> Fields:
-    """Each `key: value` on its own: YAML where it works, else the text as it stands."""
+    `description: Two sides: a, b` is what people write. What belongs to a key are all lines up to
+    the next key at the same depth; the number of lines stays as it is. Raises Unreadable.
+    """
     if depth > TOLERANT_DEPTH_MAX:
         raise Unreadable("too much is nested here", first_line)
-    chunks: list[_Chunk] = []
-    for n, line in enumerate(_dedented(lines), first_line):
-        if match := _KEY.match(line):
-            chunks.append(_Chunk(match["key"], n, line[match.end() :].strip(), [line]))
-        elif chunks:
-            chunks[-1].lines.append(line)
-        elif line.strip() and not line.lstrip().startswith("#"):
-            raise Unreadable("this is not a `key: value` line", n)
-    entries = tuple(
-        (Scalar(text=chunk.key, line=chunk.line), _chunk_value(chunk, depth)) for chunk in chunks
-    )
-    return Fields(entries=entries, line=first_line)
+    first = next((line.lstrip() for line in lines if line.strip()), "")
+    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    head = _ITEM if _ITEM.match(first) else _KEY
+    starts = [n for n, line in enumerate(lines) if head.match(line[margin:])]
+    yield from lines[: min(starts, default=len(lines))]
+    for start, end in pairwise((*starts, len(lines))):
+        yield from _chunk_quoted(lines[start:end], margin, head, first_line + start, depth)
 
 
-def _chunk_value(chunk: _Chunk, depth: int) -> Node:
-    try:
-        root = _built("\n".join(chunk.lines), chunk.line).root
-    except Unreadable:
-        return _as_it_stands(chunk, depth)
-    if isinstance(root, Fields) and len(root.entries) == 1:
-        return root.entries[0][1]
-    return _as_it_stands(chunk, depth)
-
-
-def _as_it_stands(chunk: _Chunk, depth: int) -> Node:
-    more, rest = chunk.lines[1:], chunk.rest
-    first = next((line.lstrip() for line in more if line.strip()), "")
-    if not rest or rest.startswith("#"):
-        if _ITEM.match(first):
-            return _items(more, chunk.line + 1, depth)
-        if _KEY.match(first):
-            return _line_by_line(more, chunk.line + 1, depth + 1)
-    for n, line in enumerate(more, chunk.line + 1):
-        match = _KEY.match(line.lstrip())
-        if match and folded(match["key"]) in LIMITING:
-            raise Unreadable(f"{match['key']} stands below {chunk.key}: begin it at the margin", n)
+def _chunk_quoted(
+    lines: Sequence[str], margin: int, head: re.Pattern[str], line: int, depth: int
+) -> Iterable[str]:
+    """A key or an item of a list with all its lines."""
+    if _is_yaml(lines, line):
+        return lines
+    found = head.match(lines[0], margin)
+    assert found is not None, "a chunk begins with its head"
+    rest, more = lines[0][found.end() :].strip(), lines[1:]
+    below = next((one.lstrip() for one in more if one.strip()), "")
+    if head is _KEY and (not rest or rest[0] == "#") and (_ITEM.match(below) or _KEY.match(below)):
+        return (lines[0], *_quoted(more, line + 1, depth + 1))
+    if head is _ITEM and more and _KEY.match(rest):
+        inner = [" " * found.end() + rest, *more]
+        first, *others = _quoted(inner, line, depth + 1)
+        return (lines[0][: found.end()] + first[found.end() :], *others)
+    for n, one in enumerate(more, line + 1):
+        key = _KEY.match(one.lstrip())
+        if key and folded(key["key"]) in LIMITING:
+            raise Unreadable(f"{key['key']} stands below {found['key']}: begin it at the margin", n)
     if _BLOCK_MARK.fullmatch(rest):
-        return Scalar(text="\n".join(_dedented(more)).strip(), line=chunk.line)
-    text = "\n".join(line.strip() for line in (rest, *more)).strip()
-    return Scalar(text=_unquoted(text), line=chunk.line)
+        text = dedent("\n".join(more)).strip()
+    else:
+        text = "\n".join(one.strip() for one in (rest, *more)).strip()
+        if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+            text = text[1:-1]
+    return (
+        lines[0][: found.end()].rstrip() + " " + json.dumps(text, ensure_ascii=False),
+        *[""] * len(more),
+    )
 
 
-def _items(lines: Sequence[str], first_line: int, depth: int) -> Items:
-    """A list whose items stand in lines of their own; each is read like a value."""
-    chunks: list[_Chunk] = []
-    for n, line in enumerate(_dedented(lines), first_line):
-        if match := _ITEM.match(line):
-            inner = " " * match.end() + line[match.end() :]
-            chunks.append(_Chunk("", n, line[match.end() :].strip(), [inner]))
-        elif chunks:
-            chunks[-1].lines.append(line)
-        elif line.strip() and not line.lstrip().startswith("#"):
-            raise Unreadable("this is not an item of the list", n)
-    values = tuple(_item(chunk, depth) for chunk in chunks)
-    return Items(values=values, line=first_line)
-
-
-def _item(chunk: _Chunk, depth: int) -> Node:
+def _is_yaml(lines: Sequence[str], line: int) -> bool:
     try:
-        return _built("\n".join(chunk.lines), chunk.line).root
+        root = _built(dedent("\n".join(lines)), line)
     except Unreadable:
-        if _KEY.match(chunk.rest) and len(chunk.lines) > 1:
-            return _line_by_line(chunk.lines, chunk.line, depth + 1)
-        text = " ".join(line.strip() for line in chunk.lines).strip()
-        return Scalar(text=_unquoted(text), line=chunk.line)
-
-
-def _dedented(lines: Sequence[str]) -> list[str]:
-    depths = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
-    margin = min(depths, default=0)
-    return [line[margin:].rstrip() for line in lines]
-
-
-def _unquoted(text: str) -> str:
-    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-    return text[1:-1] if is_quoted else text
-
-
-# --- JSON --------------------------------------------------------------------------------------
-
-
-def _check_size(root: Node, line: int) -> None:
-    """JSON held to the same bounds as YAML: those who use it go down by recursion."""
-    count, waiting = 0, [(root, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        count += 1
-        if count > NODES_MAX or depth > DEPTH_MAX:
-            raise Unreadable("too much is nested here", line)
-        if isinstance(node, Fields):
-            waiting.extend((value, depth + 1) for _, value in node.entries)
-        elif isinstance(node, Items):
-            waiting.extend((value, depth + 1) for value in node.values)
-
-
-def _json_hooks(line: int) -> dict[str, Any]:
-    def number(text: str) -> Scalar:
-        return Scalar(text=text, line=line, is_plain=True)
-
-    def fields(pairs: list[tuple[str, Any]]) -> Fields:
-        entries = tuple(
-            (Scalar(text=cleaned(key), line=line), _node(value, line)) for key, value in pairs
-        )
-        return Fields(entries=entries, line=line)
-
-    return {
-        "object_pairs_hook": fields,
-        "parse_int": number,
-        "parse_float": number,
-        "parse_constant": number,
-    }
-
-
-def _node(value: Any, line: int) -> Node:
-    """A value that JSON gave, in our terms; mappings and numbers are so already."""
-    match value:
-        case Scalar() | Items() | Fields():
-            return value
-        case list():
-            return Items(values=tuple(_node(item, line) for item in value), line=line)
-        case None:
-            return Scalar(text="null", line=line, is_plain=True)
-        case bool():
-            return Scalar(text=str(value).lower(), line=line, is_plain=True)
-        case _:
-            return Scalar(text=cleaned(str(value)), line=line)
+        return False
+    return len(root.entries if isinstance(root, Fields) else getattr(root, "values", ())) == 1

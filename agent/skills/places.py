@@ -2,7 +2,7 @@
 
 A folder is a skill if it holds SKILL.md. A folder that does not may hold skills itself, one level
 deep (`skills/travel/trains/SKILL.md`). Hidden ones are passed over, links are not followed. One
-broken folder takes no other down. Called by the shelf, in a thread.
+broken folder takes no other down. Called by the library, in a thread.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
-from agent.skills.reading import Reading, Where, read_skill
-from agent.skills.skill import Place, Problem, Severity
+from agent.skills.reader import SkillFile, SkillReading, read_skill
+from agent.skills.skill import Problem, Severity, SkillPlace
 
 # --- folder -------------------------------------------------------------------------------------
 #
 # The folder of a skill on the disk: which files it has, whether they changed, what they hold.
 #
-# No link is followed, and nothing but regular files is opened. Called by the shelf and by
-# `installing`. Everything here blocks: call it in a thread.
+# No link is followed, and nothing but regular files is opened. Everything here blocks.
 
 SKILL_FILE = "SKILL.md"
 FILES_MAX = 2_000
@@ -122,15 +121,15 @@ SKILLS_MAX = 1_000
 
 _QUIET = ("readme", "license", "changelog", "contributing")
 _CALLED = {
-    Place.WORKSPACE: ("skills", "workspace/skills"),
-    Place.USER: ("~/.agents/skills", "~/.agents/skills"),
-    Place.SHIPPED: ("shipped/skills", "shipped/skills"),
+    SkillPlace.WORKSPACE: ("skills", "workspace/skills"),
+    SkillPlace.USER: ("~/.agents/skills", "~/.agents/skills"),
+    SkillPlace.SHIPPED: ("shipped/skills", "shipped/skills"),
 }
 """What a place is called for the model (as its file tools have it) and for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class SkillFolders:
     """Where skills are looked for. `user` is off unless it is set."""
 
     workspace: Path
@@ -139,61 +138,63 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSkill:
-    """One folder as it was read. `is_settled`: it was the same at two looks in a row.
+class ScannedSkill:
+    """One folder as it was read. `is_settled`: it was the same at two scans in a row.
 
     A file that is written within the grain of the file system's clock after it was read keeps its
-    times; so whatever looks new is read once more at the next look.
+    times; so whatever looks new is read once more at the next scan.
     """
 
     files: tuple[Stamp, ...]
-    reading: Reading
+    reading: SkillReading
     digest: str = ""
     is_settled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What a look at a place found: skills by their path, and what is wrong beside them."""
+class PlaceScan:
+    """What a scan of a place found: skills by their path, and what is wrong beside them."""
 
-    found: Mapping[str, FoundSkill] = field(default_factory=dict)
+    found: Mapping[str, ScannedSkill] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
 
-def look(place: Place, root: Path, before: Look) -> Look:
+def scan(place: SkillPlace, root: Path, before: PlaceScan) -> PlaceScan:
     """All skills of a place; those that look as they did `before` are not read again."""
     problems: list[Problem] = []
-    found: dict[str, FoundSkill] = {}
-    searcher = _Search(place, str(root), problems)
-    for n, (name, path) in enumerate(searcher.folders()):
+    found: dict[str, ScannedSkill] = {}
+    scanner = _Scanner(place, str(root), problems)
+    for n, (name, path) in enumerate(scanner.folders()):
         if n == SKILLS_MAX:
-            searcher.report("", f"more than {SKILLS_MAX:,} skills: the rest is left out")
+            scanner.report("", f"more than {SKILLS_MAX:,} skills: the rest is left out")
             break
         try:
-            found[path] = _read(searcher.where(name, path), path, before.found.get(path))
+            found[path] = _read(scanner.where(name, path), path, before.found.get(path))
         except FileNotFoundError:
-            continue  # Removed since the folder was listed; the next look says what is there.
+            continue  # Removed since the folder was listed; the next scan says what is there.
         except OSError as error:
-            searcher.report(name, f"cannot be read: {error.strerror}")
+            scanner.report(name, f"cannot be read: {error.strerror}")
         except Unreadable as error:
-            searcher.report(name, str(error))
-    return Look(found=found, problems=tuple(problems))
+            scanner.report(name, str(error))
+    return PlaceScan(found=found, problems=tuple(problems))
 
 
-def _read(where: Where, path: str, before: FoundSkill | None) -> FoundSkill:
+def _read(where: SkillFile, path: str, before: ScannedSkill | None) -> ScannedSkill:
     files = stamps(path)
     is_same = before is not None and before.files == files
     if before is not None and is_same and before.is_settled:
         return before
     reading = read_skill(read_file(f"{path}/{SKILL_FILE}", bytes_max=FILE_BYTES_MAX), where)
-    return FoundSkill(files=files, reading=reading, digest=digest(path, files), is_settled=is_same)
+    return ScannedSkill(
+        files=files, reading=reading, digest=digest(path, files), is_settled=is_same
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _Scanner:
     """Goes through one place and reports what is no skill."""
 
-    place: Place
+    place: SkillPlace
     root: str
     problems: list[Problem]
 
@@ -208,9 +209,9 @@ class _Search:
             else:
                 yield from self._group(entry.name, path)
 
-    def where(self, name: str, path: str) -> Where:
+    def where(self, name: str, path: str) -> SkillFile:
         location, file = _CALLED[self.place]
-        return Where(
+        return SkillFile(
             folder_name=name.rpartition("/")[2],
             place=self.place,
             location=f"{location}/{name}/{SKILL_FILE}",

@@ -10,10 +10,9 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
-from agent.skills.skill import AutoInvoke, Place, Shelf, Skill
+from agent.skills.skill import AutoInvoke, Skill, SkillPlace, SkillSet
 from memory.records.errors import Permanent
 
 # --- patterns -----------------------------------------------------------------------------------
@@ -22,8 +21,7 @@ from memory.records.errors import Permanent
 #
 # The dialect is that of Python's `re`, which every pattern must satisfy. The search is done by the
 # `regex` library, because it alone can be told to stop; the only module that knows it. What ships
-# with the program, and is tried by its tests, is searched for by `re`. Called by
-# `agent.skills.rules`.
+# with the program, and is tried by its tests, is searched for by `re`.
 
 CHARS_MAX = 1_000
 REPEATS_MAX = 10_000
@@ -54,16 +52,6 @@ class TooSlow(Permanent):
     """The pattern did not come to an end in its time: on this text it never will."""
 
 
-class Hit(Protocol):
-    """What a search gives: the text that was hit."""
-
-    def group(self) -> str: ...
-
-
-class _Compiled(Protocol):
-    def search(self, text: str, *, timeout: float) -> Hit | None: ...
-
-
 def fault_of(pattern: str) -> PatternFault | None:
     """What is wrong with a pattern; None if nothing is."""
     if len(pattern) > CHARS_MAX:
@@ -89,31 +77,35 @@ class Pattern:
     """A pattern ready for use, in any case of letters."""
 
     def __init__(self, pattern: str, *, is_ours: bool = False) -> None:
-        """`is_ours`: it ships with the program, so that no limit of time is needed. Raises
-        PatternWrong for what `fault_of` finds."""
-        fault = fault_of(pattern)
-        if fault is not None:
+        """`is_ours`: it ships with the program, so that no limit of time is needed; and `re` keeps
+        the other threads waiting for a moment, where `regex` would hand over to them in the middle
+        of each search. Raises PatternWrong for what `fault_of` finds."""
+        if fault := fault_of(pattern):
             raise PatternWrong(fault)
-        self._compiled: _Compiled = _Unlimited(pattern) if is_ours else _compiled(pattern)
+        self._search: Callable[[str, float], re.Match[str] | None]
+        if is_ours:
+            ours = _compiled_by_re(pattern)
+            self._search = lambda text, limit_s: ours.search(text)
+            return
+        # Loaded here: most bots have no patterns of their own, and it takes a twentieth of the
+        # start.
+        import regex  # type: ignore[import-untyped]
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                theirs = regex.compile(pattern, regex.IGNORECASE | regex.VERSION0)
+        except (regex.error, RecursionError, OverflowError) as error:
+            raise PatternWrong(PatternFault(text=f"the search cannot read it: {error}")) from error
+        self._search = lambda text, limit_s: theirs.search(text, timeout=limit_s)
 
     def found(self, text: str, *, limit_s: float) -> str | None:
         """The piece of the text that fits, or None. Raises TooSlow after about `limit_s`."""
         try:
-            hit = self._compiled.search(text, timeout=limit_s)
+            hit = self._search(text, limit_s)
         except TimeoutError as error:
             raise TooSlow(f"no end within {limit_s:g} s") from error
         return hit.group() if hit is not None else None
-
-
-class _Unlimited:
-    """A pattern that comes to its end by itself: `re` keeps the other threads waiting for a moment,
-    where `regex` would hand over to them in the middle of each search."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = _compiled_by_re(pattern)
-
-    def search(self, text: str, *, timeout: float) -> Hit | None:
-        return self._pattern.search(text)
 
 
 def _compiled_by_re(pattern: str) -> re.Pattern[str]:
@@ -121,19 +113,6 @@ def _compiled_by_re(pattern: str) -> re.Pattern[str]:
         # `[[a]` may mean something else one day; today it is what its author has tried.
         warnings.simplefilter("ignore")
         return re.compile(pattern, re.IGNORECASE)
-
-
-def _compiled(pattern: str) -> _Compiled:
-    # Loaded here: most bots have no patterns of their own, and it takes a twentieth of the start.
-    import regex  # type: ignore[import-untyped]
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            made: _Compiled = regex.compile(pattern, regex.IGNORECASE | regex.VERSION0)
-    except (regex.error, RecursionError, OverflowError) as error:
-        raise PatternWrong(PatternFault(text=f"the search cannot read it: {error}")) from error
-    return made
 
 
 _COMMENT = re.compile(r"\(\?(?:#|[a-zA-Z]*x)")
@@ -226,7 +205,8 @@ class RuleProblem:
         if not self.pattern:
             return f"{self.source}: {self.text}"
         at = f", at character {self.position}" if self.position else ""
-        return f"{self.source}: the pattern {_short(self.pattern)!r}{at}: {self.text}"
+        short = self.pattern if len(self.pattern) <= 80 else self.pattern[:79] + "…"
+        return f"{self.source}: the pattern {short!r}{at}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,19 +230,6 @@ class Forced:
     problems: tuple[RuleProblem, ...] = ()
 
 
-@dataclass(slots=True)
-class _Collected:
-    """Hits and problems while the rules are tried."""
-
-    hits: list[RuleHit] = field(default_factory=list)
-    problems: list[RuleProblem] = field(default_factory=list)
-
-
-def triggers(shelf: Shelf) -> tuple[Rule, ...]:
-    """The rules that usable skills bring along: each names itself."""
-    return tuple(trigger_of(skill) for skill in shelf.used if skill.patterns)
-
-
 def trigger_of(skill: Skill) -> Rule:
     """The trigger of one skill as a rule; without patterns it never fits."""
     return Rule(
@@ -272,103 +239,96 @@ def trigger_of(skill: Skill) -> Rule:
         skills=(skill.name,),
         instruction=skill.instruction,
         auto_invoke=skill.auto_invoke,
-        is_ours=skill.place is Place.SHIPPED,
-    )
-
-
-def pattern_problems(rules: Iterable[Rule]) -> tuple[RuleProblem, ...]:
-    """Every pattern that cannot be used. For rules of the settings: a configuration error."""
-    faults = ((rule, pattern, fault_of(pattern)) for rule in rules for pattern in rule.patterns)
-    return tuple(
-        RuleProblem(source=rule.source, pattern=pattern, text=fault.text, position=fault.position)
-        for rule, pattern, fault in faults
-        if fault is not None
+        is_ours=skill.place is SkillPlace.SHIPPED,
     )
 
 
 class RuleBook:
-    """Rules ready for use: first those of the settings, then the triggers of the shelf's skills.
+    """Rules ready for use: first those of the settings, then the triggers of the used skills.
 
-    Built once for a shelf. A pattern that cannot be used is in `problems`, and the rest works.
+    Built once for a set of skills. A pattern that cannot be used is in `problems`, and the rest
+    works.
     """
 
     def __init__(
         self,
-        shelf: Shelf,
+        skills: SkillSet,
         rules: Sequence[Rule] = (),
         *,
         pattern_limit_s: float = PATTERN_LIMIT_S,
         message_limit_s: float = MESSAGE_LIMIT_S,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.rules = (*rules, *triggers(shelf))
-        self._shelf = shelf
+        self.rules = (*rules, *(trigger_of(skill) for skill in skills.used if skill.patterns))
+        self._skills = skills
         self._pattern_limit_s = pattern_limit_s
         self._message_limit_s = message_limit_s
         self._seconds = seconds
         problems: list[RuleProblem] = []
         self._patterns = [_prepared(rule, problems) for rule in self.rules]
-        problems.extend(_unknown(rule, name) for rule in rules for name in _lacking(shelf, rule))
+        problems += (
+            _unknown(rule, name)
+            for rule in rules
+            for name in rule.skills
+            if skills.get(name) is None
+        )
         self.problems = tuple(problems)
 
     def forced(self, text: str) -> Forced:
         """What the rules bring for this message. Takes `message_limit_s` at the very most."""
-        trimmed = text.strip()
         end = self._seconds() + self._message_limit_s
-        found = _Collected()
+        hits: list[RuleHit] = []
+        problems: list[RuleProblem] = []
         for rule, patterns in zip(self.rules, self._patterns, strict=True):
-            self._try(rule, patterns, trimmed, end, found)
-        skills, problems = self._skills(found.hits)
+            for written, pattern in patterns:
+                found, why = self._search(pattern, text.strip(), end)
+                if found is not None:
+                    hits.append(RuleHit(rule=rule, pattern=written, found=found))
+                    break
+                if why:
+                    problems.append(RuleProblem(source=rule.source, pattern=written, text=why))
+        calls: list[AutoInvoke] = []  # Equal ones once; their arguments cannot be hashed.
+        for hit in hits:
+            calls += (call for call in hit.rule.auto_invoke if call not in calls)
         return Forced(
-            hits=tuple(found.hits),
-            skills=skills,
-            plugins=_once(name for hit in found.hits for name in hit.rule.plugins),
-            instructions=_once(
-                text for hit in found.hits if (text := hit.rule.instruction.strip())
+            hits=tuple(hits),
+            skills=self._usable(hits, problems),
+            plugins=tuple(dict.fromkeys(name for hit in hits for name in hit.rule.plugins)),
+            instructions=tuple(
+                dict.fromkeys(told for hit in hits if (told := hit.rule.instruction.strip()))
             ),
-            auto_invokes=_once_each(call for hit in found.hits for call in hit.rule.auto_invoke),
-            problems=(*found.problems, *problems),
+            auto_invokes=tuple(calls),
+            problems=tuple(problems),
         )
 
-    def _try(
-        self,
-        rule: Rule,
-        patterns: Sequence[tuple[str, Pattern]],
-        text: str,
-        end: float,
-        found: _Collected,
-    ) -> None:
-        """Looks for the first pattern of the rule that fits."""
-        for written, pattern in patterns:
-            left_s = min(self._pattern_limit_s, end - self._seconds())
-            why = "not tried, the patterns before it took all the time there is for one message"
-            try:
-                piece = pattern.found(text, limit_s=left_s) if left_s > 0 else None
-            except TooSlow:
-                piece = None
-                why = f"given up after {round(left_s * 1000)} ms on this message; make it simpler"
-                left_s = 0.0
-            if piece is not None:
-                found.hits.append(RuleHit(rule=rule, pattern=written, found=piece))
-                return
-            if left_s <= 0:
-                found.problems.append(RuleProblem(source=rule.source, pattern=written, text=why))
+    def _search(self, pattern: Pattern, text: str, end: float) -> tuple[str | None, str]:
+        """The piece that fits; or why it was not looked for to the end."""
+        left_s = min(self._pattern_limit_s, end - self._seconds())
+        if left_s <= 0:
+            return (
+                None,
+                "not tried, the patterns before it took all the time there is for one message",
+            )
+        try:
+            return pattern.found(text, limit_s=left_s), ""
+        except TooSlow:
+            why = f"given up after {round(left_s * 1000)} ms on this message; make it simpler"
+            return None, why
 
-    def _skills(self, hits: Iterable[RuleHit]) -> tuple[tuple[Skill, ...], list[RuleProblem]]:
+    def _usable(self, hits: Iterable[RuleHit], problems: list[RuleProblem]) -> tuple[Skill, ...]:
         """The skills that hits name, and a problem for each that cannot be used now."""
         skills: dict[str, Skill] = {}
-        problems: list[RuleProblem] = []
         for hit in hits:
             for name in hit.rule.skills:
-                skill = self._shelf.get(name)
+                skill = self._skills.get(name)
                 if skill is None:
                     problems.append(_unknown(hit.rule, name))
-                elif not skill.is_used:
+                elif skill.is_used:
+                    skills.setdefault(name, skill)
+                else:
                     text = f"the skill {name} is not used now: it is {skill.state.value}"
                     problems.append(RuleProblem(source=hit.rule.source, text=text))
-                else:
-                    skills.setdefault(name, skill)
-        return tuple(skills.values()), problems
+        return tuple(skills.values())
 
 
 def _prepared(rule: Rule, problems: list[RuleProblem]) -> list[tuple[str, Pattern]]:
@@ -378,36 +338,12 @@ def _prepared(rule: Rule, problems: list[RuleProblem]) -> list[tuple[str, Patter
         try:
             ready.append((written, Pattern(written, is_ours=rule.is_ours)))
         except PatternWrong as error:
-            problems.append(_wrong(rule, written, error.fault))
+            text, position = error.fault.text, error.fault.position
+            problems.append(
+                RuleProblem(source=rule.source, pattern=written, text=text, position=position)
+            )
     return ready
-
-
-def _wrong(rule: Rule, pattern: str, fault: PatternFault) -> RuleProblem:
-    return RuleProblem(
-        source=rule.source, pattern=pattern, text=fault.text, position=fault.position
-    )
-
-
-def _lacking(shelf: Shelf, rule: Rule) -> list[str]:
-    return [name for name in rule.skills if shelf.get(name) is None]
 
 
 def _unknown(rule: Rule, name: str) -> RuleProblem:
     return RuleProblem(source=rule.source, text=f"there is no skill named {name}")
-
-
-def _once(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
-
-
-def _once_each(calls: Iterable[AutoInvoke]) -> tuple[AutoInvoke, ...]:
-    """Equal ones once; their arguments cannot be hashed."""
-    kept: list[AutoInvoke] = []
-    for call in calls:
-        if call not in kept:
-            kept.append(call)
-    return tuple(kept)
-
-
-def _short(pattern: str) -> str:
-    return pattern if len(pattern) <= 80 else pattern[:79] + "…"

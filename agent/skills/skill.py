@@ -1,15 +1,22 @@
-"""What a skill is, once it has been read. Values only."""
+"""What a skill is, once it has been read, and what it requires of the machine. Values only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from memory.records.errors import Permanent
 
-class Place(StrEnum):
+
+class SkillRefused(Permanent):
+    """Something about a skill that cannot be done; the text says why and what to do."""
+
+
+class SkillPlace(StrEnum):
     """Where a skill comes from, the strongest first: of one name, the first place wins."""
 
     WORKSPACE = "workspace"
@@ -29,6 +36,16 @@ class SkillState(StrEnum):
     """This machine lacks what it requires: a program, a variable, an operating system."""
     OFF = "off"
     """It runs by the clock, and nobody has enabled it."""
+
+
+class SkillKind(StrEnum):
+    """How a skill comes into play, in the order in which people are shown them."""
+
+    PLAYBOOK = "playbook"
+    """Injected when a keyword matches."""
+    SKILL = "skill"
+    """Named in the prompt and read on demand: progressive disclosure (SPEC §5, layer 5)."""
+    CLOCK = "by the clock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +86,7 @@ class Skill:
     name: str
     description: str
     text: str
-    place: Place
+    place: SkillPlace
     location: str
     folder: Path | None = None
     digest: str = ""
@@ -92,14 +109,18 @@ class Skill:
     version: str = ""
 
     @property
+    def kind(self) -> SkillKind:
+        if self.schedule is not None:
+            return SkillKind.CLOCK
+        return SkillKind.PLAYBOOK if self.keywords else SkillKind.SKILL
+
+    @property
     def is_playbook(self) -> bool:
-        """Injected when a keyword matches."""
-        return bool(self.keywords) and self.schedule is None
+        return self.kind is SkillKind.PLAYBOOK
 
     @property
     def is_listed(self) -> bool:
-        """Named in the prompt and read on demand: progressive disclosure (SPEC §5, layer 5)."""
-        return not self.keywords and self.schedule is None
+        return self.kind is SkillKind.SKILL
 
     @property
     def is_used(self) -> bool:
@@ -131,7 +152,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class SkillSet:
     """All skills there are at one moment: each name once, by priority (high first), then name.
 
     `shadowed` are those whose name a stronger place has taken. Broken ones are in `problems` alone.
@@ -149,3 +170,71 @@ class Shelf:
     def used(self) -> tuple[Skill, ...]:
         """Those that may reach a prompt."""
         return tuple(skill for skill in self.skills if skill.is_used)
+
+
+# --- requirements -------------------------------------------------------------------------------
+
+FindProgram = Callable[[str], str | None]
+"""Where a program of this name is, or None: `shutil.which`."""
+
+_SYSTEMS = {
+    "darwin": "macOS",
+    "macos": "macOS",
+    "mac": "macOS",
+    "osx": "macOS",
+    "linux": "Linux",
+    "win32": "Windows",
+    "windows": "Windows",
+    "win": "Windows",
+    "cygwin": "Windows",
+}
+_ANY_SYSTEM = frozenset({"*", "all", "any"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requires:
+    """Variables and programs that must all be there, programs of which one must, and systems."""
+
+    env: tuple[str, ...] = ()
+    bins: tuple[str, ...] = ()
+    any_bins: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What there is here. `system` is written like `sys.platform`."""
+
+    env: Mapping[str, str]
+    find_program: FindProgram
+    system: str = sys.platform
+
+
+def lacking(
+    requires: Requires, machine: Machine, *, given: Collection[str] = ()
+) -> tuple[str, ...]:
+    """One clause for each thing that is missing; empty when the skill can be used.
+
+    `given` names variables that the owner set for this skill alone. An empty variable is not set.
+    """
+    return tuple(_lacking(requires, machine, given))
+
+
+def _lacking(requires: Requires, machine: Machine, given: Collection[str]) -> Iterator[str]:
+    systems = [name for name in requires.systems if name.casefold() not in _ANY_SYSTEM]
+    if systems and len(systems) == len(requires.systems):
+        wanted = list(dict.fromkeys(map(_system, systems)))
+        if _system(machine.system) not in wanted:
+            yield f"it is for {' or '.join(wanted)}"
+    for name in requires.env:
+        if name not in given and not machine.env.get(name):
+            yield f"the environment variable {name} is not set"
+    for program in requires.bins:
+        if machine.find_program(program) is None:
+            yield f"the program {program} is not installed"
+    if requires.any_bins and not any(map(machine.find_program, requires.any_bins)):
+        yield f"none of the programs {', '.join(requires.any_bins)} is installed"
+
+
+def _system(name: str) -> str:
+    return _SYSTEMS.get(name.casefold(), name)

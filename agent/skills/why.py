@@ -21,7 +21,7 @@ from agent.skills.matching import (
     near_misses,
 )
 from agent.skills.rules import Forced, Rule, RuleBook, RuleHit, trigger_of
-from agent.skills.skill import Shelf, Skill, SkillState
+from agent.skills.skill import Skill, SkillSet, SkillState
 
 
 class Verdict(StrEnum):
@@ -64,7 +64,7 @@ class Explanation:
     problems: tuple[str, ...] = ()
 
 
-def why(shelf: Shelf, rules: Sequence[Rule], text: str) -> Explanation:
+def why(shelf: SkillSet, rules: Sequence[Rule], text: str) -> Explanation:
     """Goes through every skill and every rule for one message."""
     book = RuleBook(shelf, rules)
     forced = book.forced(text)
@@ -97,7 +97,7 @@ class _Look:
     scores: Mapping[str, tuple[int, SkillScore]]
 
 
-def _ranked(shelf: Shelf, text: str) -> Iterable[tuple[int, SkillScore]]:
+def _ranked(shelf: SkillSet, text: str) -> Iterable[tuple[int, SkillScore]]:
     return enumerate(Relevance(shelf).scores(text), start=1)
 
 
@@ -204,8 +204,8 @@ def state_words(skill: Skill) -> str:
 
 def _would_match(skill: Skill, text: str) -> list[str]:
     """What would have picked it, were it in use."""
-    keywords = Matcher(Shelf(skills=(as_used(skill),))).playbooks(text)
-    hits = RuleBook(Shelf(), (trigger_of(skill),)).forced(text).hits
+    keywords = Matcher(SkillSet(skills=(as_used(skill),))).playbooks(text)
+    hits = RuleBook(SkillSet(), (trigger_of(skill),)).forced(text).hits
     words = [_keyword_words(hit.keyword, hit.found) for match in keywords for hit in match.hits]
     words += [_hit_words(skill, hit) for hit in hits]
     return [f"otherwise it would have been picked: {one}" for one in words]
@@ -216,7 +216,7 @@ def as_used(skill: Skill) -> Skill:
     return replace(skill, state=SkillState.USABLE)
 
 
-def _of_shadowed(skill: Skill, shelf: Shelf) -> SkillWhy:
+def _of_shadowed(skill: Skill, shelf: SkillSet) -> SkillWhy:
     stronger = shelf.get(skill.name)
     where = f" at {stronger.location}" if stronger is not None else ""
     return SkillWhy(

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.budget.spending import Charge, SpendingRefused, Verdict
 from agent.guards.text import visible
 from agent.history.window import estimate_tokens
 from agent.models.tokens import Encodings, TokenCounter
@@ -15,6 +14,7 @@ from agent.turn.steps.model import Payment
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.ports import Model, Models
 from memory.records.request import ModelRequest, ModelTraits
+from memory.records.spending import Charge, SpendingRefused, Verdict
 from memory.records.transcript import Answered, Said
 
 TEMPERATURE = 0.1
@@ -31,7 +31,7 @@ class BackgroundOptions:
 
 
 class Background:
-    """Implements `agent.budget.spending.CheapModel`."""
+    """Implements `memory.records.ports.CheapModel`."""
 
     def __init__(
         self, models: Models, *, options: BackgroundOptions, payment: Payment | None = None
@@ -47,7 +47,7 @@ class Background:
         return (await self._model(lane)).traits
 
     async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
-        """One answer to one message; see `agent.budget.spending.CheapModel`."""
+        """One answer to one message; see `memory.records.ports.CheapModel`."""
         model = await self._model(charge.lane)
         text = self._options.redact(prompt)
         request = ModelRequest(

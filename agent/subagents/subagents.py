@@ -83,7 +83,7 @@ class SubagentLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class SubagentCall:
     """The call by which a task is given: of which turn, and what that turn may use itself.
 
     `place` tells calls of the same id apart: ids may come again from one answer to another.
@@ -105,7 +105,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class SubagentTask:
     """What is to be done. `tools` None are all that may be given; `minutes` 0 is the usual time."""
 
     task: str
@@ -115,7 +115,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class StartedSubagent:
     """A subagent that runs now, or did already."""
 
     run_id: RunId
@@ -140,7 +140,7 @@ class Subagents:
         self._limits = limits or SubagentLimits()
         self._starting = asyncio.Lock()
 
-    async def start(self, order: Order, wish: Wish) -> Started:
+    async def start(self, order: SubagentCall, wish: SubagentTask) -> StartedSubagent:
         """Begins a task, once per call. Raises NotPossible, TooManySubagents, StorageError."""
         if order.turn.task is not None:
             raise NotPossible("A subagent cannot start another one: do this part yourself.")
@@ -152,7 +152,7 @@ class Subagents:
             )
         tools = given_tools(order.offered, wish.tools)
         minutes = wish.minutes or self._limits.minutes
-        started = Started(run_id=order.child, minutes=minutes, tools=tools)
+        started = StartedSubagent(run_id=order.child, minutes=minutes, tools=tools)
         home = order.turn.message.address.key
         async with self._starting:
             children = await self._journal.children(home, limit=_LISTED_MAX)
@@ -174,7 +174,9 @@ class Subagents:
                 "more may not be at once. Wait for one to end, or do this part yourself."
             )
 
-    async def _run(self, order: Order, wish: Wish, started: Started) -> NewRun:
+    async def _run(
+        self, order: SubagentCall, wish: SubagentTask, started: StartedSubagent
+    ) -> NewRun:
         turn, limits = order.turn, self._limits
         lane = Address(channel=CHANNEL, chat_id=order.child).key
         text = clean(wish.task).strip()
@@ -343,7 +345,7 @@ def _spoken(turn: TurnInput, text: str) -> IncomingMessage:
 # --- what nobody sees ------------------------------------------------------------------------
 
 
-class _Unseen:
+class _HiddenDraft:
     """Implements `memory.records.ports.Draft`: nobody looks at it."""
 
     def text(self, so_far: str) -> None:
@@ -366,7 +368,7 @@ class PeopleDrafts:
 
     def open(self, run_id: RunId, address: Address) -> Draft:
         """See `memory.records.ports.Drafts.open`."""
-        return _Unseen() if _is_unseen(run_id) else self._drafts.open(run_id, address)
+        return _HiddenDraft() if _is_unseen(run_id) else self._drafts.open(run_id, address)
 
     def close(self, run_id: RunId) -> None:
         """See `memory.records.ports.Drafts.close`."""

@@ -74,7 +74,9 @@ class Signature:
         hints = get_type_hints(self._function, include_extras=True)
         parameters = list(signature(self._function).parameters.values())[2:]
         fields: dict[str, Any] = {
-            one.name: (hints[one.name], ... if one.default is Parameter.empty else one.default)
+            one.name: hints[one.name]
+            if one.default is Parameter.empty
+            else (hints[one.name], one.default)
             for one in parameters
         }
         return create_model(self._function.__name__, __base__=Arguments, **fields)

@@ -1,25 +1,28 @@
 """Reaching tools that were not offered: they can be counted, listed, looked for, read and called.
 
-Each sees only what role, agent and kind of run allow. `tool_call` is never run: the toolbox turns
-it into the call that is meant, before anything is checked.
+Each tool here sees only what role, agent and kind of run allow. `tool_call` is never run: the
+toolbox turns it into the call that is meant, before anything is checked. At the end stands what
+makes tools searchable, for `tool_search` and for whoever selects tools for a request.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from agent.policy.taint import TOOL_CALL
-from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
+from agent.tools.arguments import ArgumentsWrong, Signature, parse_arguments, schema_of
+from agent.tools.tool import Caller, Effect, ToolCard, tool
 from memory.records.errors import Permanent
-from memory.records.ports import Ranked
+from memory.records.ports import Ranked, Ranker
 from memory.records.text import clean
 from memory.records.transcript import ToolCall
 
@@ -35,17 +38,6 @@ class NotFound(Permanent):
     """There is no such tool or group for this caller; names the nearest."""
 
 
-class Available(Protocol):
-    """The tools that a run may have at all, offered or not."""
-
-    def cards(self, caller: Caller) -> Sequence[ToolCard]:
-        """In the order of the toolbox."""
-
-
-Ranking = Callable[[str, Sequence[ToolCard]], Sequence[Ranked]]
-"""These tools by how well they fit a text, best first. Blocks for milliseconds; raises nothing."""
-
-
 def resolved(call: ToolCall) -> ToolCall:
     """The call that is meant: that within a `tool_call`, any other as it is.
 
@@ -53,7 +45,7 @@ def resolved(call: ToolCall) -> ToolCall:
     """
     if call.name != TOOL_CALL:
         return call
-    wanted = parse_arguments(CallArguments, call.arguments)
+    wanted = parse_arguments(_CALL, call.arguments)
     name = wanted.name.strip()
     if name == TOOL_CALL:
         raise ArgumentsWrong(f"{TOOL_CALL} cannot call itself. Name the tool that is meant.")
@@ -73,75 +65,35 @@ class _AnyObject:
         return data
 
 
-class NoArguments(Arguments):
-    """Nothing."""
+def _from_text(value: Any) -> Any:
+    """The object; models also send it as JSON text, or null for none."""
+    if value is None:
+        return {}
+    return parse_arguments(_AnyObject(), value) if isinstance(value, str) else value
 
 
-class GroupArguments(Arguments):
-    """Of tool_list."""
-
-    group: Annotated[str, Field(description="A group, as tool_categories names it.")]
+ToolName = Annotated[str, Field(description="The exact name of the tool.")]
 
 
-class QueryArguments(Arguments):
-    """Of tool_search."""
+class DiscoveryTools:
+    """Counts, lists, finds, shows and calls the tools that a run may have at all, offered or not.
+    `cards` gives them in the order of the toolbox, `everything` all that there are."""
 
-    query: Annotated[str, Field(description="What is to be done, in a few plain words.")]
+    def __init__(
+        self,
+        cards: Callable[[Caller], Sequence[ToolCard]],
+        everything: Callable[[], Sequence[ToolCard]],
+        ranking: ToolRanking,
+    ) -> None:
+        self._cards = cards
+        self._everything = everything
+        self._ranking = ranking
 
-
-class NameArguments(Arguments):
-    """Of tool_describe."""
-
-    name: Annotated[str, Field(description="The exact name of the tool.")]
-
-
-class CallArguments(Arguments):
-    """Of tool_call."""
-
-    name: Annotated[str, Field(description="The exact name of the tool.")]
-    arguments: Annotated[
-        dict[str, Any],
-        Field(default_factory=dict, description="Its arguments, as tool_describe shows them."),
-    ]
-
-    @field_validator("arguments", mode="before")
-    @classmethod
-    def _from_text(cls, value: Any) -> Any:
-        """The object; models also send it as JSON text, or null for none."""
-        if value is None:
-            return {}
-        return parse_arguments(_AnyObject(), value) if isinstance(value, str) else value
-
-
-def _card(name: str, description: str, arguments: type[Arguments], status: str) -> ToolCard:
-    return ToolCard(
-        name=name,
-        description=description,
-        arguments=arguments,
-        group=_GROUP,
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.OURS,
-        status=status,
-    )
-
-
-class ToolCategories(Tool):
-    """The groups, with how many tools each holds."""
-
-    card = _card(
-        "tool_categories",
-        "Lists the groups of tools that exist here, with how many each holds. More tools exist "
-        "than are offered to you at a time.",
-        NoArguments,
-        "Looking through the tools",
-    )
-
-    def __init__(self, available: Available) -> None:
-        self._available = available
-
-    async def run(self, arguments: NoArguments, caller: Caller) -> str:
-        cards = self._available.cards(caller)
+    @tool(_GROUP, Effect.NONE, status="Looking through the tools")
+    async def tool_categories(self, caller: Caller) -> str:
+        """Lists the groups of tools that exist here, with how many each holds. More tools exist
+        than are offered to you at a time."""
+        cards = self._cards(caller)
         counts = Counter(_group(card) for card in cards)
         about = {_group(card): card.server_about for card in cards if card.server_about}
         lines = [
@@ -150,114 +102,75 @@ class ToolCategories(Tool):
         ]
         return "\n".join(lines) or "There are no tools here."
 
-
-class ToolList(Tool):
-    """The tools of one group."""
-
-    card = _card(
-        "tool_list",
-        "Lists the tools of one group, a line each.",
-        GroupArguments,
-        "Looking through the tools",
-    )
-
-    def __init__(self, available: Available) -> None:
-        self._available = available
-
-    async def run(self, arguments: GroupArguments, caller: Caller) -> str:
-        """Raises NotFound."""
-        cards = self._available.cards(caller)
-        wanted = arguments.group.strip().casefold()
+    @tool(_GROUP, Effect.NONE, status="Looking through the tools")
+    async def tool_list(
+        self,
+        caller: Caller,
+        group: Annotated[str, Field(description="A group, as tool_categories names it.")],
+    ) -> str:
+        """Lists the tools of one group, a line each."""
+        cards = self._cards(caller)
+        wanted = group.strip().casefold()
         found = [card for card in cards if _group(card).casefold() == wanted]
         if not found:
             groups = sorted({_group(card) for card in cards})
             raise NotFound(
-                f"There is no group {arguments.group[:64]!r} here. There are: {', '.join(groups)}."
+                f"There is no group {group[:64]!r} here. There are: {', '.join(groups)}."
             )
         lines = [_summary(card) for card in found[:LISTED_MAX]]
         if len(found) > LISTED_MAX:
             lines.append(f"… and {len(found) - LISTED_MAX} more: narrow it down by tool_search.")
         return "\n".join([*lines, _HOW])
 
-
-class ToolSearch(Tool):
-    """The tools that fit a wish."""
-
-    card = _card(
-        "tool_search",
-        "Finds tools by what is to be done. Use it before you say that something cannot be done: "
-        "more tools exist than are offered to you.",
-        QueryArguments,
-        "Looking for a tool",
-    )
-
-    def __init__(self, available: Available, ranking: Ranking) -> None:
-        self._available = available
-        self._ranking = ranking
-
-    async def run(self, arguments: QueryArguments, caller: Caller) -> str:
-        cards = [card for card in self._available.cards(caller) if card.group != _GROUP]
+    @tool(_GROUP, Effect.NONE, status="Looking for a tool")
+    async def tool_search(
+        self,
+        caller: Caller,
+        query: Annotated[str, Field(description="What is to be done, in a few plain words.")],
+    ) -> str:
+        """Finds tools by what is to be done. Use it before you say that something cannot be done:
+        more tools exist than are offered to you."""
+        cards = [card for card in self._cards(caller) if card.group != _GROUP]
         by_name = {card.name: card for card in cards}
-        ranked = self._ranking(arguments.query, cards)
+        ranked = self._ranking.rank(query, cards, of=self._everything())
         found = [by_name[one.id] for one in ranked if one.id in by_name][:FOUND_MAX]
         if not found:
             return "No tool fits these words. tool_categories shows which groups there are."
         lines = [f"{_summary(card)} [{_group(card)}]" for card in found]
         return "\n".join([*lines, _HOW])
 
-
-class ToolDescribe(Tool):
-    """What a tool does and takes."""
-
-    card = _card(
-        "tool_describe",
-        "Shows what a tool does, and the schema of its arguments.",
-        NameArguments,
-        "Reading about a tool",
-    )
-
-    def __init__(self, available: Available) -> None:
-        self._available = available
-
-    async def run(self, arguments: NameArguments, caller: Caller) -> str:
-        """Raises NotFound."""
-        by_name = {card.name: card for card in self._available.cards(caller)}
-        name = arguments.name.strip()
-        card = by_name.get(name)
+    @tool(_GROUP, Effect.NONE, status="Reading about a tool")
+    async def tool_describe(self, caller: Caller, name: ToolName) -> str:
+        """Shows what a tool does, and the schema of its arguments."""
+        by_name = {card.name: card for card in self._cards(caller)}
+        wanted = name.strip()
+        card = by_name.get(wanted)
         if card is None:
-            near = get_close_matches(name.lower(), by_name, n=NEAREST_MAX, cutoff=0.5)
+            near = get_close_matches(wanted.lower(), by_name, n=NEAREST_MAX, cutoff=0.5)
             advice = f"Nearest: {', '.join(near)}." if near else "Look for it by tool_search."
-            raise NotFound(f"There is no tool {name[:64]!r} here. {advice}")
+            raise NotFound(f"There is no tool {wanted[:64]!r} here. {advice}")
         schema = json.dumps(card.spec().parameters, ensure_ascii=False)
         head = f"{card.name} [{_group(card)}]\n{clean(card.description)}"
         return f"{head}\nArguments: {schema}\n{_HOW}"
 
+    # It stands for any tool that exists: `resolved` puts the tool itself in its place.
+    @tool(_GROUP, Effect.NONE, status="Calling a tool")
+    async def tool_call(
+        self,
+        caller: Caller,
+        name: ToolName,
+        arguments: Annotated[
+            dict[str, Any],
+            BeforeValidator(_from_text),
+            Field(default_factory=dict, description="Its arguments, as tool_describe shows them."),
+        ],
+    ) -> str:
+        """Calls a tool that exists but was not offered to you, by its exact name. See tool_describe
+        first for what it takes."""
+        raise Permanent(f"{name[:64]} cannot be called in this way here.")
 
-class ToolCallTool(Tool):
-    """Stands for any tool that exists; `resolved` puts the tool itself in its place."""
 
-    card = _card(
-        TOOL_CALL,
-        "Calls a tool that exists but was not offered to you, by its exact name. See "
-        "tool_describe first for what it takes.",
-        CallArguments,
-        "Calling a tool",
-    )
-
-    async def run(self, arguments: CallArguments, caller: Caller) -> str:
-        """Raises Permanent: who runs calls has to resolve them first."""
-        raise Permanent(f"{arguments.name[:64]} cannot be called in this way here.")
-
-
-def discovery_tools(available: Available, ranking: Ranking) -> tuple[Tool, ...]:
-    """All five, in the order in which they are offered."""
-    return (
-        ToolCategories(available),
-        ToolList(available),
-        ToolSearch(available, ranking),
-        ToolDescribe(available),
-        ToolCallTool(),
-    )
+_CALL = Signature(DiscoveryTools.tool_call)
 
 
 def _group(card: ToolCard) -> str:
@@ -278,3 +191,112 @@ def _line(text: str) -> str:
 
 def _after(mark: str, text: str) -> str:
     return f"{mark}{text}" if text else ""
+
+
+# --- tools as text ------------------------------------------------------------------------------
+
+DESCRIPTION_CHARS_MAX = 2_000
+PARAMETERS_MAX = 60
+"""Of one tool, nested ones included; more would drown what the tool is for."""
+PARAMETER_CHARS_MAX = 200
+_DEPTH_MAX = 6
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_JOINTS = re.compile(r"[_\-./:]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolText:
+    """What is known of a tool in words. `title` is its name as words, and begins the text too."""
+
+    name: str
+    title: str
+    text: str
+
+
+MakeRanker = Callable[[Sequence[ToolText]], Ranker]
+"""Indexes tools; ids are their names. Blocks for milliseconds, and for less than a second where
+embeddings are loaded for it. Raises nothing."""
+
+
+def tool_text(card: ToolCard) -> ToolText:
+    """The words of a tool: name, description, parameters with what is said of them, server."""
+    own_name = card.name.removeprefix(f"{card.server}__") if card.server else card.name
+    title = split_name(own_name)
+    parameters = [words for _, words in zip(range(PARAMETERS_MAX), _parameters(card), strict=False)]
+    parts = (
+        title,
+        card.description[:DESCRIPTION_CHARS_MAX],
+        *parameters,
+        split_name(card.server),
+        card.server_about[:DESCRIPTION_CHARS_MAX],
+    )
+    text = ". ".join(part for part in parts if part)
+    return ToolText(name=card.name, title=title, text=clean(text))
+
+
+def split_name(name: str) -> str:
+    """`readFile`, `read_file` and `read-file` as words."""
+    return _JOINTS.sub(" ", _CAMEL.sub(" ", name)).strip()
+
+
+class ToolRanking:
+    """Ranks tools for a text. Safe to call from several threads at once."""
+
+    def __init__(self, make: MakeRanker) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._cards: tuple[ToolCard, ...] = ()
+        self._texts: tuple[ToolText, ...] = ()
+        self._ranker: Ranker | None = None
+
+    def made(self, cards: Sequence[ToolCard]) -> Ranker | None:
+        """The ranker of these tools if it is there already, and nobody is making another; waits
+        for nothing."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return self._ranker if _same(cards, self._cards) else None
+        finally:
+            self._lock.release()
+
+    def of(self, cards: Sequence[ToolCard]) -> Ranker:
+        """The ranker of these tools: that of the last call, unless their words have changed."""
+        with self._lock:
+            if self._ranker is None or not _same(cards, self._cards):
+                texts = tuple(tool_text(card) for card in cards)
+                if self._ranker is None or texts != self._texts:
+                    self._ranker = self._make(texts)
+                self._cards, self._texts = tuple(cards), texts
+            return self._ranker
+
+    def rank(
+        self, text: str, among: Sequence[ToolCard], *, of: Sequence[ToolCard]
+    ) -> Sequence[Ranked]:
+        """`among` by how well they fit a text, best first; `of` are all tools, indexed at once."""
+        names = {card.name for card in among}
+        return [one for one in self.of(of).rank(text, k=len(of)) if one.id in names]
+
+
+def _same(cards: Sequence[ToolCard], others: Sequence[ToolCard]) -> bool:
+    return len(cards) == len(others) and all(
+        card is other for card, other in zip(cards, others, strict=True)
+    )
+
+
+def _parameters(card: ToolCard) -> Iterator[str]:
+    return _properties(schema_of(card.arguments), depth=0)
+
+
+def _properties(schema: Any, *, depth: int) -> Iterator[str]:
+    """Names and descriptions of parameters, nested ones after those that hold them."""
+    if not isinstance(schema, Mapping) or depth > _DEPTH_MAX:
+        return
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        for name, about in properties.items():
+            described = about.get("description") if isinstance(about, Mapping) else None
+            yield split_name(str(name))
+            if isinstance(described, str) and described:
+                yield described[:PARAMETER_CHARS_MAX]
+            yield from _properties(about, depth=depth + 1)
+    yield from _properties(schema.get("items"), depth=depth + 1)

@@ -15,18 +15,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent.policy.presentation import COMMAND, is_whole, values_of
+from agent.policy.presentation import COMMAND
 from agent.sandbox.bubblewrap import Bubblewrap, Confinement
 from agent.sandbox.environment import confined_environment, open_environment
 from agent.sandbox.process import Caught, Limits, Program, Ran, Stopped, run_confined, run_open
 from agent.skills.matching import allows_command
-from agent.tools.arguments import Arguments
+from agent.tools.call import KeepResult
 from agent.tools.confinement import Surroundings, Views
-from agent.tools.tool import Caller, Effect, KeepWhole, Needs, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Permanent
 from memory.records.messages import Role
@@ -98,7 +98,7 @@ class Runner:
         options: ExecOptions | None = None,
         fixed: tuple[Path, ...] = (),
         own: Mapping[str, str] | None = None,
-        keep: KeepWhole | None = None,
+        keep: KeepResult | None = None,
     ) -> None:
         self._options = options or ExecOptions()
         self.root = workspace.resolve()
@@ -119,7 +119,7 @@ class Runner:
         return self._bubblewrap.works()
 
     @property
-    def card_timeout_s(self) -> float:
+    def timeout_s(self) -> float:
         """As long as a call may take: the program, and what is done before and after it."""
         return self._options.limits.timeout_s + ENDING_S
 
@@ -128,20 +128,18 @@ class Runner:
         """Why there is no sandbox, for `doctor` and `/status`; empty when there is one."""
         return self._bubblewrap.why_not
 
-    def needs(self, arguments: BaseModel, caller: Caller, *, shows: tuple[str, ...]) -> Needs:
+    def needs(self, caller: Caller, *, shows: tuple[str, ...]) -> Needs:
         """By SPEC §6: in the sandbox the rules decide, which ask unless the owner set them
         otherwise; elsewhere each call asks, and none runs in a tainted turn.
 
         What no card can show whole is not run, whatever the rules say: somebody who is asked would
         agree to what they have not read.
         """
-        if not is_whole(values_of(arguments), says=shows):
-            return Needs(refused=TOO_LONG)
         if self.is_confined():
-            return Needs(shows=shows)
+            return Needs(whole=TOO_LONG, shows=shows)
         if caller.tainted:
-            return Needs(refused=self._tainted())
-        return Needs(asks=NO_SANDBOX, once_only=True, shows=shows)
+            return Needs(refused=self._tainted(), whole=TOO_LONG, shows=shows)
+        return Needs(asks=NO_SANDBOX, once_only=True, whole=TOO_LONG, shows=shows)
 
     async def run(self, order: Order, caller: Caller) -> str:
         """What the program wrote, with its exit code, in at most `output_chars_max` characters.
@@ -245,60 +243,51 @@ def _leave(entering: asyncio.Future[tuple[Confinement, ExitStack]]) -> None:
 # --- exec --------------------------------------------------------------------------------------
 
 
-class ExecArguments(Arguments):
-    """A program and its arguments, each a word of its own."""
-
-    command: tuple[str, ...] = Field(
-        min_length=1, max_length=WORDS_MAX, description='e.g. ["wc", "-l", "notes.txt"]'
-    )
-    cwd: str = Field(default="", description="folder in the workspace")
-    timeout_s: float | None = Field(default=None, gt=0, description="if it is to end sooner")
-    stdin: str | None = None
-
-
-class Exec(Tool):
+class ExecTools:
     """Runs one program in the workspace."""
 
-    card = ToolCard(
-        name="exec",
-        description="Run a program in the workspace folder, without a shell: words are passed as "
-        "they are. As a rule it has no network, and sees nothing but the workspace.",
-        arguments=ExecArguments,
-        group="exec",
-        effect=Effect.OUTSIDE,
-        redo="once",
-        trust=Trust.UNTRUSTED,
-        status="runs a program",
-    )
-
     def __init__(self, runner: Runner, limits: CommandLimits | None = None) -> None:
-        self.card = replace(Exec.card, timeout_s=runner.card_timeout_s)
         self._runner = runner
         self._limits = limits
 
-    def needs(self, arguments: ExecArguments, caller: Caller) -> Needs:
+    def _exec_needs(self, caller: Caller, command: tuple[str, ...], cwd: str) -> Needs:
         """Shows the command line as a person would type it, and where it runs."""
-        if why := self._forbidden(arguments, caller):
+        if why := self._forbidden(command, caller):
             return Needs(refused=why)
-        shows = shown_command(arguments.command, arguments.cwd)
-        return self._runner.needs(arguments, caller, shows=shows)
+        return self._runner.needs(caller, shows=shown_command(command, cwd))
 
-    async def run(self, arguments: ExecArguments, caller: Caller) -> str:
-        """The program's output. Raises as `Runner.run` does, and PathRefused for the folder."""
-        if why := self._forbidden(arguments, caller):
+    @tool(
+        "exec",
+        Effect.OUTSIDE,
+        redo="once",
+        trust=Trust.UNTRUSTED,
+        needs=_exec_needs,
+        status="runs a program",
+    )
+    async def exec(
+        self,
+        caller: Caller,
+        command: Annotated[
+            tuple[str, ...],
+            Field(min_length=1, max_length=WORDS_MAX, description='e.g. ["wc", "-l", "notes.txt"]'),
+        ],
+        cwd: Annotated[str, Field(description="folder in the workspace")] = "",
+        timeout_s: Annotated[
+            float | None, Field(gt=0, description="if it is to end sooner")
+        ] = None,
+        stdin: str | None = None,
+    ) -> str:
+        """Run a program in the workspace folder, without a shell: words are passed as they are. As
+        a rule it has no network, and sees nothing but the workspace."""
+        if why := self._forbidden(command, caller):
             raise ProgramNotRun(why)
-        folder = await asyncio.to_thread(folder_in, self._runner.root, arguments.cwd, caller)
-        order = Order(
-            command=arguments.command,
-            folder=folder,
-            timeout_s=arguments.timeout_s,
-            stdin=arguments.stdin,
-        )
+        folder = await asyncio.to_thread(folder_in, self._runner.root, cwd, caller)
+        order = Order(command=command, folder=folder, timeout_s=timeout_s, stdin=stdin)
         return await self._runner.run(order, caller)
 
-    def _forbidden(self, arguments: ExecArguments, caller: Caller) -> str:
+    def _forbidden(self, command: Sequence[str], caller: Caller) -> str:
         entries = None if self._limits is None else self._limits.entries(caller)
-        if allows_command(entries, arguments.command):
+        if allows_command(entries, command):
             return ""
         return (
             "the skill that is being followed allows no such command "

@@ -8,26 +8,17 @@ import hashlib
 import mimetypes
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
+from typing import Annotated
 
 from pydantic import Field
 
-from agent.policy.presentation import is_whole, values_of
-from agent.tools.arguments import Arguments
+from agent.tools.call import StoredResult
 from agent.tools.former_files import KeepsFormer, KeptFiles, Make
-from agent.tools.tool import (
-    AboutFile,
-    Caller,
-    Effect,
-    Kept,
-    Needs,
-    OfFile,
-    Tool,
-    ToolCard,
-    Trust,
-)
+from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Needs, Trust, tool
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 from memory.records.errors import Permanent
 from memory.records.text import clean, without_surrogates
@@ -40,6 +31,11 @@ LINE_CHARS_MAX = 4_000
 
 KEPT_BYTES_MAX = 2_000_000
 
+SEARCHED_FILES_MAX = 2_000
+SEARCHED_BYTES_MAX = 20_000_000
+FOUND_LINES_MAX = 100
+FOUND_LINE_CHARS_MAX = 200
+
 TOO_LONG = (
     "and the text is too long to be shown whole to the owner, who has to agree to exactly it. "
     "Write it in parts of at most 2,000 characters: the first by write_file, the others by "
@@ -51,70 +47,177 @@ class ToolRefused(Permanent):
     """A call that cannot do what it was asked; the text says why, for the model."""
 
 
-def file_tools(workspace: Workspace, former: KeepsFormer | None = None) -> tuple[Tool, ...]:
-    """All tools of this group. `former` saves what notes and steering files said before."""
-    kept = KeptFiles(workspace, former)
-    return (
-        ReadFile(workspace),
-        WriteFile(workspace, kept),
-        EditFile(workspace, kept),
-        AppendFile(workspace, kept),
-        ListDir(workspace),
-        SearchFiles(workspace),
-    )
+class FileTools:
+    """Reads, writes and searches the workspace. `former` saves what notes and steering files said
+    before."""
 
-
-# --- read_file ---------------------------------------------------------------------------------
-
-
-class ReadFileArguments(Arguments):
-    """Which lines of which file."""
-
-    path: str
-    first_line: int = Field(default=1, ge=1)
-    last_line: int | None = Field(default=None, ge=1)
-
-
-class ReadFile(Tool):
-    """Text of a file, page by page."""
-
-    card = ToolCard(
-        name="read_file",
-        description="Read a text file of the workspace, by lines if it is long.",
-        arguments=ReadFileArguments,
-        group="files",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="reading a file …",
-    )
-
-    def __init__(self, workspace: Workspace, *, page_chars_max: int = PAGE_CHARS_MAX) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        former: KeepsFormer | None = None,
+        *,
+        page_chars_max: int = PAGE_CHARS_MAX,
+    ) -> None:
         self._workspace = workspace
+        self._kept = KeptFiles(workspace, former)
         self._page_chars_max = page_chars_max
 
-    async def run(self, arguments: ReadFileArguments, caller: Caller) -> str:
-        """The lines, and a note when there are more."""
-        return await asyncio.to_thread(self._read, arguments, caller)
-
-    def _read(self, wanted: ReadFileArguments, caller: Caller) -> str:
-        content = self._workspace.read(wanted.path, caller)
-        text = _decoded(content, wanted.path)
-        lines = _lines(clean(text.text))
+    @tool("files", Effect.NONE, trust=Trust.UNTRUSTED, status="reading a file …")
+    def read_file(
+        self,
+        caller: Caller,
+        path: str,
+        first_line: Annotated[int, Field(ge=1)] = 1,
+        last_line: Annotated[int | None, Field(ge=1)] = None,
+    ) -> str:
+        """Read a text file of the workspace, by lines if it is long."""
+        content = self._workspace.read(path, caller)
+        decoded = _decoded(content, path)
+        lines = _lines(clean(decoded.text))
         if not lines:
             return "(the file is empty)"
-        last = min(wanted.last_line or len(lines), len(lines))
-        if wanted.first_line > last:
+        last = min(last_line or len(lines), len(lines))
+        if first_line > last:
             raise ToolRefused(f"there are no such lines: the file has {len(lines):,}")
-        page = list(_page(lines[wanted.first_line - 1 : last], self._page_chars_max))
+        page = list(_page(lines[first_line - 1 : last], self._page_chars_max))
         notes = []
         if len(page) < len(lines):
-            notes.append(_place(wanted.first_line, len(page), len(lines)))
-        if any(len(line) > LINE_CHARS_MAX for line in text.text.split("\n")):
+            notes.append(_place(first_line, len(page), len(lines)))
+        if any(len(line) > LINE_CHARS_MAX for line in decoded.text.split("\n")):
             notes.append(f"lines of over {LINE_CHARS_MAX:,} characters are shown in pieces")
-        if text.encoding:
-            notes.append(f"not UTF-8: read as {text.encoding}")
+        if decoded.encoding:
+            notes.append(f"not UTF-8: read as {decoded.encoding}")
         return "\n".join([*page, *(f"[{note}]" for note in notes)])
+
+    def _write_needs(self, caller: Caller, path: str, make: Make | None = None) -> Needs:
+        """Writing what steers the assistant is asked about, whatever the rules say (SPEC §6), and
+        never more of it than a card can show; writing notes, which stand in later prompts, while
+        the wish may be somebody else's. `make` shows what would go if it is most of the file."""
+        asks = self._workspace.steering(path, caller)
+        shows: tuple[str, ...] = ()
+        with suppress(Permanent):  # what cannot be done, the call will say
+            loss = None if make is None else self._kept.loss(path, caller, make)
+            shows = () if loss is None else (loss.asked(),)
+        return Needs(
+            asks=asks,
+            risk=self._workspace.lasting(path),
+            whole=f"{asks}, {TOO_LONG}" if asks else "",
+            shows=shows,
+        )
+
+    def _write_file_needs(self, caller: Caller, path: str, content: str) -> Needs:
+        return self._write_needs(caller, path, lambda _: _bytes(content))
+
+    @tool(
+        "files",
+        Effect.WORKSPACE,
+        redo="idempotent",
+        needs=_write_file_needs,
+        status="writing a file …",
+    )
+    async def write_file(self, caller: Caller, path: str, content: str) -> str:
+        """Create or replace a whole file of the workspace; folders are made."""
+        written = _bytes(content)
+        if self._workspace.kept(path):
+            is_new, of = await self._kept.change(path, caller, lambda _: written, missing=b"")
+        else:
+            is_new = await asyncio.to_thread(self._workspace.write, path, written, caller)
+            of = ChangedFile()
+        done = "Created" if is_new else "Replaced"
+        return FileResult(f"{done} {path} ({len(written):,} bytes).", of)
+
+    def _edit_file_needs(self, caller: Caller, path: str, old: str, new: str) -> Needs:
+        return self._write_needs(caller, path, _Edit(old, new))
+
+    # `once`: run again, it would report a failure that was none.
+    @tool(
+        "files", Effect.WORKSPACE, redo="once", needs=_edit_file_needs, status="changing a file …"
+    )
+    async def edit_file(
+        self,
+        caller: Caller,
+        path: str,
+        old: Annotated[str, Field(min_length=1, description="exact text; must occur exactly once")],
+        new: str,
+    ) -> str:
+        """Replace one piece of text in a workspace file."""
+        edit = _Edit(old, new)
+        _, of = await self._kept.change(path, caller, edit)
+        return FileResult(f"Edited {path} at line {edit.line:,}.", of)
+
+    def _append_needs(self, caller: Caller, path: str) -> Needs:
+        return self._write_needs(caller, path)
+
+    # `once`: run again, it would add twice.
+    @tool("files", Effect.WORKSPACE, redo="once", needs=_append_needs, status="writing a file …")
+    async def append_file(
+        self, caller: Caller, path: str, content: Annotated[str, Field(min_length=1)]
+    ) -> str:
+        """Add text at the end of a workspace file; it is made if it is not there."""
+        size_bytes = 0
+
+        def longer(former: bytes) -> bytes:
+            nonlocal size_bytes
+            joint = b"" if not former or former.endswith(b"\n") else b"\n"
+            whole = former + joint + _bytes(content)
+            size_bytes = len(whole)
+            return whole
+
+        is_new, of = await self._kept.change(path, caller, longer, missing=b"")
+        done = "Created" if is_new else "Added to"
+        return FileResult(f"{done} {path} ({size_bytes:,} bytes now).", of)
+
+    @tool("files", Effect.NONE, trust=Trust.UNTRUSTED, status="looking through the files …")
+    def list_dir(self, caller: Caller, path: str = ".") -> str:
+        """List a workspace folder: names and sizes, folders end in /."""
+        listing = self._workspace.entries(path, caller)
+        lines = [_entry_line(entry.name, entry.kind, entry.size_bytes) for entry in listing.entries]
+        if listing.total > len(lines):
+            lines.append(f"[the first {len(lines):,} of {listing.total:,} entries]")
+        return "\n".join(lines) or "(the folder is empty)"
+
+    # Plain words, no pattern: a pattern from outside could run for ever.
+    @tool("files", Effect.NONE, trust=Trust.UNTRUSTED, status="searching the files …")
+    def search_files(
+        self,
+        caller: Caller,
+        text: Annotated[
+            str, Field(min_length=1, description="words as they stand in a line; any case")
+        ],
+        path: str = ".",
+        names: Annotated[str, Field(description="file names, such as *.md")] = "*",
+    ) -> str:
+        """Find lines with a text in the files below a workspace folder."""
+        needle = text.casefold()
+        lines: list[str] = []
+        notes: list[str] = []
+        files = 0
+        left = SEARCHED_BYTES_MAX
+        below = self._workspace.files_below(path, caller)
+        for found in below:
+            if files >= SEARCHED_FILES_MAX or left <= 0:
+                notes.append(f"[not all was searched: the first {files:,} files]")
+                break
+            if not fnmatchcase(found.rpartition("/")[2].casefold(), names.casefold()):
+                continue
+            files += 1
+            try:
+                content = self._workspace.read(found, caller)
+                decoded = _decoded(content, found).text
+            except Permanent:
+                continue  # gone meanwhile, too large, or no text
+            left -= len(content)
+            lines += _found(found, decoded, needle)
+            if len(lines) >= FOUND_LINES_MAX:
+                notes.append("[there are more: say more of the text]")
+                break
+        if below.passed_over:
+            notes.append(
+                f"[folders passed over: {below.passed_over:,}; they are too deep, oddly named or "
+                "closed]"
+            )
+        lines = lines[:FOUND_LINES_MAX] or [f"Not found in {files:,} files."]
+        return "\n".join([*lines, *notes])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,101 +270,15 @@ def _place(first: int, count: int, total: int) -> str:
     return f"lines {first:,} to {last:,} of {total:,}{more}"
 
 
-# --- write_file --------------------------------------------------------------------------------
-
-
-class WriteFileArguments(Arguments):
-    """A file and all its text."""
-
-    path: str
-    content: str
-
-
-class WriteFile(Tool):
-    """Makes or replaces a file as a whole."""
-
-    card = ToolCard(
-        name="write_file",
-        description="Create or replace a whole file of the workspace; folders are made.",
-        arguments=WriteFileArguments,
-        group="files",
-        effect=Effect.WORKSPACE,
-        redo="idempotent",
-        trust=Trust.OURS,
-        status="writing a file …",
-    )
-
-    def __init__(self, workspace: Workspace, kept: KeptFiles) -> None:
-        self._workspace = workspace
-        self._kept = kept
-
-    def needs(self, arguments: WriteFileArguments, caller: Caller) -> Needs:
-        """See Tool."""
-        needs = _steering(self._workspace, arguments, caller)
-        return _with_loss(needs, self._kept, arguments, caller, lambda _: _content(arguments))
-
-    async def run(self, arguments: WriteFileArguments, caller: Caller) -> str:
-        """What was written."""
-        content, path = _content(arguments), arguments.path
-        if self._workspace.kept(path):
-            is_new, of = await self._kept.change(path, caller, lambda _: content, missing=b"")
-        else:
-            is_new = await asyncio.to_thread(self._workspace.write, path, content, caller)
-            of = OfFile()
-        done = "Created" if is_new else "Replaced"
-        return AboutFile(f"{done} {path} ({len(content):,} bytes).", of)
-
-
-def _content(arguments: WriteFileArguments) -> bytes:
-    return without_surrogates(arguments.content).encode()
-
-
-# --- edit_file ---------------------------------------------------------------------------------
-
-
-class EditFileArguments(Arguments):
-    """One replacement."""
-
-    path: str
-    old: str = Field(min_length=1, description="exact text; must occur exactly once")
-    new: str
-
-
-class EditFile(Tool):
-    """Replaces one place of a file. `once`: run again, it would report a failure that was none."""
-
-    card = ToolCard(
-        name="edit_file",
-        description="Replace one piece of text in a workspace file.",
-        arguments=EditFileArguments,
-        group="files",
-        effect=Effect.WORKSPACE,
-        redo="once",
-        trust=Trust.OURS,
-        status="changing a file …",
-    )
-
-    def __init__(self, workspace: Workspace, kept: KeptFiles) -> None:
-        self._workspace = workspace
-        self._kept = kept
-
-    def needs(self, arguments: EditFileArguments, caller: Caller) -> Needs:
-        """See Tool."""
-        needs = _steering(self._workspace, arguments, caller)
-        return _with_loss(needs, self._kept, arguments, caller, _Edit(arguments))
-
-    async def run(self, arguments: EditFileArguments, caller: Caller) -> str:
-        """Where it was changed."""
-        edit = _Edit(arguments)
-        _, of = await self._kept.change(arguments.path, caller, edit)
-        return AboutFile(f"Edited {arguments.path} at line {edit.line:,}.", of)
+def _bytes(text: str) -> bytes:
+    return without_surrogates(text).encode()
 
 
 class _Edit:
     """The replacement, and the line where it was made."""
 
-    def __init__(self, wanted: EditFileArguments) -> None:
-        self._wanted = wanted
+    def __init__(self, old: str, new: str) -> None:
+        self._old, self._new = old, new
         self.line = 0
 
     def __call__(self, content: bytes) -> bytes:
@@ -269,8 +286,7 @@ class _Edit:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ToolRefused("the file is not UTF-8 text, so it was not changed") from error
-        new = without_surrogates(self._wanted.new)
-        whole, self.line = replaced_once(text, self._wanted.old, new)
+        whole, self.line = replaced_once(text, self._old, without_surrogates(self._new))
         return whole.encode()
 
 
@@ -293,113 +309,6 @@ def replaced_once(text: str, old: str, new: str) -> tuple[str, int]:
     return text[:start] + new + text[end:], text.count("\n", 0, start) + 1
 
 
-# --- append_file -------------------------------------------------------------------------------
-
-
-class AppendFileArguments(Arguments):
-    """A file, and what comes at its end."""
-
-    path: str
-    content: str = Field(min_length=1)
-
-
-class AppendFile(Tool):
-    """Adds to the end of a file, on a line of its own. `once`: run again, it would add twice."""
-
-    card = ToolCard(
-        name="append_file",
-        description="Add text at the end of a workspace file; it is made if it is not there.",
-        arguments=AppendFileArguments,
-        group="files",
-        effect=Effect.WORKSPACE,
-        redo="once",
-        trust=Trust.OURS,
-        status="writing a file …",
-    )
-
-    def __init__(self, workspace: Workspace, kept: KeptFiles) -> None:
-        self._workspace = workspace
-        self._kept = kept
-
-    def needs(self, arguments: AppendFileArguments, caller: Caller) -> Needs:
-        """See Tool."""
-        return _steering(self._workspace, arguments, caller)
-
-    async def run(self, arguments: AppendFileArguments, caller: Caller) -> str:
-        """How large the file is now."""
-        size_bytes = 0
-
-        def longer(former: bytes) -> bytes:
-            nonlocal size_bytes
-            joint = b"" if not former or former.endswith(b"\n") else b"\n"
-            whole = former + joint + without_surrogates(arguments.content).encode()
-            size_bytes = len(whole)
-            return whole
-
-        is_new, of = await self._kept.change(arguments.path, caller, longer, missing=b"")
-        done = "Created" if is_new else "Added to"
-        return AboutFile(f"{done} {arguments.path} ({size_bytes:,} bytes now).", of)
-
-
-Writing = WriteFileArguments | EditFileArguments | AppendFileArguments
-
-
-def _steering(workspace: Workspace, arguments: Writing, caller: Caller) -> Needs:
-    """Writing what steers the assistant is asked about, whatever the rules say (SPEC §6), and never
-    more of it than a card can show; writing notes, which stand in later prompts, while the wish may
-    be somebody else's."""
-    asks = workspace.steering(arguments.path, caller)
-    if asks and not is_whole(values_of(arguments)):
-        return Needs(refused=f"{asks}, {TOO_LONG}")
-    return Needs(asks=asks, risk=workspace.lasting(arguments.path))
-
-
-def _with_loss(
-    needs: Needs, kept: KeptFiles, arguments: Writing, caller: Caller, make: Make
-) -> Needs:
-    """Add a row on the card if most of a file would go. What cannot be done, `run` will say."""
-    try:
-        loss = None if needs.refused else kept.loss(arguments.path, caller, make)
-    except Permanent:
-        return needs
-    return needs if loss is None else replace(needs, shows=(*needs.shows, loss.asked()))
-
-
-# --- list_dir ----------------------------------------------------------------------------------
-
-
-class ListDirArguments(Arguments):
-    """A folder."""
-
-    path: str = "."
-
-
-class ListDir(Tool):
-    """Names and sizes in a folder."""
-
-    card = ToolCard(
-        name="list_dir",
-        description="List a workspace folder: names and sizes, folders end in /.",
-        arguments=ListDirArguments,
-        group="files",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="looking through the files …",
-    )
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    async def run(self, arguments: ListDirArguments, caller: Caller) -> str:
-        """One line an entry, and a note when there are more."""
-        listing = await asyncio.to_thread(self._workspace.entries, arguments.path, caller)
-        lines = [_entry_line(entry.name, entry.kind, entry.size_bytes) for entry in listing.entries]
-        if listing.total > len(lines):
-            lines.append(f"[the first {len(lines):,} of {listing.total:,} entries]")
-        return "\n".join(lines) or "(the folder is empty)"
-
-
 def _entry_line(name: str, kind: str, size_bytes: int) -> str:
     shown = clean(name).replace("\n", "?")
     match kind:
@@ -411,77 +320,6 @@ def _entry_line(name: str, kind: str, size_bytes: int) -> str:
             return f"{shown} (a link: not followed)"
         case _:
             return f"{shown} (not a regular file)"
-
-
-# --- search_files ------------------------------------------------------------------------------
-
-SEARCHED_FILES_MAX = 2_000
-SEARCHED_BYTES_MAX = 20_000_000
-FOUND_LINES_MAX = 100
-FOUND_LINE_CHARS_MAX = 200
-
-
-class SearchFilesArguments(Arguments):
-    """Which words, in which files."""
-
-    text: str = Field(min_length=1, description="words as they stand in a line; any case")
-    path: str = "."
-    names: str = Field(default="*", description="file names, such as *.md")
-
-
-class SearchFiles(Tool):
-    """Lines that hold a text, in the files below a folder. Plain words, no pattern: a pattern from
-    outside could run for ever."""
-
-    card = ToolCard(
-        name="search_files",
-        description="Find lines with a text in the files below a workspace folder.",
-        arguments=SearchFilesArguments,
-        group="files",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="searching the files …",
-    )
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    async def run(self, arguments: SearchFilesArguments, caller: Caller) -> str:
-        """One line a find: file, line number, line."""
-        return await asyncio.to_thread(self._search, arguments, caller)
-
-    def _search(self, wanted: SearchFilesArguments, caller: Caller) -> str:
-        needle = wanted.text.casefold()
-        lines: list[str] = []
-        notes: list[str] = []
-        files = 0
-        left = SEARCHED_BYTES_MAX
-        below = self._workspace.files_below(wanted.path, caller)
-        for path in below:
-            if files >= SEARCHED_FILES_MAX or left <= 0:
-                notes.append(f"[not all was searched: the first {files:,} files]")
-                break
-            if not fnmatchcase(path.rpartition("/")[2].casefold(), wanted.names.casefold()):
-                continue
-            files += 1
-            try:
-                content = self._workspace.read(path, caller)
-                text = _decoded(content, path).text
-            except Permanent:
-                continue  # gone meanwhile, too large, or no text
-            left -= len(content)
-            lines += _found(path, text, needle)
-            if len(lines) >= FOUND_LINES_MAX:
-                notes.append("[there are more: say more of the text]")
-                break
-        if below.passed_over:
-            notes.append(
-                f"[folders passed over: {below.passed_over:,}; they are too deep, oddly named or "
-                "closed]"
-            )
-        found = lines[:FOUND_LINES_MAX] or [f"Not found in {files:,} files."]
-        return "\n".join([*found, *notes])
 
 
 def _found(path: str, text: str, needle: str) -> Iterable[str]:
@@ -497,8 +335,8 @@ def _found(path: str, text: str, needle: str) -> Iterable[str]:
 # --- long results ------------------------------------------------------------------------------
 
 
-class KeptResults:
-    """KeepWhole, on files: each chat reads its own (`files/results/telegram+42/…`).
+class ResultStore:
+    """KeepResult, on files: each chat reads its own (`files/results/telegram+42/…`).
 
     A file is named after its run and its text, so that the same long result of two calls gives
     the same words to the model, and a call that repeats itself is still found out (case AG-03).
@@ -508,11 +346,11 @@ class KeptResults:
         self._workspace = workspace
         self._bytes_max = bytes_max
 
-    async def __call__(self, text: str, caller: Caller) -> Kept:
+    async def __call__(self, text: str, caller: Caller) -> StoredResult:
         """Writes the text, or as much of it as may be kept."""
         return await asyncio.to_thread(self._keep, text, caller)
 
-    def _keep(self, text: str, caller: Caller) -> Kept:
+    def _keep(self, text: str, caller: Caller) -> StoredResult:
         content = text.encode()
         whole = len(content) <= self._bytes_max
         if not whole:
@@ -521,4 +359,4 @@ class KeptResults:
         run = re.sub(r"[^A-Za-z0-9-]", "_", caller.run_id)[:64]
         path = "/".join((*RESULTS, results_folder(caller), f"{run}-{digest}.txt"))
         self._workspace.write(path, content, caller, bytes_max=self._bytes_max)
-        return Kept(path=path, whole=whole)
+        return StoredResult(path=path, whole=whole)

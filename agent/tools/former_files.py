@@ -16,7 +16,7 @@ from typing import Protocol
 
 from agent.policy.presentation import visible
 from agent.prompt.scene import one_line
-from agent.tools.tool import Caller, OfFile
+from agent.tools.tool import Caller, ChangedFile
 from agent.tools.workspace import CHANGE_TRIES, PathRefused, Workspace
 from memory.records.messages import PersonId, RunId
 
@@ -106,16 +106,18 @@ class KeptFiles:
 
     async def change(
         self, path: str, caller: Caller, make: Make, *, missing: bytes | None = None
-    ) -> tuple[bool, OfFile]:
+    ) -> tuple[bool, ChangedFile]:
         """Change a file like `Workspace.change`; return also what a protected one lost."""
         kept, write = self._workspace.kept(path), self._workspace.change
         if self._former is None or not kept:
-            return await asyncio.to_thread(write, path, caller, make, missing=missing), OfFile()
+            return await asyncio.to_thread(
+                write, path, caller, make, missing=missing
+            ), ChangedFile()
         for _ in range(CHANGE_TRIES):
             look = _Look(make)
             await asyncio.to_thread(write, path, caller, look.see, missing=missing)
             if look.content is None:
-                return False, OfFile()
+                return False, ChangedFile()
             change = FileChange(
                 person_id=caller.person_id,
                 run_id=caller.run_id,
@@ -130,7 +132,7 @@ class KeptFiles:
                 # Whoever just agreed to it has read it on the card.
                 is_news = loss.is_most and (caller.unattended or not caller.agreed)
                 lost = loss.told(kept, is_shared=caller.is_group) if is_news else ""
-                return is_new, OfFile(path=kept, lost=lost)
+                return is_new, ChangedFile(path=kept, lost=lost)
         raise PathRefused(f"{path!r} is being changed by another program; nothing was written")
 
     def loss(self, path: str, caller: Caller, make: Make) -> Loss | None:

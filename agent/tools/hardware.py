@@ -6,36 +6,19 @@ asks each time and shows the exact bytes: a wrong one can damage a device.
 
 from __future__ import annotations
 
-import asyncio
 import errno
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from agent.policy.presentation import is_whole, values_of
-from agent.tools.arguments import Arguments
 from agent.tools.buses import (
-    DEVICES,
     Buses,
     BusFailed,
     I2cBus,
-    LinuxBuses,
     SpiMode,
-    missing_for_hardware,
 )
-from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Tool, Trust, tool, tools_of
 from memory.records.errors import Permanent
-
-# --- buses --------------------------------------------------------------------------------------
-#
-# The I²C and SPI buses of this machine, by the kernel's device files. Called by `hardware`.
-#
-# Needs the extra `hardware` (smbus2, spidev), which is loaded on first use. Everything here blocks.
-
 
 FIRST_ADDRESS, LAST_ADDRESS = 0x03, 0x77
 """What is below and above is reserved by the I²C standard."""
@@ -48,8 +31,6 @@ TOO_LONG = (
 
 _READ_TO_ASK = (*range(0x30, 0x38), *range(0x50, 0x60))
 """Memories: they take an empty write for the beginning of a real one."""
-
-_Found = TypeVar("_Found")
 
 
 class CallWrong(Permanent):
@@ -67,108 +48,108 @@ Byte = Annotated[int, BeforeValidator(_number), Field(ge=0, le=255)]
 Address = Annotated[int, BeforeValidator(_number), Field(ge=FIRST_ADDRESS, le=LAST_ADDRESS)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """The tools that this machine can have; without any, `why` says in words what is missing."""
-
-    tools: tuple[Tool, ...] = ()
-    why: str = ""
-
-
-def hardware_tools(
-    *, system: str = sys.platform, devices: Path = DEVICES, buses: Buses | None = None
-) -> Offer:
-    """What is offered here. Looks at the disk, and loads no library."""
-    if buses is None:
-        if why := missing_for_hardware(system, devices):
-            return Offer(why=why)
-        buses = LinuxBuses(devices)
+def hardware_tools(buses: Buses) -> list[Tool]:
+    """The tools for what is connected. Looks at the disk, and loads no library."""
     tools: list[Tool] = []
     if buses.i2c_numbers():
-        tools.append(I2c(buses))
+        tools += tools_of(I2cTools(buses))
     if buses.spi_devices():
-        tools.append(Spi(buses))
-    return Offer(tools=tuple(tools))
+        tools += tools_of(SpiTools(buses))
+    return tools
 
 
 # --- I²C ---------------------------------------------------------------------------------------
 
 
-class I2cArguments(Arguments):
-    """The register (`at`: pydantic has a `register` of its own) is written first, `data` behind."""
-
-    action: Literal["detect", "scan", "read", "write"] = Field(
-        description="detect: which buses; scan: which addresses answer"
-    )
-    bus: int = Field(default=1, ge=0)
-    address: Address | None = None
-    at: Byte | None = Field(default=None, alias="register", description="of a device that has some")
-    length: int = Field(default=1, ge=1, le=BYTES_MAX)
-    data: tuple[Byte, ...] = Field(default=(), max_length=BYTES_MAX)
-
-
-class I2c(Tool):
+class I2cTools:
     """Devices on an I²C bus."""
-
-    card = ToolCard(
-        name="i2c",
-        description="Talk with devices on an I²C bus of this machine: find them, read and write "
-        "their registers. Numbers may be hexadecimal.",
-        arguments=I2cArguments,
-        group="hardware",
-        effect=Effect.OUTSIDE,
-        redo="once",
-        trust=Trust.UNTRUSTED,
-        timeout_s=20.0,
-        status="talks with a device",
-    )
 
     def __init__(self, buses: Buses) -> None:
         self._buses = buses
 
-    def needs(self, arguments: I2cArguments, caller: Caller) -> Needs:
-        """A write asks each time; else the rules decide."""
-        shows = (_shown_i2c(arguments),)
-        if arguments.action == "write":
-            if not is_whole(values_of(arguments), says=shows):
-                return Needs(refused=TOO_LONG)
-            return Needs(asks=WRITES, once_only=True, shows=shows)
-        return Needs(shows=shows)
+    def _i2c_needs(
+        self,
+        caller: Caller,
+        action: str,
+        bus: int,
+        address: int | None,
+        at: int | None,
+        length: int,
+        data: tuple[int, ...],
+    ) -> Needs:
+        words = [f"i2c {action}"]
+        if action != "detect":
+            words.append(f"bus {bus}")
+        if action in {"read", "write"} and address is not None:
+            words.append(f"address 0x{address:02x}")
+        if action in {"read", "write"} and at is not None:
+            words.append(f"register 0x{at:02x}")
+        if action == "read":
+            words.append(f"{length} bytes")
+        if action == "write":
+            words.append(f"data {bytes(data).hex(' ') or 'none'}")
+        return _needs(", ".join(words), writes=action == "write")
 
-    async def run(self, arguments: I2cArguments, caller: Caller) -> str:
-        """What was found or read. Raises CallWrong, BusMissing and BusFailed."""
-        match arguments.action:
-            case "detect":
-                return _detected(self._buses.i2c_numbers())
-            case "scan":
-                found = await asyncio.to_thread(self._on_bus, arguments, _scan)
-                return _scanned(arguments.bus, found)
-            case "read":
-                got = await asyncio.to_thread(self._exchanged, arguments)
-                return f"{len(got)} bytes: {_hex(got)}"
-            case "write":
-                await asyncio.to_thread(self._exchanged, arguments)
-                return f"written to 0x{arguments.address:02x}: {_hex(_sent(arguments))}"
-
-    def _exchanged(self, arguments: I2cArguments) -> bytes:
-        sent, address = _sent(arguments), arguments.address
+    # The register (`at`: pydantic has a `register` of its own) is written first, `data` behind.
+    @tool(
+        "hardware",
+        Effect.OUTSIDE,
+        redo="once",
+        trust=Trust.UNTRUSTED,
+        needs=_i2c_needs,
+        timeout_s=20.0,
+        status="talks with a device",
+    )
+    def i2c(
+        self,
+        caller: Caller,
+        action: Annotated[
+            Literal["detect", "scan", "read", "write"],
+            Field(description="detect: which buses; scan: which addresses answer"),
+        ],
+        bus: Annotated[int, Field(ge=0)] = 1,
+        address: Address | None = None,
+        at: Annotated[
+            Byte | None, Field(alias="register", description="of a device that has some")
+        ] = None,
+        length: Annotated[int, Field(ge=1, le=BYTES_MAX)] = 1,
+        data: Annotated[tuple[Byte, ...], Field(max_length=BYTES_MAX)] = (),
+    ) -> str:
+        """Talk with devices on an I²C bus of this machine: find them, read and write their
+        registers. Numbers may be hexadecimal."""
+        if action == "detect":
+            numbers = self._buses.i2c_numbers()
+            named = ", ".join(map(str, numbers))
+            return f"I²C buses: {named}" if numbers else "There is no I²C bus here."
+        if action == "scan":
+            with self._buses.i2c(bus) as opened:
+                found = _scan(opened)
+            named = ", ".join(f"0x{number:02x}" for number in found)
+            return f"On bus {bus} answer: {named}" if found else f"Nothing answers on bus {bus}."
         if address is None:
             raise CallWrong("address is missing: scan says which ones answer")
-        if arguments.action == "read" and arguments.data:
+        sent = bytes((*(() if at is None else (at,)), *data))
+        if action == "read" and data:
             raise CallWrong("a read takes no data: use write")
-        if arguments.action == "write" and not sent:
+        if action == "write" and not sent:
             raise CallWrong("there is nothing to write: give register or data")
-        length = arguments.length if arguments.action == "read" else 0
         try:
-            return self._on_bus(arguments, lambda bus: bus.exchange(address, sent, length))
+            with self._buses.i2c(bus) as opened:
+                got = opened.exchange(address, sent, length if action == "read" else 0)
         except OSError as error:
             raise BusFailed(
-                f"0x{address:02x} on bus {arguments.bus} did not answer: {error.strerror}"
+                f"0x{address:02x} on bus {bus} did not answer: {error.strerror}"
             ) from error
+        if action == "write":
+            return f"written to 0x{address:02x}: {sent.hex(' ')}"
+        return f"{len(got)} bytes: {got.hex(' ')}"
 
-    def _on_bus(self, arguments: I2cArguments, ask: Callable[[I2cBus], _Found]) -> _Found:
-        with self._buses.i2c(arguments.bus) as bus:
-            return ask(bus)
+
+def _needs(shown: str, *, writes: bool) -> Needs:
+    """A write asks each time; else the rules decide."""
+    if writes:
+        return Needs(asks=WRITES, once_only=True, whole=TOO_LONG, shows=(shown,))
+    return Needs(shows=(shown,))
 
 
 def _scan(bus: I2cBus) -> list[int]:
@@ -184,113 +165,67 @@ def _answers(bus: I2cBus, address: int) -> bool:
     return True
 
 
-def _sent(arguments: I2cArguments) -> bytes:
-    register = () if arguments.at is None else (arguments.at,)
-    return bytes((*register, *arguments.data))
-
-
-def _detected(numbers: Sequence[int]) -> str:
-    if not numbers:
-        return "There is no I²C bus here."
-    return f"I²C buses: {', '.join(map(str, numbers))}"
-
-
-def _scanned(bus: int, found: Sequence[int]) -> str:
-    if not found:
-        return f"Nothing answers on bus {bus}."
-    return f"On bus {bus} answer: {', '.join(f'0x{number:02x}' for number in found)}"
-
-
-def _shown_i2c(arguments: I2cArguments) -> str:
-    words = [f"i2c {arguments.action}"]
-    if arguments.action != "detect":
-        words.append(f"bus {arguments.bus}")
-    if arguments.action in {"read", "write"} and arguments.address is not None:
-        words.append(f"address 0x{arguments.address:02x}")
-    if arguments.action in {"read", "write"} and arguments.at is not None:
-        words.append(f"register 0x{arguments.at:02x}")
-    if arguments.action == "read":
-        words.append(f"{arguments.length} bytes")
-    if arguments.action == "write":
-        words.append(f"data {_hex(bytes(arguments.data)) or 'none'}")
-    return ", ".join(words)
-
-
-# --- SPI ---------------------------------------------------------------------------------------
-
-
-class SpiArguments(Arguments):
-    """`transfer` sends `data` and gets as many bytes; `read` sends zeros."""
-
-    action: Literal["list", "transfer", "read"]
-    bus: int = Field(default=0, ge=0)
-    device: int = Field(default=0, ge=0, description="chip select")
-    data: tuple[Byte, ...] = Field(default=(), max_length=BYTES_MAX)
-    length: int = Field(default=1, ge=1, le=BYTES_MAX, description="of a read")
-    speed_hz: int = Field(default=500_000, ge=1_000, le=50_000_000)
-    mode: int = Field(default=0, ge=0, le=3)
-
-
-class Spi(Tool):
+class SpiTools:
     """Devices on an SPI bus."""
-
-    card = ToolCard(
-        name="spi",
-        description="Talk with devices on an SPI bus of this machine: list them, transfer bytes, "
-        "read. Numbers may be hexadecimal.",
-        arguments=SpiArguments,
-        group="hardware",
-        effect=Effect.OUTSIDE,
-        redo="once",
-        trust=Trust.UNTRUSTED,
-        timeout_s=20.0,
-        status="talks with a device",
-    )
 
     def __init__(self, buses: Buses) -> None:
         self._buses = buses
 
-    def needs(self, arguments: SpiArguments, caller: Caller) -> Needs:
-        """A transfer asks each time; else the rules decide."""
-        shows = (_shown_spi(arguments),)
-        if arguments.action == "transfer":
-            if not is_whole(values_of(arguments), says=shows):
-                return Needs(refused=TOO_LONG)
-            return Needs(asks=WRITES, once_only=True, shows=shows)
-        return Needs(shows=shows)
+    def _spi_needs(
+        self,
+        caller: Caller,
+        action: str,
+        bus: int,
+        device: int,
+        data: tuple[int, ...],
+        length: int,
+        speed_hz: int,
+        mode: int,
+    ) -> Needs:
+        if action == "list":
+            return _needs("spi list", writes=False)
+        what = f"spi {action}, device {bus}.{device}"
+        how = f"{speed_hz:,} Hz, mode {mode}"
+        if action == "read":
+            return _needs(f"{what}, {length} bytes, {how}", writes=False)
+        return _needs(f"{what}, data {bytes(data).hex(' ') or 'none'}, {how}", writes=True)
 
-    async def run(self, arguments: SpiArguments, caller: Caller) -> str:
-        """What was found or received. Raises CallWrong, BusMissing and BusFailed."""
-        if arguments.action == "list":
-            return _listed(self._buses.spi_devices())
-        if arguments.action == "transfer" and not arguments.data:
+    # `transfer` sends `data` and gets as many bytes; `read` sends zeros.
+    @tool(
+        "hardware",
+        Effect.OUTSIDE,
+        redo="once",
+        trust=Trust.UNTRUSTED,
+        needs=_spi_needs,
+        timeout_s=20.0,
+        status="talks with a device",
+    )
+    def spi(
+        self,
+        caller: Caller,
+        action: Literal["list", "transfer", "read"],
+        bus: Annotated[int, Field(ge=0)] = 0,
+        device: Annotated[int, Field(ge=0, description="chip select")] = 0,
+        data: Annotated[tuple[Byte, ...], Field(max_length=BYTES_MAX)] = (),
+        length: Annotated[int, Field(ge=1, le=BYTES_MAX, description="of a read")] = 1,
+        speed_hz: Annotated[int, Field(ge=1_000, le=50_000_000)] = 500_000,
+        mode: Annotated[int, Field(ge=0, le=3)] = 0,
+    ) -> str:
+        """Talk with devices on an SPI bus of this machine: list them, transfer bytes, read.
+        Numbers may be hexadecimal."""
+        if action == "list":
+            devices = self._buses.spi_devices()
+            named = ", ".join(f"{one[0]}.{one[1]}" for one in devices)
+            if not devices:
+                return "There is no SPI device here."
+            return f"SPI devices (bus.device): {named}"
+        if action == "transfer" and not data:
             raise CallWrong("there is nothing to transfer: give data")
-        if arguments.action == "read" and arguments.data:
+        if action == "read" and data:
             raise CallWrong("a read takes no data: use transfer")
-        got = await asyncio.to_thread(
-            self._buses.spi,
-            (arguments.bus, arguments.device),
-            SpiMode(speed_hz=arguments.speed_hz, mode=arguments.mode),
-            bytes(arguments.data) or bytes(arguments.length),
+        got = self._buses.spi(
+            (bus, device),
+            SpiMode(speed_hz=speed_hz, mode=mode),
+            bytes(data) or bytes(length),
         )
-        return f"{len(got)} bytes: {_hex(got)}"
-
-
-def _listed(devices: Sequence[tuple[int, int]]) -> str:
-    if not devices:
-        return "There is no SPI device here."
-    return f"SPI devices (bus.device): {', '.join(f'{bus}.{one}' for bus, one in devices)}"
-
-
-def _shown_spi(arguments: SpiArguments) -> str:
-    if arguments.action == "list":
-        return "spi list"
-    what = f"spi {arguments.action}, device {arguments.bus}.{arguments.device}"
-    how = f"{arguments.speed_hz:,} Hz, mode {arguments.mode}"
-    if arguments.action == "read":
-        return f"{what}, {arguments.length} bytes, {how}"
-    return f"{what}, data {_hex(bytes(arguments.data)) or 'none'}, {how}"
-
-
-def _hex(data: bytes) -> str:
-    return data.hex(" ")
+        return f"{len(got)} bytes: {got.hex(' ')}"

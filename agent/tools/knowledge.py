@@ -55,16 +55,14 @@ class KnowledgeTools:
 
     # The same name is replaced, so it may be run again.
     @tool(
-        group="knowledge",
-        effect=Effect.PERSON,
+        "knowledge",
+        Effect.PERSON,
         redo="idempotent",
         needs=Needs(risk="it is remembered for good, and becomes part of later prompts"),
         timeout_s=SAVE_TIMEOUT_S,
         status="saving a document …",
-        description=(
-            f"Save a document ({READABLE}) to look things up in later. Give a path, or a text "
-            "and a name; the same name is replaced."
-        ),
+        description=f"Save a document ({READABLE}) to look things up in later. Give a path, or a "
+        "text and a name; the same name is replaced.",
     )
     async def save_document(
         self,
@@ -100,13 +98,7 @@ class KnowledgeTools:
         content = await asyncio.to_thread(self._workspace.read, path, caller, bytes_max=BYTES_MAX)
         return await self._reader.read(path, content)
 
-    @tool(
-        group="knowledge",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="looking into the documents …",
-    )
+    @tool("knowledge", Effect.NONE, trust=Trust.UNTRUSTED, status="looking into the documents …")
     async def search_documents(
         self,
         caller: Caller,
@@ -124,13 +116,7 @@ class KnowledgeTools:
             return "No documents are saved here."
         return "Nothing in the saved documents fits that."
 
-    @tool(
-        group="knowledge",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=others_in_groups,
-        status="looking into the documents …",
-    )
+    @tool("knowledge", Effect.NONE, trust=others_in_groups, status="looking into the documents …")
     async def list_documents(self, caller: Caller) -> str:
         """List the saved documents, with size and day."""
         if await self._household.is_off(caller):
@@ -153,8 +139,8 @@ class KnowledgeTools:
 
     # Run again, it finds the document gone.
     @tool(
-        group="knowledge",
-        effect=Effect.PERSON,
+        "knowledge",
+        Effect.PERSON,
         redo="idempotent",
         needs=Needs(risk="it removes what was saved, and cannot be undone"),
         status="removing a document …",

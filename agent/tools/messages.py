@@ -1,5 +1,5 @@
 """The group `message`: words and files to a chat that the person owns, and reactions to what they
-wrote. The doors behind it are `bot`'s."""
+wrote. What is behind them is `bot`'s."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import re
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
 from memory.records.messages import Address, PersonId
@@ -57,70 +56,12 @@ def chosen_chat(wanted: str, chats: Sequence[OwnChat]) -> str:
     return of_channel[0] if len(of_channel) == 1 else ""
 
 
-# --- reactions ----------------------------------------------------------------------------------
-#
-# `react`, of the group `message`: a sign under a message of the person, in the place of words.
-#
-# It changes nothing but what the person sees, and may be repeated without harm.
-
 EMOJI_CHARS_MAX = 64
 MESSAGE_ID_CHARS_MAX = 100
 
 
 class NothingToReactTo(Permanent):
     """No message is being answered, and none was named."""
-
-
-class Reactor(Protocol):
-    """Puts reactions on messages. May be called twice with the same."""
-
-    async def react(self, address: Address, message_id: str, emoji: str) -> str:
-        """What is shown now: the emoji, or the nearest that the platform has.
-
-        Raises AssistantError with a sentence for the model.
-        """
-
-
-class ReactArguments(Arguments):
-    """What to show, and under what."""
-
-    emoji: str = Field(min_length=1, max_length=EMOJI_CHARS_MAX, description="such as 👍")
-    message: str = Field(
-        default="",
-        max_length=MESSAGE_ID_CHARS_MAX,
-        description="id of another message of this chat; empty: the one that is being answered",
-    )
-
-
-class React(Tool):
-    """A reaction in the current chat, and in no other."""
-
-    card = ToolCard(
-        name="react",
-        description=(
-            "Put an emoji reaction on the message that is being answered, such as 👍 for a thing "
-            "that is noted or done. It comes beside your answer, which is sent all the same."
-        ),
-        arguments=ReactArguments,
-        group="message",
-        effect=Effect.PERSON,
-        redo="idempotent",
-        trust=Trust.OURS,
-        status="reacting …",
-    )
-
-    def __init__(self, reactor: Reactor) -> None:
-        self._reactor = reactor
-
-    async def run(self, arguments: ReactArguments, caller: Caller) -> str:
-        """What is shown now."""
-        message_id = arguments.message.strip() or caller.message_id
-        if not message_id:
-            raise NothingToReactTo(
-                "no message is being answered here, so there is none to react to"
-            )
-        shown = await self._reactor.react(caller.address, message_id, arguments.emoji.strip())
-        return f"The reaction {shown} stands under the message."
 
 
 # --- sending files ------------------------------------------------------------------------------
@@ -167,25 +108,6 @@ class FileToSend:
     path: str
     name: str
     content: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """How a file joins a history; `untrusted` as in `Conversations.note`."""
-
-    untrusted: bool
-
-
-class FileSender(Protocol):
-    """Sends files for the assistant. Raises AssistantError."""
-
-    async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
-        """The private chats of this person, in all channels."""
-
-    async def send_file(
-        self, lane: str, file: FileToSend, *, caption: str, noted: Noted | None
-    ) -> None:
-        """Copied and stored, then on its way; with `noted` it joins the history of its chat."""
 
 
 class SendableFiles:
@@ -249,71 +171,6 @@ def _packed(content: bytes) -> Iterator[bytes]:
                 return
 
 
-class SendFileArguments(Arguments):
-    """Which file, with which words, and where to."""
-
-    path: str = Field(min_length=1, max_length=PATH_CHARS_MAX, description="in the workspace")
-    caption: str = Field(
-        default="", max_length=CAPTION_CHARS_MAX, description="words that go with it, in Markdown"
-    )
-    chat: str = Field(default="", description="such as slack or telegram:42; empty: this chat")
-
-
-class SendFile(Tool):
-    """A file of the workspace, to this chat or to another of the person's private chats.
-
-    A chat that is wrong or missing becomes the current one, as for `send_message`; in a group it
-    is refused, for others would read what was meant for one.
-    """
-
-    card = ToolCard(
-        name="send_file",
-        description=(
-            "Send a file or picture of the workspace to the person, here or to another private "
-            "chat of theirs. Write it first if it does not exist yet."
-        ),
-        arguments=SendFileArguments,
-        group="message",
-        effect=Effect.PERSON,
-        redo="once",
-        trust=Trust.OURS,
-        status="sending a file …",
-    )
-
-    def __init__(self, sender: FileSender, files: SendableFiles) -> None:
-        self._sender = sender
-        self._files = files
-
-    def needs(self, arguments: SendFileArguments, caller: Caller) -> Needs:
-        """See Tool: a group is others too; after outside text another chat is a new target."""
-        wanted = arguments.chat.strip()
-        if wanted not in {"", caller.address.key}:
-            return Needs(target=wanted)
-        if caller.is_group:
-            return Needs(asks="everybody in this group gets the file", once_only=True)
-        return Needs()
-
-    async def run(self, arguments: SendFileArguments, caller: Caller) -> str:
-        """What is on its way, and where to."""
-        chats = await self._sender.chats(caller.person_id)
-        here, wanted = caller.address.key, arguments.chat.strip()
-        lane = chosen_chat(wanted, chats)
-        if caller.is_group and not lane and wanted not in {"", here}:
-            raise NoSuchChat(
-                f"the person has no private chat {wanted!r}; leave chat empty to send the file to "
-                "this group"
-            )
-        lane = lane or here
-        file = await asyncio.to_thread(self._files.read, arguments.path, caller)
-        # In its own chat the call itself stands in the history.
-        noted = None if lane == here else Noted(untrusted=is_others_words(caller, lane))
-        await self._sender.send_file(lane, file, caption=arguments.caption.strip(), noted=noted)
-        size = f"{len(file.content):,} bytes"
-        if lane == here:
-            return f"{file.name} ({size}) is on its way to this chat."
-        return f"{file.name} ({size}) is on its way to {lane}."
-
-
 def _check_name(name: str, path: str) -> None:
     """Raises FileStays for what is hidden, sets something, or keeps data of a program."""
     folded = unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
@@ -335,66 +192,136 @@ def _shown_name(name: str) -> str:
 MESSAGE_CHARS_MAX = 8_000
 
 
+React = Callable[[Address, str, str], Awaitable[str]]
+"""Puts an emoji on a message, by address and id; gives what is shown now: the emoji, or the nearest
+that the platform has. May be called twice with the same. Raises AssistantError."""
+
+
 class Messenger(Protocol):
-    """Sends for the assistant; what is sent joins the history of its chat. Raises StorageError."""
+    """Sends for the assistant: stored, then on its way. Raises AssistantError."""
 
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
         """The private chats of this person, in all channels."""
 
     async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
-        """Stored, then on its way. `untrusted` marks it in that history, as in
+        """A message joins the history of its chat; `untrusted` marks it there, as in
         `Conversations.note`."""
 
-
-def message_tools(
-    messenger: Messenger, sender: FileSender, files: SendableFiles, reactor: Reactor
-) -> tuple[Tool, ...]:
-    """All tools of this group."""
-    return SendMessage(messenger), SendFile(sender, files), React(reactor)
+    async def send_file(
+        self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None
+    ) -> None:
+        """A copy of the file; it joins the history of its chat unless `untrusted` is None."""
 
 
-class SendMessageArguments(Arguments):
-    """What to say, and where."""
-
-    text: str = Field(min_length=1, max_length=MESSAGE_CHARS_MAX)
-    chat: str = Field(default="", description="such as slack or telegram:42; empty: this chat")
+Chat = Annotated[str, Field(description="such as slack or telegram:42; empty: this chat")]
 
 
-class SendMessage(Tool):
-    """A message of its own, to this chat or to another of the person's private chats.
+class MessageTools:
+    """Sends words and files, and reacts.
 
-    A chat id that is wrong or missing becomes the current one (SPEC §6): a model must never be
-    able to pick a stranger by a slip.
+    A chat id that is wrong or missing becomes the current one (SPEC §6): a model must never be able
+    to pick a stranger by a slip.
     """
 
-    card = ToolCard(
-        name="send_message",
-        description=(
-            "Send a message to another private chat of the person, or an extra one here. Your "
-            "answer itself is delivered without it."
-        ),
-        arguments=SendMessageArguments,
-        group="message",
-        effect=Effect.PERSON,
-        redo="once",
-        trust=Trust.OURS,
-        status="sending a message …",
-    )
-
-    def __init__(self, messenger: Messenger) -> None:
+    def __init__(self, messenger: Messenger, files: SendableFiles, react: React) -> None:
         self._messenger = messenger
+        self._files = files
+        self._react = react
 
-    def needs(self, arguments: SendMessageArguments, caller: Caller) -> Needs:
-        """See Tool: after outside text, another chat than this one is a new target."""
-        wanted = arguments.chat.strip()
+    def _send_message_needs(self, caller: Caller, chat: str) -> Needs:
+        """After outside text, another chat than this one is a new target."""
+        wanted = chat.strip()
         return Needs(target="" if wanted in {"", caller.address.key} else wanted)
 
-    async def run(self, arguments: SendMessageArguments, caller: Caller) -> str:
-        """Where it went."""
+    @tool(
+        "message",
+        Effect.PERSON,
+        redo="once",
+        needs=_send_message_needs,
+        status="sending a message …",
+    )
+    async def send_message(
+        self,
+        caller: Caller,
+        text: Annotated[str, Field(min_length=1, max_length=MESSAGE_CHARS_MAX)],
+        chat: Chat = "",
+    ) -> str:
+        """Send a message to another private chat of the person, or an extra one here. Your answer
+        itself is delivered without it."""
         chats = await self._messenger.chats(caller.person_id)
-        lane = chosen_chat(arguments.chat, chats) or caller.address.key
+        lane = chosen_chat(chat, chats) or caller.address.key
         untrusted = is_others_words(caller, lane)
-        await self._messenger.send(lane, arguments.text, untrusted=untrusted)
+        await self._messenger.send(lane, text, untrusted=untrusted)
         if lane == caller.address.key:
             return "Sent to this chat. Do not repeat it in your answer."
         return f"Sent to {lane}."
+
+    def _send_file_needs(self, caller: Caller, chat: str) -> Needs:
+        """A group is others too; after outside text another chat is a new target."""
+        wanted = chat.strip()
+        if wanted not in {"", caller.address.key}:
+            return Needs(target=wanted)
+        if caller.is_group:
+            return Needs(asks="everybody in this group gets the file", once_only=True)
+        return Needs()
+
+    # In a group a chat that is wrong is refused, for others would read what was meant for one.
+    @tool("message", Effect.PERSON, redo="once", needs=_send_file_needs, status="sending a file …")
+    async def send_file(
+        self,
+        caller: Caller,
+        path: Annotated[
+            str, Field(min_length=1, max_length=PATH_CHARS_MAX, description="in the workspace")
+        ],
+        caption: Annotated[
+            str,
+            Field(max_length=CAPTION_CHARS_MAX, description="words that go with it, in Markdown"),
+        ] = "",
+        chat: Chat = "",
+    ) -> str:
+        """Send a file or picture of the workspace to the person, here or to another private chat
+        of theirs. Write it first if it does not exist yet."""
+        chats = await self._messenger.chats(caller.person_id)
+        here, wanted = caller.address.key, chat.strip()
+        lane = chosen_chat(wanted, chats)
+        if caller.is_group and not lane and wanted not in {"", here}:
+            raise NoSuchChat(
+                f"the person has no private chat {wanted!r}; leave chat empty to send the file to "
+                "this group"
+            )
+        lane = lane or here
+        file = await asyncio.to_thread(self._files.read, path, caller)
+        # In its own chat the call itself stands in the history.
+        untrusted = None if lane == here else is_others_words(caller, lane)
+        await self._messenger.send_file(lane, file, caption=caption.strip(), untrusted=untrusted)
+        size = f"{len(file.content):,} bytes"
+        if lane == here:
+            return f"{file.name} ({size}) is on its way to this chat."
+        return f"{file.name} ({size}) is on its way to {lane}."
+
+    # In the current chat, and in no other.
+    @tool("message", Effect.PERSON, redo="idempotent", status="reacting …")
+    async def react(
+        self,
+        caller: Caller,
+        emoji: Annotated[
+            str, Field(min_length=1, max_length=EMOJI_CHARS_MAX, description="such as 👍")
+        ],
+        message: Annotated[
+            str,
+            Field(
+                max_length=MESSAGE_ID_CHARS_MAX,
+                description="id of another message of this chat; empty: the one that is being "
+                "answered",
+            ),
+        ] = "",
+    ) -> str:
+        """Put an emoji reaction on the message that is being answered, such as 👍 for a thing that
+        is noted or done. It comes beside your answer, which is sent all the same."""
+        message_id = message.strip() or caller.message_id
+        if not message_id:
+            raise NothingToReactTo(
+                "no message is being answered here, so there is none to react to"
+            )
+        shown = await self._react(caller.address, message_id, emoji.strip())
+        return f"The reaction {shown} stands under the message."

@@ -7,15 +7,21 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from agent.prompt.templates import harmless
-from agent.tools.arguments import Arguments
 from agent.tools.former_files import KeepsFormer, KeptFiles
 from agent.tools.profile import NOTHING_HERE, Household, MemoryRefused
-from agent.tools.tool import AboutFile, Caller, Effect, Needs, OfFile, Tool, ToolCard, Trust
+from agent.tools.tool import (
+    Caller,
+    ChangedFile,
+    Effect,
+    FileResult,
+    Needs,
+    tool,
+)
 from agent.tools.workspace import NOTES, PathMissing, PathRefused, Workspace
 from memory.records.errors import Permanent
 from memory.records.messages import PersonId, Role
@@ -60,7 +66,7 @@ class Added:
 
     path: str
     added: str
-    of: OfFile
+    of: ChangedFile
 
 
 def folder_of(person_id: PersonId, role: Role) -> str:
@@ -296,46 +302,33 @@ IN_GROUPS = "notes are private, and closed in group chats."
 Where = Literal["today", "long-term"]
 
 
-# --- read_notes ----------------------------------------------------------------------------------
-
-
-class ReadNotesArguments(Arguments):
-    """Which notes."""
-
-    day: str = Field(
-        default="",
-        max_length=40,
-        description="a date such as 2026-03-01, today, yesterday, or long-term; empty: list them",
-    )
-
-
-class ReadNotes(Tool):
-    """The notes of a day, those that last, or which there are."""
-
-    card = ToolCard(
-        name="read_notes",
-        description="Read the person's notes of a day or the long-term ones, or list the days.",
-        arguments=ReadNotesArguments,
-        group="memory",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.OURS,
-        status="reading the notes …",
-    )
+class NoteTools:
+    """Reads and adds to notes, in private chats alone."""
 
     def __init__(self, notes: Notes, household: Household) -> None:
         self._notes = notes
         self._household = household
 
-    def needs(self, arguments: ReadNotesArguments, caller: Caller) -> Needs:
-        """See Tool."""
+    def _in_private(self, caller: Caller) -> Needs:
         return Needs(refused=IN_GROUPS if caller.is_group else "")
 
-    async def run(self, arguments: ReadNotesArguments, caller: Caller) -> str:
-        """The text, or one line a day."""
+    @tool("memory", Effect.NONE, needs=_in_private, status="reading the notes …")
+    async def read_notes(
+        self,
+        caller: Caller,
+        day: Annotated[
+            str,
+            Field(
+                max_length=40,
+                description="a date such as 2026-03-01, today, yesterday, or long-term; empty: "
+                "list them",
+            ),
+        ] = "",
+    ) -> str:
+        """Read the person's notes of a day or the long-term ones, or list the days."""
         if await self._household.is_off(caller):
             return NOTHING_HERE
-        wanted = " ".join(arguments.day.casefold().split())
+        wanted = " ".join(day.casefold().split())
         if not wanted:
             return await asyncio.to_thread(self._listed, caller)
         if wanted in _LONG_TERM:
@@ -356,6 +349,39 @@ class ReadNotes(Tool):
             lines.append(f"[the newest {DAYS_LISTED_MAX} of {len(days):,} days]")
         return "\n".join(lines) or "There are no notes yet."
 
+    def _append_notes_needs(self, caller: Caller, where: Where) -> Needs:
+        if caller.is_group:
+            return Needs(refused=IN_GROUPS)
+        named = "notes of today" if where == "today" else "long-term notes"
+        return Needs(shows=(f"Into the {named}, which later prompts show:",))
+
+    # What stands there already is not added: so a call made again adds nothing.
+    @tool(
+        "memory",
+        Effect.PERSON,
+        redo="idempotent",
+        needs=_append_notes_needs,
+        status="making a note …",
+    )
+    async def append_notes(
+        self,
+        caller: Caller,
+        text: Annotated[str, Field(min_length=1, max_length=NOTE_CHARS_MAX)],
+        where: Where = "today",
+    ) -> str:
+        """Note what is worked on or agreed, for today or long-term. What stays true of the person
+        is a fact instead (store_fact)."""
+        await self._household.check_writable(caller)
+        day = None
+        if where == "today":
+            day = self._household.now_of(caller.person_id).date()
+        added = await self._notes.add(caller, text, day)
+        named = "the long-term notes" if day is None else f"the notes of {day}"
+        if not added.added:
+            return f"It stands in {named} already ({added.path}); nothing was added."
+        done = f"Added to {named} ({added.path}), {len(added.added):,} characters."
+        return FileResult(done, added.of)
+
 
 _LONG_TERM = frozenset({"long-term", "long term", "longterm", "memory.md"})
 
@@ -372,55 +398,3 @@ def _day(text: str, today: date) -> date:
         raise MemoryRefused(
             "this names no day: write it like 2026-03-01, or today, yesterday, long-term"
         ) from error
-
-
-# --- append_notes --------------------------------------------------------------------------------
-
-
-class AppendNotesArguments(Arguments):
-    """What to note, and where."""
-
-    text: str = Field(min_length=1, max_length=NOTE_CHARS_MAX)
-    where: Where = "today"
-
-
-class AppendNotes(Tool):
-    """Adds to notes what does not stand there yet, so that a call made again adds nothing."""
-
-    card = ToolCard(
-        name="append_notes",
-        description=(
-            "Note what is worked on or agreed, for today or long-term. What stays true of the "
-            "person is a fact instead (store_fact)."
-        ),
-        arguments=AppendNotesArguments,
-        group="memory",
-        effect=Effect.PERSON,
-        redo="idempotent",
-        trust=Trust.OURS,
-        status="making a note …",
-    )
-
-    def __init__(self, notes: Notes, household: Household) -> None:
-        self._notes = notes
-        self._household = household
-
-    def needs(self, arguments: AppendNotesArguments, caller: Caller) -> Needs:
-        """See Tool."""
-        if caller.is_group:
-            return Needs(refused=IN_GROUPS)
-        where = "notes of today" if arguments.where == "today" else "long-term notes"
-        return Needs(shows=(f"Into the {where}, which later prompts show:",))
-
-    async def run(self, arguments: AppendNotesArguments, caller: Caller) -> str:
-        """What was added, and where."""
-        await self._household.check_writable(caller)
-        day = None
-        if arguments.where == "today":
-            day = self._household.now_of(caller.person_id).date()
-        added = await self._notes.add(caller, arguments.text, day)
-        named = "the long-term notes" if day is None else f"the notes of {day}"
-        if not added.added:
-            return f"It stands in {named} already ({added.path}); nothing was added."
-        done = f"Added to {named} ({added.path}), {len(added.added):,} characters."
-        return AboutFile(done, added.of)

@@ -7,14 +7,13 @@ import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, tzinfo
+from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from agent.policy.presentation import is_whole, values_of
 from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
-from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, tool
 from memory.records.errors import Permanent
 from memory.records.facts import Facts, Profiles, StoredFact, Whose, fact_id_of, fact_key, whose
 from memory.records.messages import ConversationId, PersonId
@@ -84,46 +83,84 @@ TOO_LONG = (
 )
 
 
-# --- get_profile ---------------------------------------------------------------------------------
-
-
-class GetProfileArguments(Arguments):
-    """All of it, or a part."""
-
-    path: str = Field(default="", max_length=PATH_CHARS_MAX, description="such as preferences")
-
-
-class GetProfile(Tool):
-    """The profile as JSON."""
-
-    card = ToolCard(
-        name="get_profile",
-        description="The person's profile: name, languages, preferences, projects, persona.",
-        arguments=GetProfileArguments,
-        group="memory",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.OURS,
-        status="trying to remember …",
-    )
+class ProfileTools:
+    """Shows and changes a profile, in private chats alone."""
 
     def __init__(self, profiles: Profiles, household: Household) -> None:
         self._profiles = profiles
         self._household = household
 
-    def needs(self, arguments: GetProfileArguments, caller: Caller) -> Needs:
-        """See Tool."""
+    def _in_private(self, caller: Caller) -> Needs:
         return Needs(refused=IN_GROUPS if caller.is_group else "")
 
-    async def run(self, arguments: GetProfileArguments, caller: Caller) -> str:
-        """JSON, or that there is nothing."""
+    @tool("memory", Effect.NONE, needs=_in_private, status="trying to remember …")
+    async def get_profile(
+        self,
+        caller: Caller,
+        path: Annotated[
+            str, Field(max_length=PATH_CHARS_MAX, description="such as preferences")
+        ] = "",
+    ) -> str:
+        """The person's profile: name, languages, preferences, projects, persona."""
         _check_private(caller)
         if await self._household.is_off(caller):
             return NOTHING_HERE
         profile = await self._profiles.get(caller.person_id)
         if not profile:
             return "Nothing is known of the person yet."
-        return harmless(_written(_under(profile, arguments.path), indent=1))
+        return harmless(_written(_under(profile, path), indent=1))
+
+    def _update_profile_needs(self, caller: Caller, path: str, value: JsonValue) -> Needs:
+        """What replaces the text that the assistant begins with is always asked about (SPEC §6),
+        also as a part of `persona` as a whole."""
+        if caller.is_group:
+            return Needs(refused=IN_GROUPS)
+        written = _written(value)
+        named = written if len(written) <= SAID_CHARS_MAX else "the value below"
+        shows = (f"profile: {path} becomes {named}",)
+        if not steers(path):
+            return Needs(shows=shows)
+        return Needs(asks=STEERS, whole=TOO_LONG, shows=shows)
+
+    # What was there is kept, and can be had back.
+    @tool(
+        "memory",
+        Effect.PERSON,
+        redo="idempotent",
+        needs=_update_profile_needs,
+        status="remembering …",
+    )
+    async def update_profile(
+        self,
+        caller: Caller,
+        path: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=PATH_CHARS_MAX,
+                description="dotted, such as preferences.units",
+            ),
+        ],
+        value: Annotated[
+            JsonValue, Field(description="text, number, list or object; null takes it away")
+        ],
+        reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARS_MAX)],
+    ) -> str:
+        """Set a part of the person's profile, such as name, languages or time zone."""
+        _check_private(caller)
+        if steers(path) and not caller.agreed:
+            raise MemoryRefused(f"{STEERS}, and is changed only once the owner has agreed")
+        await self._household.check_writable(caller)
+        change = await self._profiles.update(
+            caller.person_id,
+            path.strip(),
+            value,
+            reason=" ".join(clean(reason).split()),
+            run_id=caller.run_id,
+        )
+        now = "taken away" if change.new is None else f"now {_written(change.new)}"
+        before = "" if change.old is None else f" (before: {_written(change.old)})"
+        return harmless(f"{change.path} is {now}{before}.")
 
 
 def _under(profile: Mapping[str, object], path: str) -> object:
@@ -138,66 +175,6 @@ def _under(profile: Mapping[str, object], path: str) -> object:
 
 
 # --- update_profile ------------------------------------------------------------------------------
-
-
-class UpdateProfileArguments(Arguments):
-    """What to set, to what, and why."""
-
-    path: str = Field(
-        min_length=1, max_length=PATH_CHARS_MAX, description="dotted, such as preferences.units"
-    )
-    value: JsonValue = Field(description="text, number, list or object; null takes it away")
-    reason: str = Field(min_length=1, max_length=REASON_CHARS_MAX)
-
-
-class UpdateProfile(Tool):
-    """Sets one path of the profile; what was there is kept, and can be had back."""
-
-    card = ToolCard(
-        name="update_profile",
-        description="Set a part of the person's profile, such as name, languages or time zone.",
-        arguments=UpdateProfileArguments,
-        group="memory",
-        effect=Effect.PERSON,
-        redo="idempotent",
-        trust=Trust.OURS,
-        status="remembering …",
-    )
-
-    def __init__(self, profiles: Profiles, household: Household) -> None:
-        self._profiles = profiles
-        self._household = household
-
-    def needs(self, arguments: UpdateProfileArguments, caller: Caller) -> Needs:
-        """See Tool: what replaces the text that the assistant begins with is always asked
-        about (SPEC §6), also as a part of `persona` as a whole."""
-        if caller.is_group:
-            return Needs(refused=IN_GROUPS)
-        written = _written(arguments.value)
-        value = written if len(written) <= SAID_CHARS_MAX else "the value below"
-        shows = (f"profile: {arguments.path} becomes {value}",)
-        if not steers(arguments.path):
-            return Needs(shows=shows)
-        if not is_whole(values_of(arguments), says=shows):
-            return Needs(refused=TOO_LONG)
-        return Needs(asks=STEERS, shows=shows)
-
-    async def run(self, arguments: UpdateProfileArguments, caller: Caller) -> str:
-        """What was there, and what is."""
-        _check_private(caller)
-        if steers(arguments.path) and not caller.agreed:
-            raise MemoryRefused(f"{STEERS}, and is changed only once the owner has agreed")
-        await self._household.check_writable(caller)
-        change = await self._profiles.update(
-            caller.person_id,
-            arguments.path.strip(),
-            arguments.value,
-            reason=" ".join(clean(arguments.reason).split()),
-            run_id=caller.run_id,
-        )
-        now = "taken away" if change.new is None else f"now {_written(change.new)}"
-        before = "" if change.old is None else f" (before: {_written(change.old)})"
-        return harmless(f"{change.path} is {now}{before}.")
 
 
 def steers(path: str) -> bool:
@@ -241,7 +218,7 @@ def shown(fact: StoredFact, zone: tzinfo, *, credited: bool = False) -> str:
     return f"{fact.key}: {plain(fact.text)} ({', '.join(told)})"
 
 
-def as_of(text: str, zone: tzinfo) -> datetime | None:
+def moment_of(text: str, zone: tzinfo) -> datetime | None:
     """The end of the day that a text names, in that zone; None where there is none.
 
     Raises MemoryRefused.

@@ -12,20 +12,19 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from agent.sandbox.environment import Given, base_python, given_variables
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import SkillRefused
+from agent.skills.library import SkillLibrary
 from agent.skills.parser import Unreadable
 from agent.skills.places import SKILL_FILE, read_file, stamps
-from agent.skills.skill import Shelf, Skill, SkillState
-from agent.tools.arguments import Arguments
+from agent.skills.skill import Skill, SkillRefused, SkillSet, SkillState
 from agent.tools.exec import WORDS_MAX, Order, Runner, shown_command
-from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 
 BASE_DIR = "{baseDir}"
 SCRIPTS = "scripts"
@@ -45,15 +44,6 @@ _SHEBANG = re.compile(rb"#!\s*(\S+)(?:[ \t]+(\S+))?")
 _SHELLS = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
 
 
-class RunSkillArguments(Arguments):
-    """Which script of which skill, and what it is given."""
-
-    skill: str
-    script: str = Field(default="", description="name of a file in the skill's scripts/")
-    args: tuple[str, ...] = Field(default=(), max_length=WORDS_MAX)
-    stdin: str | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     """A script that may run. `is_dos`: its lines end as no shell can read them."""
@@ -70,66 +60,67 @@ class _Found:
         return (*self.interpreter, str(self.path), *filled)
 
 
-@dataclass(slots=True)
-class RunSkill(Tool):
-    """Runs a script that comes with a skill. `given` holds, for each skill, the variables that the
+class ScriptTools:
+    """Runs scripts that come with skills. `given` holds, for each skill, the variables that the
     owner set for it (`skills.NAME.env`): they are in that process alone."""
 
-    shelf: SkillShelf
-    runner: Runner
-    given: Mapping[str, Given] = field(default_factory=dict)
-    card: ToolCard = field(
-        default=ToolCard(
-            name="run_skill",
-            description="Run a script of a skill. It works in the workspace folder; {baseDir} in "
-            "args is the skill's folder.",
-            arguments=RunSkillArguments,
-            group="skills",
-            effect=Effect.OUTSIDE,
-            redo="once",
-            trust=Trust.UNTRUSTED,
-            status="runs a script",
-        ),
-        init=False,
-    )
+    def __init__(
+        self, shelf: SkillLibrary, runner: Runner, given: Mapping[str, Given] | None = None
+    ) -> None:
+        self._shelf = shelf
+        self._runner = runner
+        self._given = given or {}
 
-    def __post_init__(self) -> None:
-        self.card = replace(self.card, timeout_s=self.runner.card_timeout_s)
-
-    def needs(self, arguments: RunSkillArguments, caller: Caller) -> Needs:
+    def _run_skill_needs(
+        self, caller: Caller, skill: str, script: str, args: tuple[str, ...]
+    ) -> Needs:
         """As exec's, and shows the script with its arguments."""
-        what = (f"{arguments.skill}/{SCRIPTS}/{_bare(arguments.script)}", *arguments.args)
-        return self.runner.needs(arguments, caller, shows=shown_command(what, ""))
+        what = (f"{skill}/{SCRIPTS}/{_bare(script)}", *args)
+        return self._runner.needs(caller, shows=shown_command(what, ""))
 
-    async def run(self, arguments: RunSkillArguments, caller: Caller) -> str:
-        """The script's output, or the advice to follow the instructions where there is none.
-
-        Raises SkillRefused, EnvironmentWrong, and what `Runner.run` raises.
-        """
-        skill = _usable(await self.shelf.current(), arguments.skill)
-        names = await asyncio.to_thread(_scripts, skill)
+    # Without scripts, the model is advised to follow the skill's instructions.
+    @tool(
+        "skills",
+        Effect.OUTSIDE,
+        redo="once",
+        trust=Trust.UNTRUSTED,
+        needs=_run_skill_needs,
+        status="runs a script",
+    )
+    async def run_skill(
+        self,
+        caller: Caller,
+        skill: str,
+        script: Annotated[str, Field(description="name of a file in the skill's scripts/")] = "",
+        args: Annotated[tuple[str, ...], Field(max_length=WORDS_MAX)] = (),
+        stdin: str | None = None,
+    ) -> str:
+        """Run a script of a skill. It works in the workspace folder; {baseDir} in args is the
+        skill's folder."""
+        usable = _usable(await self._shelf.current(), skill)
+        names = await asyncio.to_thread(_scripts, usable)
         if not names:
-            return f"{skill.name} has no scripts: follow its instructions (read_skill)."
-        found = await asyncio.to_thread(_found, skill, names, arguments.script)
-        variables = given_variables(self.given.get(skill.name, {}))
+            return f"{usable.name} has no scripts: follow its instructions (read_skill)."
+        found = await asyncio.to_thread(_found, usable, names, script)
+        variables = given_variables(self._given.get(usable.name, {}))
         async with _readable_lines(found) as copy:
-            is_confined = await asyncio.to_thread(self.runner.is_confined)
-            command = found.command(arguments.args)
+            is_confined = await asyncio.to_thread(self._runner.is_confined)
+            command = found.command(args)
             if copy is not None and not is_confined:
                 at = len(found.interpreter)
                 command = (*command[:at], str(copy), *command[at + 1 :])
             order = Order(
                 command=command,
-                folder=self.runner.root,
-                stdin=arguments.stdin,
+                folder=self._runner.root,
+                stdin=stdin,
                 given=variables,
                 readable=(found.folder,),
                 instead={} if copy is None else {found.path: copy},
             )
-            return await self.runner.run(order, caller)
+            return await self._runner.run(order, caller)
 
 
-def _usable(shelf: Shelf, name: str) -> Skill:
+def _usable(shelf: SkillSet, name: str) -> Skill:
     """Raises SkillRefused for what is not there or not used. One that waits for its clock alone may
     be run: somebody may want it done now."""
     wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Annotated
 
 from pydantic import Field
 
 from agent.skills.checks import TESTS_FILE
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import SkillRefused, Workshop
+from agent.skills.library import SkillLibrary
 from agent.skills.matching import Relevance
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, read_file, shown, stamps
-from agent.skills.playbooks import playbook_warnings
-from agent.skills.reading import changed_text, skill_text
-from agent.skills.skill import Place, Shelf, Skill, SkillState
-from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
+from agent.skills.service import SkillService
+from agent.skills.skill import Skill, SkillPlace, SkillRefused, SkillSet, SkillState
+from agent.skills.suspicious import playbook_warnings
+from agent.skills.writer import changed_text, skill_text
+from agent.tools.tool import Caller, Effect, tool
 from memory.records.errors import Permanent
 from memory.records.messages import Role
 from memory.records.rows import StoredPlaybook
@@ -36,52 +36,23 @@ class NotHere(Permanent):
     """Skills are not written in this place, or by this person."""
 
 
-def skill_tools(shelf: SkillShelf, workshop: Workshop) -> tuple[Tool, ...]:
-    """All tools of this group."""
-    return (
-        ListSkills(shelf),
-        ReadSkill(shelf),
-        CreateSkill(shelf, workshop),
-        UpdateSkill(shelf, workshop),
-    )
+class SkillTools:
+    """Finds, reads and writes skills."""
 
+    def __init__(self, library: SkillLibrary, service: SkillService) -> None:
+        self._library = library
+        self._service = service
 
-# --- list_skills -------------------------------------------------------------------------------
-
-
-class ListSkillsArguments(Arguments):
-    """What they should be about; empty for all."""
-
-    about: str = ""
-
-
-class ListSkills(Tool):
-    """Names and descriptions, the fitting ones first."""
-
-    card = ToolCard(
-        name="list_skills",
-        description="List skills, also those that the prompt does not name.",
-        arguments=ListSkillsArguments,
-        group="skills",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.OURS,
-    )
-
-    def __init__(self, shelf: SkillShelf) -> None:
-        self._shelf = shelf
-
-    async def run(self, arguments: ListSkillsArguments, caller: Caller) -> str:
-        """One line a skill; the owner also sees those that are not used, with the reason."""
-        shelf = await self._shelf.current()
-        found = _about(shelf, arguments.about) if arguments.about.strip() else shelf.used
+    @tool("skills", Effect.NONE)
+    async def list_skills(self, caller: Caller, about: str = "") -> str:
+        """List skills, also those that the prompt does not name."""
+        shelf = await self._library.current()
+        found = _about(shelf, about) if about.strip() else shelf.used
         lines = [f"- {skill.name}: {_short(skill.description)}" for skill in found[:LISTED_MAX]]
         if len(found) > LISTED_MAX:
             lines.append(f"({len(found) - LISTED_MAX} more: say what it should be about)")
         if not lines:
-            lines.append(
-                "There is no skill for that." if arguments.about else "No skill is in use."
-            )
+            lines.append("There is no skill for that." if about else "No skill is in use.")
         if caller.role is Role.OWNER and not caller.is_group:
             unused = [_unused(skill) for skill in shelf.skills if not skill.is_used]
             lines += unused[:LISTED_MAX]
@@ -89,11 +60,99 @@ class ListSkills(Tool):
                 lines.append(f"({len(unused) - LISTED_MAX} more that are not used)")
         return "\n".join(lines)
 
+    @tool("skills", Effect.NONE)
+    async def read_skill(self, caller: Caller, name: str, file: str = "") -> str:
+        """Read a skill's instructions, or a file that they name."""
+        skill = _usable(await self._library.current(), name)
+        wanted = file.strip()
+        if wanted and wanted != SKILL_FILE:
+            return await asyncio.to_thread(_file_of, skill, wanted)
+        text = skill.text.replace(BASE_DIR, _base(skill)) or "(The skill has no instructions.)"
+        others = await asyncio.to_thread(_other_files, skill)
+        if not others:
+            return text
+        more = f" and {len(others) - FILES_NAMED_MAX} more" if len(others) > FILES_NAMED_MAX else ""
+        names = ", ".join(map(shown, others[:FILES_NAMED_MAX]))
+        return f"{text}\n\nFiles of this skill, for read_skill: {names}{more}"
 
-def _about(shelf: Shelf, about: str) -> tuple[Skill, ...]:
+    # With keywords it is a playbook: its instructions join the prompt when one is said.
+    @tool("skills", Effect.WORKSPACE, redo="idempotent")
+    async def create_skill(
+        self,
+        caller: Caller,
+        name: Annotated[str, Field(description="lower-case-with-hyphens")],
+        description: Annotated[str, Field(description="what it does, and when to use it")],
+        instructions: str,
+        keywords: tuple[str, ...] = (),
+        priority: int = 0,
+    ) -> str:
+        """Write a new skill or playbook. The owner has to approve it."""
+        _check_may_write(caller)
+        if any(keyword.strip() for keyword in keywords):
+            playbook = StoredPlaybook(
+                name=name,
+                description=description,
+                keywords=keywords,
+                text=instructions,
+                priority=priority,
+            )
+            await self._service.create_playbook(playbook)
+            what = f"The playbook {name} is stored."
+            return await _done(self._library, what, name, playbook_warnings(playbook))
+        if not instructions.strip():
+            raise SkillRefused("a skill needs instructions")
+        made = await self._service.create(name, skill_text(name, description, instructions))
+        what = f"The skill {made.name} is written."
+        return await _done(self._library, what, made.name, made.warnings)
+
+    # What is left out stays as it is. What was not written here is neither changed nor deleted.
+    @tool("skills", Effect.WORKSPACE, redo="idempotent")
+    async def update_skill(
+        self,
+        caller: Caller,
+        name: str,
+        description: str | None = None,
+        instructions: str | None = None,
+        keywords: tuple[str, ...] | None = None,
+        delete: bool = False,
+    ) -> str:
+        """Change a skill or playbook that was written here, or delete it. The owner has to approve
+        a change."""
+        _check_may_write(caller)
+        if delete:
+            if await self._service.remove_written(name):
+                return f"{name} is deleted."
+            return f"There is no skill {name[:64]!r}, so there is nothing to delete."
+        if all(one is None for one in (description, instructions, keywords)):
+            raise SkillRefused("nothing was said to change: give a description or instructions")
+        skill = _written_here(await self._library.current(), name)
+        if instructions is not None and not instructions.strip():
+            raise SkillRefused("a skill needs instructions; to take it away, use delete")
+        if skill.place is SkillPlace.STORED:
+            playbook = StoredPlaybook(
+                name=skill.name,
+                description=skill.description if description is None else description,
+                keywords=skill.keywords if keywords is None else keywords,
+                text=skill.text if instructions is None else instructions,
+                priority=skill.priority,
+                required_tools=skill.required_tools,
+            )
+            await self._service.change_playbook(playbook)
+            what = f"The playbook {skill.name} is changed."
+            return await _done(self._library, what, skill.name, playbook_warnings(playbook))
+        if keywords is not None:
+            raise SkillRefused("the keywords of a skill's file are changed by its owner, by hand")
+        former = await asyncio.to_thread(_whole_text, skill)
+        text = changed_text(former, description=description, instructions=instructions)
+        made = await self._service.change(skill.name, text)
+        what = f"The skill {made.name} is changed."
+        return await _done(self._library, what, made.name, made.warnings)
+
+
+def _about(shelf: SkillSet, about: str) -> tuple[Skill, ...]:
     """Those that share a word with what is asked for, the best first: playbooks too, here."""
     listed = {skill.name: skill for skill in shelf.used}
-    alike = Shelf(skills=tuple(replace(one, keywords=(), schedule=None) for one in shelf.used))
+    alike = SkillSet(skills=tuple(replace(one, keywords=(), schedule=None) for one in shelf.used))
     return tuple(listed[one.skill.name] for one in Relevance(alike).scores(about))
 
 
@@ -114,48 +173,7 @@ def _unused(skill: Skill) -> str:
     return f"- {skill.name} is not used ({_short(why)})"
 
 
-# --- read_skill --------------------------------------------------------------------------------
-
-
-class ReadSkillArguments(Arguments):
-    """Which skill, and which of its files: none means its instructions."""
-
-    name: str
-    file: str = ""
-
-
-class ReadSkill(Tool):
-    """The instructions of a skill, or another of its text files."""
-
-    card = ToolCard(
-        name="read_skill",
-        description="Read a skill's instructions, or a file that they name.",
-        arguments=ReadSkillArguments,
-        group="skills",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.OURS,
-    )
-
-    def __init__(self, shelf: SkillShelf) -> None:
-        self._shelf = shelf
-
-    async def run(self, arguments: ReadSkillArguments, caller: Caller) -> str:
-        """The text. Raises SkillRefused for a skill that is not there or not used."""
-        skill = _usable(await self._shelf.current(), arguments.name)
-        wanted = arguments.file.strip()
-        if wanted and wanted != SKILL_FILE:
-            return await asyncio.to_thread(_file_of, skill, wanted)
-        text = skill.text.replace(BASE_DIR, _base(skill)) or "(The skill has no instructions.)"
-        others = await asyncio.to_thread(_other_files, skill)
-        if not others:
-            return text
-        more = f" and {len(others) - FILES_NAMED_MAX} more" if len(others) > FILES_NAMED_MAX else ""
-        names = ", ".join(map(shown, others[:FILES_NAMED_MAX]))
-        return f"{text}\n\nFiles of this skill, for read_skill: {names}{more}"
-
-
-def _usable(shelf: Shelf, name: str) -> Skill:
+def _usable(shelf: SkillSet, name: str) -> Skill:
     """The skill of this name, which may be written with its folder. Raises SkillRefused."""
     wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]
     skill = shelf.get(wanted)
@@ -208,9 +226,6 @@ def _file_of(skill: Skill, written: str) -> str:
     return text or "(The file is empty.)"
 
 
-# --- create_skill, update_skill ----------------------------------------------------------------
-
-
 def _check_may_write(caller: Caller) -> None:
     """Skills act for everybody who talks with the bot, so the owner alone has them written; and
     not in a group, where what others wrote stands in the same conversation."""
@@ -223,7 +238,7 @@ def _check_may_write(caller: Caller) -> None:
         )
 
 
-async def _done(shelf: SkillShelf, what: str, name: str, warnings: tuple[str, ...]) -> str:
+async def _done(shelf: SkillLibrary, what: str, name: str, warnings: tuple[str, ...]) -> str:
     """What was done, whether it is used by now, and what the owner should look at."""
     skill = (await shelf.current()).get(name)
     if skill is not None and skill.is_used:
@@ -235,141 +250,11 @@ async def _done(shelf: SkillShelf, what: str, name: str, warnings: tuple[str, ..
     return "\n".join((f"{what} {waits}", *warnings))
 
 
-class CreateSkillArguments(Arguments):
-    """With keywords it is a playbook: its instructions join the prompt when one is said."""
-
-    name: str = Field(description="lower-case-with-hyphens")
-    description: str = Field(description="what it does, and when to use it")
-    instructions: str
-    keywords: tuple[str, ...] = ()
-    priority: int = 0
-
-
-class CreateSkill(Tool):
-    """A new skill or playbook, which waits for the owner."""
-
-    card = ToolCard(
-        name="create_skill",
-        description="Write a new skill or playbook. The owner has to approve it.",
-        arguments=CreateSkillArguments,
-        group="skills",
-        effect=Effect.WORKSPACE,
-        redo="idempotent",
-        trust=Trust.OURS,
-    )
-
-    def __init__(self, shelf: SkillShelf, workshop: Workshop) -> None:
-        self._shelf = shelf
-        self._workshop = workshop
-
-    async def run(self, arguments: CreateSkillArguments, caller: Caller) -> str:
-        """What was made, and that it waits. Raises NotHere, SkillRefused, InstallRefused."""
-        _check_may_write(caller)
-        wanted = arguments
-        if any(keyword.strip() for keyword in wanted.keywords):
-            return await self._playbook(wanted)
-        if not wanted.instructions.strip():
-            raise SkillRefused("a skill needs instructions")
-        text = skill_text(wanted.name, wanted.description, wanted.instructions)
-        made = await self._workshop.create(wanted.name, text)
-        return await _done(
-            self._shelf, f"The skill {made.name} is written.", made.name, made.warnings
-        )
-
-    async def _playbook(self, wanted: CreateSkillArguments) -> str:
-        playbook = StoredPlaybook(
-            name=wanted.name,
-            description=wanted.description,
-            keywords=wanted.keywords,
-            text=wanted.instructions,
-            priority=wanted.priority,
-        )
-        await self._workshop.create_playbook(playbook)
-        return await _done(
-            self._shelf,
-            f"The playbook {wanted.name} is stored.",
-            wanted.name,
-            playbook_warnings(playbook),
-        )
-
-
-class UpdateSkillArguments(Arguments):
-    """What is left out stays as it is; `delete` takes the skill away."""
-
-    name: str
-    description: str | None = None
-    instructions: str | None = None
-    keywords: tuple[str, ...] | None = None
-    delete: bool = False
-
-
-class UpdateSkill(Tool):
-    """Changes a skill of the workspace or a stored playbook; deletes what it wrote itself."""
-
-    card = ToolCard(
-        name="update_skill",
-        description="Change a skill or playbook that was written here, or delete it. The owner "
-        "has to approve a change.",
-        arguments=UpdateSkillArguments,
-        group="skills",
-        effect=Effect.WORKSPACE,
-        redo="idempotent",
-        trust=Trust.OURS,
-    )
-
-    def __init__(self, shelf: SkillShelf, workshop: Workshop) -> None:
-        self._shelf = shelf
-        self._workshop = workshop
-
-    async def run(self, arguments: UpdateSkillArguments, caller: Caller) -> str:
-        """What became of it. Raises NotHere, SkillRefused, NotRewritable, InstallRefused."""
-        _check_may_write(caller)
-        if arguments.delete:
-            if await self._workshop.remove_written(arguments.name):
-                return f"{arguments.name} is deleted."
-            return f"There is no skill {arguments.name[:64]!r}, so there is nothing to delete."
-        if all(
-            one is None
-            for one in (arguments.description, arguments.instructions, arguments.keywords)
-        ):
-            raise SkillRefused("nothing was said to change: give a description or instructions")
-        skill = _written_here(await self._shelf.current(), arguments.name)
-        if arguments.instructions is not None and not arguments.instructions.strip():
-            raise SkillRefused("a skill needs instructions; to take it away, use delete")
-        if skill.place is Place.STORED:
-            return await self._change_playbook(skill, arguments)
-        return await self._change_file(skill, arguments)
-
-    async def _change_playbook(self, skill: Skill, wanted: UpdateSkillArguments) -> str:
-        playbook = StoredPlaybook(
-            name=skill.name,
-            description=_or(wanted.description, skill.description),
-            keywords=skill.keywords if wanted.keywords is None else wanted.keywords,
-            text=_or(wanted.instructions, skill.text),
-            priority=skill.priority,
-            required_tools=skill.required_tools,
-        )
-        await self._workshop.change_playbook(playbook)
-        what = f"The playbook {skill.name} is changed."
-        return await _done(self._shelf, what, skill.name, playbook_warnings(playbook))
-
-    async def _change_file(self, skill: Skill, wanted: UpdateSkillArguments) -> str:
-        if wanted.keywords is not None:
-            raise SkillRefused("the keywords of a skill's file are changed by its owner, by hand")
-        former = await asyncio.to_thread(_whole_text, skill)
-        text = changed_text(
-            former, description=wanted.description, instructions=wanted.instructions
-        )
-        made = await self._workshop.change(skill.name, text)
-        what = f"The skill {made.name} is changed."
-        return await _done(self._shelf, what, made.name, made.warnings)
-
-
-def _written_here(shelf: Shelf, name: str) -> Skill:
+def _written_here(shelf: SkillSet, name: str) -> Skill:
     skill = shelf.get(name)
     if skill is None:
         raise SkillRefused(f"there is no skill {name[:64]!r}: list_skills shows what there is")
-    if skill.place not in {Place.WORKSPACE, Place.STORED}:
+    if skill.place not in {SkillPlace.WORKSPACE, SkillPlace.STORED}:
         raise SkillRefused(
             f"{name} is {skill.place.value}, and cannot be changed by a tool: write one of your "
             "own under another name with create_skill"
@@ -387,7 +272,3 @@ def _whole_text(skill: Skill) -> str:
         raise SkillRefused(f"{skill.location} cannot be read: {error.strerror}") from error
     except (Unreadable, UnicodeDecodeError) as error:
         raise SkillRefused(f"{skill.location} is not text in UTF-8") from error
-
-
-def _or(wanted: str | None, known: str) -> str:
-    return known if wanted is None else wanted

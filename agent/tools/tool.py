@@ -1,4 +1,4 @@
-"""Tools: what the model and the gate know of one, how one is written, and how a call is run.
+"""Tools: what the model and the gate know of one, how one is written, and how a group is made.
 
 A tool is an async method with a decorator, on a class that holds what the group acts through:
 
@@ -6,13 +6,7 @@ A tool is an async method with a decorator, on a class that holds what the group
         def __init__(self, documents: Documents) -> None:
             self._documents = documents
 
-        @tool(
-            group="knowledge",
-            effect=Effect.PERSON,
-            redo="idempotent",
-            needs=Needs(risk="it removes what was saved, and cannot be undone"),
-            status="removing a document …",
-        )
+        @tool("knowledge", Effect.PERSON, redo="idempotent", status="removing a document …")
         async def remove_document(
             self, caller: Caller, name: Annotated[str, Field(max_length=120)]
         ) -> str:
@@ -34,7 +28,7 @@ arguments that they have a parameter for:
         def _renamed(self, caller: Caller, name: str) -> Needs:
             return Needs(shows=(f"becomes: {name}",))
 
-        @tool(…, needs=_renamed)
+        @tool("knowledge", Effect.PERSON, redo="once", needs=_renamed)
 """
 
 from __future__ import annotations
@@ -47,35 +41,16 @@ from functools import lru_cache
 from inspect import getdoc, iscoroutinefunction, signature
 from typing import Any, TypeVar
 
-import structlog
 from pydantic import BaseModel
 
 from agent.tools.arguments import (
-    ArgumentsWrong,
     Parameters,
     Signature,
-    parse_arguments,
     schema_of,
 )
-from memory.records.errors import AssistantError
 from memory.records.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
-from memory.records.ports import Clock, Redo
+from memory.records.ports import Redo
 from memory.records.request import ToolSpec
-from memory.records.text import clean, cut_middle
-from memory.records.transcript import ToolCall, ToolResult
-
-RESULT_CHARS_MAX = 16_000
-TIMEOUT_S = 60.0
-
-NO_OUTPUT = "(no output)"
-"""What a result without words reads."""
-
-CUT_OFF = (
-    "The call was cut off by the output limit; nothing was done. Use smaller steps: "
-    "write a long text in several parts."
-)
-
-_log = structlog.get_logger(__name__)
 
 
 class Effect(StrEnum):
@@ -179,14 +154,14 @@ class Needs:
     shows: tuple[str, ...] = ()
 
 
-class OursAlone(str):
+class OwnWords(str):
     """A result in which nobody else's words are, of a tool whose card is the wary case."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfFile:
+class ChangedFile:
     """The protected file that a call changed (`agent.tools.former_files`), and what its person is
     told of that; both may be empty."""
 
@@ -200,13 +175,13 @@ MOST_IS_GONE = (
 )
 
 
-class AboutFile(str):
+class FileResult(str):
     """A result that also carries what happened to a protected file."""
 
     __slots__ = ("of",)
-    of: OfFile
+    of: ChangedFile
 
-    def __new__(cls, text: str, of: OfFile) -> AboutFile:
+    def __new__(cls, text: str, of: ChangedFile) -> FileResult:
         # The model is not shown the lines that went: they are the file's words, not ours.
         made = super().__new__(cls, f"{text} {MOST_IS_GONE}" if of.lost else text)
         made.of = of
@@ -261,10 +236,10 @@ class _Definition:
 
 
 def tool(  # noqa: PLR0913 - what a tool is, by name
-    *,
     group: str,
     effect: Effect,
-    redo: Redo,
+    *,
+    redo: Redo | None = None,
     trust: Trust | TrustHook = Trust.OURS,
     needs: Needs | NeedsHook = Needs(),
     cost: CostHook | None = None,
@@ -274,9 +249,13 @@ def tool(  # noqa: PLR0913 - what a tool is, by name
 ) -> Callable[[Function], Function]:
     """Mark a method as a tool: see the top of this module, and ToolCard for what the words mean.
 
-    With a hook for `trust`, the card says the wary case. `description` is for words that are not
+    `redo` may be left out where nothing is changed: that may be repeated. With a hook for `trust`,
+    the card says the wary case. `description` is for words that are not
     known before the program runs, in the place of the docstring.
     """
+
+    if redo is None and effect is not Effect.NONE:
+        raise TypeError("redo has to be said of a tool that changes something")
 
     def mark(function: Function) -> Function:
         card = ToolCard(
@@ -285,7 +264,7 @@ def tool(  # noqa: PLR0913 - what a tool is, by name
             arguments=Signature(function),
             group=group,
             effect=effect,
-            redo=redo,
+            redo=redo or "repeat",
             trust=trust if isinstance(trust, Trust) else Trust.UNTRUSTED,
             timeout_s=timeout_s,
             status=status,
@@ -329,6 +308,10 @@ class FunctionTool(Tool):
         self.card = card
         self.group = group
         self._definition = definition
+
+    def of(self, group: object) -> FunctionTool:
+        """The same method of another instance."""
+        return FunctionTool(group, self._definition, card=self.card)
 
     async def run(self, arguments: BaseModel, caller: Caller) -> str:
         """Call the method; one without `async` in a thread."""
@@ -376,22 +359,6 @@ def _parameters(hook: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(signature(hook).parameters)[2:]
 
 
-# --- running ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Where a long result is kept; `whole` is False when even that place was too small."""
-
-    path: str
-    whole: bool = True
-
-
-KeepWhole = Callable[[str, Caller], Awaitable[Kept]]
-"""Keeps a result that is too long to be sent. Raises AssistantError; the same text twice in a run
-gives the same path, so that equal results stay equal."""
-
-
 _MAY_CALL = {
     Role.OWNER: set(Effect),
     Role.MEMBER: {Effect.NONE, Effect.PERSON},
@@ -403,129 +370,3 @@ _MAY_CALL = {
 def may_call(role: Role, effect: Effect) -> bool:
     """Whether a person of this role may call a tool of this effect."""
     return effect in _MAY_CALL[role]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolLimits:
-    """Seconds of one call, and characters of its result that are sent."""
-
-    timeout_s: float = TIMEOUT_S
-    result_chars_max: int = RESULT_CHARS_MAX
-
-
-_LIMITS = ToolLimits()
-
-
-def arguments_of(card: ToolCard, call: ToolCall, *, limits: ToolLimits = _LIMITS) -> Any:
-    """The parsed arguments of a call, or the ToolResult that says what is wrong with them."""
-    try:
-        return parse_arguments(card.arguments, call.arguments)
-    except ArgumentsWrong as error:
-        words = clean(f"{card.name} was not run: {error}")
-        content = cut_middle(words, chars_max=limits.result_chars_max, pointer="")
-        return ToolResult(call_id=call.id, content=content, ok=False)
-
-
-async def run_parsed(
-    tool: Tool,
-    arguments: Any,
-    call: ToolCall,
-    caller: Caller,
-    *,
-    clock: Clock,
-    limits: ToolLimits = _LIMITS,
-    keep: KeepWhole | None = None,
-    redact: Callable[[str], str] | None = None,
-) -> ToolResult:
-    """Runs a call that may be run (`agent.policy.gate`) to its one result, clean text within the
-    limits. Raises nothing but CancelledError. `redact` takes secrets out of whatever it gives.
-
-    Of a tool that reads the outside the words are untrusted, save our own sentence on a failure.
-    """
-    card = tool.card
-    started = clock.monotonic()
-    text, ok = await _attempt(tool, arguments, caller, limits)
-    is_ours = isinstance(text, OursAlone)
-    is_others = tool.trust(caller) is Trust.UNTRUSTED
-    of_file = text.of if isinstance(text, AboutFile) else OfFile()
-    elapsed_ms = round((clock.monotonic() - started) * 1000)
-    _log.info("tool_ran", tool=card.name, ok=ok, ms=elapsed_ms, chars=len(text))
-    if redact is not None:
-        text = redact(text)
-    content = await _fitted(text, caller, chars_max=limits.result_chars_max, keep=keep)
-    return ToolResult(
-        call_id=call.id,
-        content=content,
-        ok=ok,
-        untrusted=not is_ours and is_others and (ok or bool(card.server)),
-        effect=card.effect.value if ok and card.effect is not Effect.NONE else "",
-        file=of_file.path,
-        lost=of_file.lost if redact is None else redact(of_file.lost),
-    )
-
-
-async def _attempt(
-    tool: Tool, arguments: BaseModel, caller: Caller, limits: ToolLimits
-) -> tuple[str, bool]:
-    """The tool's text, or one plain sentence about its failure."""
-    card = tool.card
-    timeout_s = limits.timeout_s if card.timeout_s is None else card.timeout_s
-    try:
-        async with asyncio.timeout(timeout_s) as limit:
-            text: object = await tool.run(arguments, caller)
-        if isinstance(text, str):
-            return text, True
-        _log.error("tool_gave_no_text", tool=card.name, type=type(text).__name__)
-        return _no_text(card, text), False
-    except AssistantError as error:
-        return f"{card.name}: {error}", False
-    except Exception as error:  # noqa: BLE001 - a tool's call, one of the three places
-        if isinstance(error, TimeoutError) and limit.expired():
-            _log.warning("tool_timed_out", tool=card.name, timeout_s=timeout_s)
-            return _too_slow(card, timeout_s), False
-        _log.error("tool_failed", tool=card.name, exc_info=True)
-        return f"{card.name} failed: {_plain_reason(error)}.", False
-
-
-def _no_text(card: ToolCard, given: object) -> str:
-    sentence = f"{card.name} failed: it gave no text ({type(given).__name__})."
-    if card.effect is Effect.NONE:
-        return sentence
-    return f"{sentence} It may have taken effect: check before trying again."
-
-
-def _too_slow(card: ToolCard, timeout_s: float) -> str:
-    sentence = f"{card.name} did not finish within {timeout_s:g} s and was stopped."
-    if card.effect is Effect.NONE:
-        return sentence
-    return f"{sentence} Whether it took effect is unknown: check before trying again."
-
-
-def _plain_reason(error: Exception) -> str:
-    """What may be told. An unforeseen message can hold anything: paths, addresses, keys."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return f"an unforeseen error ({type(error).__name__})"
-
-
-async def _fitted(text: str, caller: Caller, *, chars_max: int, keep: KeepWhole | None) -> str:
-    cleaned = clean(text)
-    if not cleaned.strip():
-        return NO_OUTPUT
-    if len(cleaned) <= chars_max:
-        return cleaned
-    pointer = await _pointer(cleaned, caller, keep)
-    return cut_middle(cleaned, chars_max=chars_max, pointer=pointer)
-
-
-async def _pointer(text: str, caller: Caller, keep: KeepWhole | None) -> str:
-    """Where the rest of a cut text is, in words for the model."""
-    if keep is None:
-        return "the rest was not kept"
-    try:
-        kept = await keep(text, caller)
-    except AssistantError as error:
-        _log.warning("result_not_kept", reason=type(error).__name__)
-        return "the rest could not be kept"
-    share = "all of it" if kept.whole else "its beginning (the rest was too long to keep)"
-    return f"read_file has {share} in {kept.path}"

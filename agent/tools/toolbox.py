@@ -12,8 +12,9 @@ from typing import Protocol
 import structlog
 
 from agent.tools.arguments import ArgumentsWrong
+from agent.tools.call import CUT_OFF
 from agent.tools.discovery import resolved
-from agent.tools.tool import CUT_OFF, Effect, Tool, Trust
+from agent.tools.tool import Effect, Tool, ToolCard, Trust
 from memory.records.ports import Redo
 from memory.records.request import ToolSpec
 from memory.records.transcript import ToolCall, ToolResult
@@ -59,9 +60,17 @@ class Toolbox:
         self._known: dict[str, Tool] = {}
         self._specs: dict[str, ToolSpec] = {}
 
+    def add(self, tools: Sequence[Tool]) -> None:
+        """Put further tools of ours behind those that are there. Raises ValueError."""
+        self._own = _by_name([*self._own.values(), *tools])
+
     def tools(self) -> Sequence[Tool]:
         """All of them."""
         return [*self._own.values(), *self._foreign.values()]
+
+    def cards(self) -> Sequence[ToolCard]:
+        """Those of all tools."""
+        return [tool.card for tool in self.tools()]
 
     async def ready(self) -> None:
         """Sees to it that the tools of others are there, as far as they come up soon."""

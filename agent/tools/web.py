@@ -6,11 +6,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Annotated
 
 from pydantic import Field
 
-from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 from agent.web.addresses import URL_CHARS_MAX, WebUrl, parse_url, with_scheme
 from agent.web.article import Article, PageReader, text_of
 from agent.web.client import Fetched, OtherKind, WebClient, WebRequest, named
@@ -48,35 +48,12 @@ _TEXT_TYPES = (
 )
 
 
-def web_tools(
-    client: WebClient,
-    search: SearchService | None,
-    clock: Clock,
-    *,
-    page_chars: int = PAGE_CHARS_MAX,
-) -> tuple[Tool, ...]:
-    """All tools of this group; without a search service, reading pages alone. `page_chars` bounds
-    one page that is shown."""
-    fetch = WebFetch(client, clock, page_chars=page_chars)
-    return (fetch,) if search is None else (fetch, WebSearch(search))
-
-
 class WebFailed(Temporary):
     """A page could not be had just now."""
 
 
 class NoSuchPage(Permanent):
     """There is nothing to read there."""
-
-
-# --- web_fetch ---------------------------------------------------------------------------------
-
-
-class WebFetchArguments(Arguments):
-    """Which page, and which part of its text."""
-
-    url: str = Field(max_length=URL_CHARS_MAX, description="http or https address")
-    page: int = Field(default=1, ge=1, le=1_000, description="part of a long text, from 1 on")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,22 +67,9 @@ class WebPage:
     whole: bool = True
 
 
-class WebFetch(Tool):
-    """Reads a web page as text. Its parts are kept for some minutes, for each person apart."""
-
-    card = ToolCard(
-        name="web_fetch",
-        description=(
-            "Read a web page, or a text or JSON file on the web, as markdown. "
-            "Long ones come in parts: ask for the next with page."
-        ),
-        arguments=WebFetchArguments,
-        group="web",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="reading a web page",
-    )
+class WebPages:
+    """Reads pages. The parts of a text are kept for some minutes, for each person apart; one that
+    is shown has at most `page_chars` characters."""
 
     def __init__(
         self, client: WebClient, clock: Clock, *, page_chars: int = PAGE_CHARS_MAX
@@ -115,21 +79,36 @@ class WebFetch(Tool):
         self._kept = KeptPages(clock)
         self._reader = PageReader()
 
-    def needs(self, arguments: WebFetchArguments, caller: Caller) -> Needs:
+    def _web_fetch_needs(self, caller: Caller, url: str) -> Needs:
         """Its address as it was written, since that is how it can have been seen: an address can
         carry words away. Raises UrlRefused, and AddressRefused where that needs no look-up."""
-        written = with_scheme(arguments.url)
+        written = with_scheme(url)
         self._client.refuse(parse_url(written))
         return Needs(target=written)
 
-    async def run(self, arguments: WebFetchArguments, caller: Caller) -> str:
-        """One part of the text, under its title and address. Raises AssistantError."""
-        url = parse_url(with_scheme(arguments.url))
-        page = self._kept.get(caller.person_id, url) if arguments.page > 1 else None
-        if page is None:
-            page = await self._read(url)
-            self._kept.keep(caller.person_id, url, page)
-        return _shown(page, url, arguments.page, text_chars=self._text_chars)
+    @tool(
+        "web",
+        Effect.NONE,
+        trust=Trust.UNTRUSTED,
+        needs=_web_fetch_needs,
+        status="reading a web page",
+    )
+    async def web_fetch(
+        self,
+        caller: Caller,
+        url: Annotated[str, Field(max_length=URL_CHARS_MAX, description="http or https address")],
+        page: Annotated[
+            int, Field(ge=1, le=1_000, description="part of a long text, from 1 on")
+        ] = 1,
+    ) -> str:
+        """Read a web page, or a text or JSON file on the web, as markdown. Long ones come in
+        parts: ask for the next with page."""
+        address = parse_url(with_scheme(url))
+        found = self._kept.get(caller.person_id, address) if page > 1 else None
+        if found is None:
+            found = await self._read(address)
+            self._kept.keep(caller.person_id, address, found)
+        return _shown(found, address, page, text_chars=self._text_chars)
 
     async def _read(self, url: WebUrl) -> WebPage:
         try:
@@ -292,7 +271,7 @@ def _footing(page: WebPage, number: int, pages: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _KeptPage:
     page: WebPage
     until: float
 
@@ -302,7 +281,7 @@ class KeptPages:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._pages: OrderedDict[tuple[PersonId, WebUrl], _Kept] = OrderedDict()
+        self._pages: OrderedDict[tuple[PersonId, WebUrl], _KeptPage] = OrderedDict()
 
     def get(self, person_id: PersonId, url: WebUrl) -> WebPage | None:
         """The page as this person last got it, if that was not long ago."""
@@ -314,7 +293,7 @@ class KeptPages:
         """Keeps it in place of what was kept before; the oldest go when there are too many."""
         self._drop_old()
         self._pages.pop((person_id, url), None)
-        self._pages[person_id, url] = _Kept(page=page, until=self._clock.monotonic() + KEPT_S)
+        self._pages[person_id, url] = _KeptPage(page=page, until=self._clock.monotonic() + KEPT_S)
         own = [key for key in self._pages if key[0] == person_id]
         for key in own[:-KEPT_PER_PERSON]:
             del self._pages[key]
@@ -331,42 +310,26 @@ class KeptPages:
             self._pages.popitem(last=False)
 
 
-# --- web_search --------------------------------------------------------------------------------
-
-
-class WebSearchArguments(Arguments):
-    """What to look for, and how many hits."""
-
-    query: str = Field(min_length=1, max_length=QUERY_CHARS_MAX)
-    count: int = Field(default=5, ge=1, le=HITS_MAX)
-
-
-class WebSearch(Tool):
-    """Searches the web with the service that its owner chose."""
-
-    card = ToolCard(
-        name="web_search",
-        description=(
-            "Search the web. Gives titles, addresses and snippets; read a page with web_fetch."
-        ),
-        arguments=WebSearchArguments,
-        group="web",
-        effect=Effect.NONE,
-        redo="repeat",
-        trust=Trust.UNTRUSTED,
-        status="searching the web",
-    )
+class WebSearch:
+    """Searches with the service that the owner chose."""
 
     def __init__(self, service: SearchService) -> None:
         self._service = service
 
-    async def run(self, arguments: WebSearchArguments, caller: Caller) -> str:
-        """The hits. What was looked for is not repeated: an address in a query would else count
-        as one that was seen. Raises AssistantError."""
-        query = " ".join(arguments.query.split())
-        if not query:
+    # What was looked for is not repeated in the result: an address in a query would else count as
+    # one that was seen.
+    @tool("web", Effect.NONE, trust=Trust.UNTRUSTED, status="searching the web")
+    async def web_search(
+        self,
+        caller: Caller,
+        query: Annotated[str, Field(min_length=1, max_length=QUERY_CHARS_MAX)],
+        count: Annotated[int, Field(ge=1, le=HITS_MAX)] = 5,
+    ) -> str:
+        """Search the web. Gives titles, addresses and snippets; read a page with web_fetch."""
+        words = " ".join(query.split())
+        if not words:
             raise NoSuchPage("The query is empty; say what to look for.")
-        found = await self._service.search(query, arguments.count)
+        found = await self._service.search(words, count)
         if not found:
             return "Nothing was found. Try other or fewer words."
         return "\n\n".join(_hit(number, hit) for number, hit in enumerate(found, start=1))

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agent.budget.charge import charge_of
-from agent.budget.spending import SpendingRefused, Verdict
 from agent.guards.text import visible
 from agent.history.window import estimate_tokens, text_of
-from agent.prompt.context import Occasion
+from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
 from agent.trace.inspect import PromptView, Where, view_of_plan
 from agent.trace.prefix_cache import schema_tokens, tools_part
 from agent.turn.steps.model import Payment
-from agent.turn.steps.plan import Plan
+from agent.turn.steps.plan import PromptPlan
 from memory.records.messages import RunId, TurnInput
 from memory.records.ports import Model, Models
 from memory.records.request import ModelRequest
 from memory.records.schedule import FREE_RUN, RunCost
+from memory.records.spending import SpendingRefused, Verdict
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult, Usage
 
 CALLS_USUAL = 3
@@ -57,9 +57,9 @@ class RehearsingOptions:
 
 
 class Plans(Protocol):
-    """Says what would be sent; `agent.turn.steps.begin.Beginning` is one."""
+    """Says what would be sent; `agent.turn.steps.begin.BeginStep` is one."""
 
-    async def plan(self, occasion: Occasion) -> Plan: ...
+    async def plan(self, occasion: PromptOccasion) -> PromptPlan: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,13 +185,15 @@ class Rehearsing:
         await budget.after(reservation, answer.usage, model=answer.model)
         return answer
 
-    async def _plan(self, turn: TurnInput) -> Plan:
+    async def _plan(self, turn: TurnInput) -> PromptPlan:
         job = turn.job
         if job is None:
-            return await self._plans.plan(Occasion(turn=turn))
+            return await self._plans.plan(PromptOccasion(turn=turn))
         kind = PromptKind.HEARTBEAT if job.is_heartbeat else PromptKind.PROACTIVE
         text, full = turn.message.text, job.full_context
-        return await self._plans.plan(Occasion(turn=turn, kind=kind, task=text, full_context=full))
+        return await self._plans.plan(
+            PromptOccasion(turn=turn, kind=kind, task=text, full_context=full)
+        )
 
     async def _cost(self, turn: TurnInput, tokens: int, *, has_tools: bool) -> RunCost:
         calls, output = CALLS_USUAL if has_tools else 1, OUTPUT_USUAL
@@ -207,7 +209,7 @@ class Rehearsing:
         )
 
 
-def _entries(plan: Plan, redact: Callable[[str], str]) -> list[Entry]:
+def _entries(plan: PromptPlan, redact: Callable[[str], str]) -> list[Entry]:
     """What this turn begins with: the words in place of a message, and what changes."""
     text = redact(plan.prompt.user or plan.gathered.scene.turn.message.text)
     context = redact(plan.prompt.context)

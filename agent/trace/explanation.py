@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from agent.policy.taint import called_name
 from memory.records.facts import FACT_SOURCE, fact_id_of
-from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
-from memory.records.rows import Outcome
+from memory.records.traces import Step, TurnRecord
 from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
 
 HINT = "hint_"
@@ -30,99 +28,6 @@ SUMMED_UP = "summed_up"
 CUT_BACK = "cut_back"
 BY_RULE = "by_rule"
 """What acted on a turn, beside the hints and the errors of its requests."""
-
-
-# --- what is recorded ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A recorded step. Times are epoch milliseconds; `output` None: its fate is open."""
-
-    name: str
-    output: Json | None
-    started_ms: int
-    ended_ms: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
-    """A call that a person was asked about; `outcome` None: nobody has answered yet."""
-
-    tool: str
-    outcome: Outcome | None
-    by: PersonId | None = None
-    at_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What the calls of one model came to. `unpriced` calls are not in `micros`."""
-
-    model: str
-    calls: int
-    prompt: int
-    completion: int
-    cached: int
-    micros: int
-    unpriced: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRecord:
-    """All that is kept of a turn. `ended_ms` None: it still runs, or waits. `is_erased`: its steps
-    were erased on somebody's wish; `is_private`: memory is off in its conversation, of which
-    nothing is to stay once it is over. `spent` has what its subagents took as well; `before` are
-    the `begin` steps of earlier turns that were sent along, the newest first."""
-
-    run_id: RunId
-    person_id: PersonId
-    started_ms: int
-    ended_ms: int | None
-    is_erased: bool = False
-    is_private: bool = False
-    steps: tuple[Step, ...] = ()
-    entries: tuple[Entry, ...] = ()
-    agreed: tuple[Agreed, ...] = ()
-    spent: tuple[Spent, ...] = ()
-    subagents: int = 0
-    before: tuple[Json, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
-    """A due time of a job that a message came from; `run_id` is empty where no turn was needed."""
-
-    job_id: int
-    due_ms: int
-    late_s: int = 0
-    run_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
-    """What stands behind a message of ours: the turn that it answers, or the due times that it
-    tells of (several in a digest). `gone` is how the history names a job that is not there any
-    more. All empty: a command's answer, a notice, or what a tool sent."""
-
-    sent_ms: int
-    run_id: RunId | None = None
-    slots: tuple[Slot, ...] = ()
-    gone: str = ""
-
-
-class TurnRecords(Protocol):
-    """Finds records. Raises StorageError."""
-
-    async def of_message(self, lanes: Sequence[str], message_id: str) -> Behind | None:
-        """By the platform's id of a message at one of these addresses; None: it is not ours."""
-
-    async def newest(self, lane: str, *, back: int = 1) -> Behind | None:
-        """The last message of the open conversation there that is an answer or came by the clock,
-        with `back` 2 the one before it; None where there is none."""
-
-    async def turn(self, run_id: RunId) -> TurnRecord | None:
-        """All that is kept of one."""
 
 
 # --- what it tells ------------------------------------------------------------------------------

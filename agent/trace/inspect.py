@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agent.prompt.assemble import Cut
+from agent.prompt.assemble import LayerCut
 from agent.prompt.scene import PromptKind
 from agent.trace.prefix_cache import TOOLS, Prefix, compare, tools_part
 from agent.trace.sent import (
@@ -28,7 +28,7 @@ from agent.trace.sent import (
     sent_by_trace,
     why,
 )
-from agent.turn.steps.plan import Plan
+from agent.turn.steps.plan import PromptPlan
 from memory.records.messages import PersonId
 from memory.records.ports import Json
 from memory.records.rows import PromptTrace
@@ -116,7 +116,7 @@ class PromptView:
     is_first: bool = False
     broke: str = ""
     spared: tuple[str, ...] = ()
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[LayerCut, ...] = ()
     picked: tuple[tuple[str, str], ...] = ()
     requests: tuple[Asked, ...] = ()
 
@@ -186,7 +186,9 @@ def bill(view: PromptView, cost: Cost) -> Bill | None:
 # --- made from a plan, and from a trace ----------------------------------------------------------
 
 
-def view_of_plan(plan: Plan, *, former: PromptTrace | None, answer_tokens_max: int) -> PromptView:
+def view_of_plan(
+    plan: PromptPlan, *, former: PromptTrace | None, answer_tokens_max: int
+) -> PromptView:
     """What would be sent. `former` is the newest turn of the conversation that asked a model."""
     sent, parts = sent_by_plan(plan)
     turn = plan.gathered.scene.turn
@@ -236,7 +238,7 @@ def view_of_trace(
         is_first=not prefix.kept_tokens and not prefix.first_changed,
         broke=why(prefix.first_changed, sent, before),
         spared=tuple(begin.get("spared", ())),
-        cuts=tuple(Cut(**cut) for cut in begin.get("cuts", ())),
+        cuts=tuple(LayerCut(**cut) for cut in begin.get("cuts", ())),
         picked=tuple((name, why) for name, why in begin.get("picked", ())),
         requests=tuple(_asked(step) for step in trace.asked),
     )

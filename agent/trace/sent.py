@@ -16,8 +16,8 @@ from agent.models.wire import messages
 from agent.prompt.scene import PromptKind
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN
 from agent.trace.prefix_cache import TOOLS, Part, entry_parts, part_of, tools_part
-from agent.turn.round import Log
-from agent.turn.steps.plan import Plan
+from agent.turn.progress import heard
+from agent.turn.steps.plan import PromptPlan
 from memory.records.errors import Permanent
 from memory.records.ports import Json
 from memory.records.request import PromptLayer, ToolSpec
@@ -103,7 +103,7 @@ NOTHING_KNOWN = Known()
 # --- what would be sent --------------------------------------------------------------------------
 
 
-def sent_by_plan(plan: Plan) -> tuple[Sent, tuple[Part, ...]]:
+def sent_by_plan(plan: PromptPlan) -> tuple[Sent, tuple[Part, ...]]:
     """What would be sent, and its parts as the guard compares them."""
     history = plan.entries()
     now = _entries_of_turn(plan)
@@ -145,16 +145,13 @@ def _planned(layer: PromptLayer, *, in_system: bool) -> SentLayer:
     )
 
 
-def _entries_of_turn(plan: Plan) -> list[Entry]:
+def _entries_of_turn(plan: PromptPlan) -> list[Entry]:
     """What this turn would add to the history, as the assistant begins its log."""
-    log = Log()
-    for note in plan.history.notes:
-        log.add(Note(text=note.text, untrusted=note.untrusted))
     turn = plan.gathered.scene.turn
     if plan.prompt.user:
         turn = replace(turn, message=replace(turn.message, text=plan.prompt.user))
-    log.hear(turn, context=plan.prompt.context)
-    return log.entries
+    notes = (Note(text=note.text, untrusted=note.untrusted) for note in plan.history.notes)
+    return [*notes, *heard(turn, context=plan.prompt.context)]
 
 
 # --- what was sent -------------------------------------------------------------------------------

@@ -6,36 +6,30 @@ Made and closed by `agent.turn.engine`; a program sees it as `memory.records.por
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from memory.records.errors import StepUnknown, StorageError, TurnChanged, TurnStopped
-from memory.records.messages import RunId
+from memory.records.messages import PersonId, RunId
 from memory.records.ports import Journal, Json, NewRun, Redo, StepFunction, StepRecord, StoredRun
+
+QueuePolicy = Literal["steer", "followup", "collect"]
 
 
 @dataclass(slots=True)
-class Waiting:
-    """A run in its lane. A `fresh` one was never begun, so another turn may take its message in;
+class QueuedRun:
+    """A run in its queue. A `fresh` one was never begun, so another turn may take its message in;
     `steers` names the turn during whose tool it arrived."""
 
     stored: StoredRun
     fresh: bool
     steers: RunId | None = None
 
-    def __lt__(self, other: Waiting) -> bool:
+    def __lt__(self, other: QueuedRun) -> bool:
         return self.stored.seq < other.stored.seq
-
-
-class Steering(Protocol):
-    """The lane, as its turn sees it."""
-
-    def take(self, run: NewRun, *, first: bool) -> list[Waiting]:
-        """Removes and returns what steers `run` now; `first` when it has just begun."""
-
-    def give_back(self, taken: Sequence[Waiting]) -> None:
-        """Puts them back into their places."""
 
 
 class Suspended(BaseException):
@@ -60,7 +54,7 @@ class RunningTurn:
         journal: Journal,
         stored: StoredRun,
         functions: Mapping[str, StepFunction],
-        steering: Steering,
+        queue: ConversationQueue,
         *,
         begun: bool = False,
     ) -> None:
@@ -69,7 +63,7 @@ class RunningTurn:
         self.stop_reason = stored.stopping
         self._journal = journal
         self._functions = functions
-        self._steering = steering
+        self._queue = queue
         self._begun = begun
         self._records: dict[int, StepRecord] = {}
         self._unwritten: list[StepRecord] = []
@@ -86,7 +80,7 @@ class RunningTurn:
         return self.stored.run.run_id
 
     async def step(
-        self, name: str, arguments: Json, *, redo: Redo = "repeat", listens: bool = False
+        self, name: str, arguments: object, *, redo: Redo = "repeat", listens: bool = False
     ) -> Json:
         """See `memory.records.ports.TurnContext.step`."""
         n = self._take_number()
@@ -101,7 +95,9 @@ class RunningTurn:
                 await self._journal.intend(self.run_id, n, name)
                 self._records[n] = StepRecord(n=n, name=name, output=None)
                 self._go_on()
-            output = await self._call(name, arguments, listens=listens)
+            task = asyncio.ensure_future(self._functions[name](self, arguments))
+            with self._in_flight(task, listens=listens):
+                output = await task
             self._records[n] = StepRecord(n=n, name=name, output=output)
             self._unwritten.append(self._records[n])
         if redo != "repeat" or self._tasks:
@@ -119,7 +115,7 @@ class RunningTurn:
             return list(known.output["messages"])
         if n <= self._known_to or self.stop_reason:
             return []
-        taken = self._steering.take(self.stored.run, first=first)
+        taken = self._queue.take(self.stored.run, first=first)
         if not taken:
             return []
         output = {"messages": [waiting.stored.run.payload for waiting in taken]}
@@ -128,7 +124,7 @@ class RunningTurn:
             await self.write_down()
             await self._journal.record(self.run_id, n, "receive", output, joined=joined)
         except StorageError:
-            self._steering.give_back(taken)
+            self._queue.give_back(taken)
             raise
         self._records[n] = StepRecord(n=n, name="receive", output=output)
         return list(output["messages"])
@@ -185,6 +181,15 @@ class RunningTurn:
         for task in self._tasks:
             task.cancel()
 
+    @contextmanager
+    def limited(self, seconds: float, reason: str) -> Iterator[None]:
+        """Stop the turn for this reason once so much time has passed inside."""
+        limit = asyncio.get_running_loop().call_later(seconds, self.stop, reason)
+        try:
+            yield
+        finally:
+            limit.cancel()
+
     def hears(self, run: NewRun) -> bool:
         """Whether `run` may steer this turn now: same person, and a tool is running."""
         return self._listening > 0 and not self.stop_reason and run.by == self.stored.run.by
@@ -222,23 +227,100 @@ class RunningTurn:
             )
         return known
 
-    async def _call(self, name: str, arguments: Json, *, listens: bool) -> Json:
-        """Runs the step function in a task of its own, so that `stop` can end just that.
+    @contextmanager
+    def _in_flight(self, task: asyncio.Task[Json], *, listens: bool) -> Iterator[None]:
+        """A step's task while it is awaited: `stop` cancels just that.
 
-        The task is awaited here in any case: when this turn is parked, the await hands the
-        cancellation on to it.
+        It is awaited in any case: when this turn is parked, the await hands the cancellation on to
+        it.
         """
-        task = asyncio.ensure_future(self._functions[name](self, arguments))
         self._tasks.add(task)
         self._listening += listens
         try:
-            return await task
+            yield
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling() > 0:  # parked
                 raise
             self._go_on()
-            raise RuntimeError(f"the step {name} was cancelled, by nobody here") from None
+            raise RuntimeError("a step was cancelled, by nobody here") from None
         finally:
             self._listening -= listens
             self._tasks.discard(task)
+
+
+@dataclass(slots=True)
+class ConversationQueue:
+    """What waits and runs in one lane (an address): one turn at a time, in order of submission."""
+
+    key: str
+    policy: QueuePolicy
+    parent: str = ""
+    """The lane of the turn whose subagent runs in here."""
+    waiting: list[QueuedRun] = field(default_factory=list)
+    active: RunningTurn | None = None
+    worker: asyncio.Task[None] | None = None
+    is_held: bool = False
+    """Its next turn waits for the end of the owner's pause."""
+
+    def add(self, stored: StoredRun, *, fresh: bool) -> None:
+        """Queue a run, in order of submission.
+
+        One that was begun before (not `fresh`) never steers another. When a new one does, whatever
+        the same person sent before and still waits goes with it: no text overtakes another (case
+        CH-15).
+        """
+        bisect.insort(self.waiting, QueuedRun(stored, fresh=fresh))
+        active = self.active
+        if not fresh or self.policy != "steer" or not stored.run.steers:
+            return
+        if active is None or not active.hears(stored.run):
+            return
+        for waiting in self._joinable(stored.run):
+            waiting.steers = active.run_id
+
+    def take(self, run: NewRun, *, first: bool) -> list[QueuedRun]:
+        """Remove and return what steers `run` now; `first` when it has just begun."""
+        collecting = first and self.policy == "collect" and run.steers
+        taken = [w for w in self._joinable(run) if collecting or w.steers == run.run_id]
+        self.waiting = [waiting for waiting in self.waiting if waiting not in taken]
+        return taken
+
+    def give_back(self, taken: Sequence[QueuedRun]) -> None:
+        """Put them back into their places."""
+        for waiting in taken:
+            bisect.insort(self.waiting, waiting)
+
+    def stop(self, reason: str, *, by: PersonId | None) -> list[RunId]:
+        """Ends all that runs or waits, or what is this person's; returns what was not ending
+        already."""
+        ended = []
+        for waiting in self.waiting:
+            if not waiting.stored.stopping and by in {None, waiting.stored.run.by}:
+                waiting.stored = replace(waiting.stored, stopping=reason)
+                ended.append(waiting.stored.run.run_id)
+        active = self.active
+        if active is not None and not active.stop_reason and by in {None, active.stored.run.by}:
+            active.stop(reason)
+            ended.append(active.run_id)
+        return ended
+
+    def edit(self, run_id: RunId, payload: Json) -> bool:
+        """Replaces the payload of a run that is still here."""
+        found: list[QueuedRun | RunningTurn] = [
+            waiting for waiting in self.waiting if waiting.stored.run.run_id == run_id
+        ]
+        if self.active is not None and self.active.run_id == run_id:
+            found.append(self.active)
+        for holder in found:
+            run = replace(holder.stored.run, payload=payload)
+            holder.stored = replace(holder.stored, run=run)
+        return bool(found)
+
+    def _joinable(self, run: NewRun) -> list[QueuedRun]:
+        return [
+            waiting
+            for waiting in self.waiting
+            if waiting.fresh and not waiting.stored.stopping and waiting.stored.run.by == run.by
+            if waiting.stored.run.steers
+        ]

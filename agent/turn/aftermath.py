@@ -27,7 +27,7 @@ WAITING_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class EndedTurn:
     """A turn of a person that is over."""
 
     turn: TurnInput
@@ -35,17 +35,17 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class FollowUp:
     """One thing that is done after each turn. `name` is for the log."""
 
     name: str
-    run: Callable[[Ended], Awaitable[object]]
+    run: Callable[[EndedTurn], Awaitable[object]]
 
 
 class Aftermath:
     """Runs each work after each turn, in order within a conversation. An async context manager."""
 
-    def __init__(self, works: Sequence[Work]) -> None:
+    def __init__(self, works: Sequence[FollowUp]) -> None:
         self._works = tuple(works)
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,7 +80,7 @@ class Aftermath:
             return  # no version of ours wrote it; the turn was told so
         key = end.conversation
         task = self._group.create_task(
-            self._follow(Ended(turn=turn, end=end), self._last.get(key)), name="aftermath"
+            self._follow(EndedTurn(turn=turn, end=end), self._last.get(key)), name="aftermath"
         )
         self._tasks.add(task)
         self._last[key] = task
@@ -104,14 +104,14 @@ class Aftermath:
         if self._last.get(key) is done:
             del self._last[key]
 
-    async def _follow(self, ended: Ended, former: asyncio.Task[None] | None) -> None:
+    async def _follow(self, ended: EndedTurn, former: asyncio.Task[None] | None) -> None:
         if former is not None:
             await asyncio.wait([former])
         async with self._slots:
             for work in self._works:
                 await self._attempt(work, ended)
 
-    async def _attempt(self, work: Work, ended: Ended) -> None:
+    async def _attempt(self, work: FollowUp, ended: EndedTurn) -> None:
         with structlog.contextvars.bound_contextvars(turn=ended.end.turn.run_id):
             try:
                 await work.run(ended)

@@ -6,7 +6,8 @@ what came of it is handed back as one TurnEnd. Built by `bot.app`, called by `bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 import structlog
@@ -14,15 +15,15 @@ import structlog
 from agent.files.attachments import STEP as FILES
 from agent.files.attachments import brought, left_alone
 from agent.subagents.subagents import PeopleDrafts, is_subagents_end, unreadable
-from agent.tools.agents import SUBAGENT
+from agent.tools.agents import SUBAGENT_STATUS
 from agent.turn.active_runs import Suspended
 from agent.turn.doubt import Named, nameless
-from agent.turn.end import Closing, Typed
+from agent.turn.end import TurnEndBuilder, Typed
 from agent.turn.loop import Loop
-from agent.turn.round import Begun
-from agent.turn.steps.begin import Beginning
-from agent.turn.steps.model import Asking
-from agent.turn.steps.tools import Doing
+from agent.turn.progress import TurnProgress
+from agent.turn.steps.begin import BeginStep
+from agent.turn.steps.model import ModelStep
+from agent.turn.steps.tools import ToolStep
 from memory.records.errors import TurnStopped
 from memory.records.messages import JOB_RUN, Address, ConversationId, RunId, TurnInput
 from memory.records.ports import (
@@ -37,6 +38,7 @@ from memory.records.ports import (
     TurnEnd,
 )
 from memory.records.transcript import Turn, Unpaired
+from memory.records.turns import BeginRequest, FixedPrompt, TurnState
 
 # --- watched ------------------------------------------------------------------------------------
 #
@@ -57,6 +59,19 @@ class WatchedTurns:
         """Turns that wait for a subagent's end."""
         self._asking: dict[RunId, set[RunId]] = {}
         """Of a turn, its subagents that wait for a person's answer."""
+
+    @contextmanager
+    def watching(self, run_id: RunId, turn: TurnInput) -> Iterator[None]:
+        """A turn that begins or goes on here, until it has ended, or waits for a signal."""
+        self.begins(run_id, turn)
+        waits_for = ""
+        try:
+            yield
+        except Suspended as suspended:
+            waits_for = suspended.key
+            raise
+        finally:
+            self.leaves(run_id, turn, waits_for=waits_for)
 
     def begins(self, run_id: RunId, turn: TurnInput) -> None:
         """It begins, or goes on."""
@@ -100,7 +115,7 @@ class WatchedTurns:
         if run_id in self._asking:
             self._drafts.close(run_id)
         else:
-            self._drafts.open(run_id, address).status(SUBAGENT.status)
+            self._drafts.open(run_id, address).status(SUBAGENT_STATUS)
 
 
 log = structlog.get_logger()
@@ -131,9 +146,9 @@ class Assistant:
     def __init__(
         self,
         *,
-        begin: Beginning,
-        model: Asking,
-        tool: Doing,
+        begin: BeginStep,
+        model: ModelStep,
+        tool: ToolStep,
         loop: Loop,
         drafts: Drafts,
         files: StepFunction = left_alone,
@@ -153,7 +168,7 @@ class Assistant:
         self._watched = WatchedTurns(PeopleDrafts(drafts))
         self._typed = typed
         self._named = named
-        self._closings: dict[RunId, Closing] = {}
+        self._endings: dict[RunId, TurnEndBuilder] = {}
 
     @property
     def steps(self) -> Mapping[str, StepFunction]:
@@ -163,42 +178,35 @@ class Assistant:
     async def run(self, ctx: TurnContext, payload: Json) -> TurnEnd:
         """One turn, a person's or a subagent's. See `memory.records.ports.Program.run`."""
         turn = TurnInput.from_json(payload)
-        closing = self._closings[ctx.run_id] = self._closing(ctx.run_id, turn)
-        self._watched.begins(ctx.run_id, turn)
-        waits_for = ""
-        try:
-            end = await self._through(ctx, turn, payload, closing)
-        except TurnStopped as stop:
-            end = closing.stopped(stop.reason)
-        except Suspended as suspended:
-            waits_for = suspended.key
-            raise
-        finally:
-            self._watched.leaves(ctx.run_id, turn, waits_for=waits_for)
-        del self._closings[ctx.run_id]
-        return closing.told_on(end)
+        now = TurnProgress(state=TurnState(turn=turn))
+        ending = self._endings[ctx.run_id] = self._ending(ctx.run_id, now)
+        with self._watched.watching(ctx.run_id, turn):
+            try:
+                if turn.job is not None and turn.job.call is not None:
+                    ending.hear()
+                    trouble = await self._loop.call(ctx, now, turn.job.call)
+                else:
+                    await self._begin(ctx, now, ending)
+                    trouble = await self._loop.run(ctx, now)
+                end = ending.failed(trouble) if trouble else ending.answered()
+            except TurnStopped as stop:
+                end = ending.stopped(stop.reason)
+        del self._endings[ctx.run_id]
+        return ending.told_on(end)
 
-    async def _through(
-        self, ctx: TurnContext, turn: TurnInput, payload: Json, closing: Closing
-    ) -> TurnEnd:
-        if turn.job is not None and turn.job.call is not None:
-            closing.hear()
-            trouble = await self._loop.call(ctx, turn, turn.job.call, closing.log)
-            return closing.failed(trouble) if trouble else closing.answered()
-        closing.turns += [TurnInput.from_json(other) for other in await ctx.receive()]
-        came = await _opened(ctx, closing)
-        if closing.files:
-            turn = closing.turn
-            payload = {**turn.to_json(), "brought_tokens": came}
-        output = await ctx.step("begin", payload)
-        begun = Begun.from_json(output)
-        closing.begin(begun)
+    async def _begin(self, ctx: TurnContext, now: TurnProgress, ending: TurnEndBuilder) -> None:
+        """Take in the messages and files that begin the turn, and fix its prompt."""
+        ending.turns += [TurnInput.from_json(other) for other in await ctx.receive()]
+        came = await _opened(ctx, ending)
+        request = BeginRequest(turn=now.state.turn, brought_tokens=came)
+        output = await ctx.step("begin", request)
+        turn, prompt = now.state.turn, FixedPrompt.from_json(output)
+        now.state = replace(now.state, prompt=prompt)
+        ending.hear()
         if turn.report is not None:
             # Another conversation may have begun here since the task was given.
             turn = replace(turn, conversation=ConversationId(output["conversation"]))
-            closing.turn = turn
-        trouble = await self._loop.run(ctx, turn, begun, closing.log)
-        return closing.failed(trouble) if trouble else closing.answered()
+            now.state = replace(now.state, turn=turn)
 
     def failed(self, run: NewRun, error: Exception | None) -> TurnEnd:
         """The end of a turn that broke. See `memory.records.ports.Program.failed`."""
@@ -206,11 +214,12 @@ class Assistant:
         broken = (BROKEN_NOTICE, BROKEN_TASK)
         notices = broken if error is not None else (GIVEN_UP_NOTICE, GIVEN_UP_TASK)
         notice = notices[run.child_of is not None or run.run_id.startswith(JOB_RUN)]
-        closing = self._closings.pop(run.run_id, None)
+        ending = self._endings.pop(run.run_id, None)
         try:
             # What it did before it broke stays known: the person may well send it again.
             turn = TurnInput.from_json(run.payload)
-            known = closing or self._closing(run.run_id, turn)
+            now = TurnProgress(state=TurnState(turn=turn))
+            known = ending or self._ending(run.run_id, now)
             return known.told_on(known.told(notice))
         except (KeyError, TypeError, ValueError, Unpaired):
             log.exception("turn.unreadable", turn=run.run_id)
@@ -219,21 +228,21 @@ class Assistant:
                 return replace(end, reply="", job=_unreadable_job(run, notice))
             return end if run.child_of is None else unreadable(run, end, why=notice)
 
-    def _closing(self, run_id: RunId, turn: TurnInput) -> Closing:
-        return Closing(run_id, turn, typed=self._typed, named=self._named)
+    def _ending(self, run_id: RunId, now: TurnProgress) -> TurnEndBuilder:
+        return TurnEndBuilder(run_id, now, typed=self._typed, named=self._named)
 
 
-async def _opened(ctx: TurnContext, closing: Closing) -> int:
+async def _opened(ctx: TurnContext, ending: TurnEndBuilder) -> int:
     """Opens the files of the messages that begin a turn; the tokens that these add to it, 0 where
     none came. What a voice note says is among the words from then on."""
     tokens = 0
-    for number, turn in enumerate(closing.turns):
+    for number, turn in enumerate(ending.turns):
         came = await brought(ctx, turn)
-        closing.turns[number] = came.turn
+        ending.turns[number] = came.turn
         if came.note is not None:
-            closing.files[number] = came.note
+            ending.files[number] = came.note
             tokens += came.tokens
-    closing.turn = closing.turns[0]
+    ending.now.state = replace(ending.now.state, turn=ending.turns[0])
     return tokens
 
 

@@ -15,7 +15,14 @@ from agent.subagents.subagents import ASKED_BY, reported
 from agent.turn.doubt import Named, doubts
 from agent.turn.engine import BY_PERSON, TIME_LIMIT
 from agent.turn.loop import CALL_FAILED
-from agent.turn.round import INTERRUPTED, Begun, Log, Trouble, said_nothing
+from agent.turn.progress import (
+    INTERRUPTED,
+    ModelTrouble,
+    TurnProgress,
+    heard,
+    reply_of,
+    said_nothing,
+)
 from memory.records.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
 from memory.records.ports import InboxState, JobEnd, PutOff, RunStatus, TurnEnd
 from memory.records.transcript import Answered, Context, Note, Said, ToolResult, Turn
@@ -66,59 +73,52 @@ NOTICES_ENOUGH = frozenset({"Empty", "ContentFiltered"})
 """What the service says beyond the notice is nothing the owner could use."""
 
 
-class Closing:
+class TurnEndBuilder:
     """Makes the TurnEnd: the log is closed, and the reply is what its answers say."""
 
-    def __init__(self, run_id: RunId, turn: TurnInput, *, typed: Typed, named: Named) -> None:
+    def __init__(self, run_id: RunId, now: TurnProgress, *, typed: Typed, named: Named) -> None:
         self._typed = typed
         self._named = named
+        self.now = now
         self.run_id = run_id
-        self.turn = turn
-        self.turns = [turn]
+        self.turns = [now.state.turn]
         self.files: dict[int, Note] = {}
         """The notes on the files of these messages, once they are opened."""
-        self.log = Log()
-        self.begun: Begun | None = None
-        self._trouble: Trouble | None = None
+        self._trouble: ModelTrouble | None = None
 
-    def begin(self, begun: Begun) -> None:
-        """The prompt is fixed: the log begins."""
-        self.begun = begun
-        self.hear()
+    @property
+    def turn(self) -> TurnInput:
+        """What began the turn."""
+        return self.now.state.turn
 
     def hear(self) -> None:
         """Notes first, then the words; the block of turn layers follows the last of them."""
-        for note in self.begun.notes if self.begun else ():
-            self.log.add(Note(text=note.text, untrusted=note.untrusted))
-        context = self.begun.context if self.begun else ""
-        if self.turn.job is not None:
-            words = self.begun.user if self.begun else ""
-            self.log.add(Said(text=words or self.turn.message.text))
+        now, turn, prompt = self.now, self.turn, self.now.state.prompt
+        now.add(*(Note(text=note.text, untrusted=note.untrusted) for note in prompt.notes))
+        if turn.job is not None:
+            now.add(Said(text=prompt.user or turn.message.text))
             return
-        if self.turn.origin is Origin.SUBAGENT:
-            self.log.add(Said(text=self.turn.message.text, by=_whose_words(self.turn)))
-            if context:
-                self.log.add(Context(text=context))
+        if turn.origin is Origin.SUBAGENT:
+            now.add(Said(text=turn.message.text, by=_whose_words(turn)))
+            if prompt.context:
+                now.add(Context(text=prompt.context))
             return
         last = len(self.turns) - 1
-        for number, turn in enumerate(self.turns):
-            self.log.hear(
-                turn,
-                context=context if number == last else "",
-                note=self.files.get(number),
-            )
+        for number, one in enumerate(self.turns):
+            context = prompt.context if number == last else ""
+            now.add(*heard(one, context=context, note=self.files.get(number)))
 
     def answered(self) -> TurnEnd:
         """The sunny end."""
-        reply = self.log.reply() if self._is_chat() else self._last_words()
-        last = self.log.entries[-1]
+        reply = reply_of(self.now.state.entries) if self._is_chat() else self._last_words()
+        last = self.now.state.entries[-1]
         if isinstance(last, Answered) and last.finish in CUT_NOTICES:
             reply = f"{reply}\n\n{CUT_NOTICES[last.finish]}"
-        if self.log.sent_from is not None and self._is_chat():
+        if self.now.state.sent_from is not None and self._is_chat():
             reply = f"{SHRUNK_NOTICE}\n\n{reply}"
         for line in self._about_models():
             reply = f"{reply}\n\n{line}"
-        notice = "" if self._is_owner_alone() else "\n\n".join(self.log.for_owner)
+        notice = "" if self._is_owner_alone() else "\n\n".join(self.now.state.for_owner)
         return self._end(RunStatus.DONE, InboxState.REPLIED, reply, owner_notice=notice)
 
     def told_on(self, end: TurnEnd) -> TurnEnd:
@@ -154,13 +154,13 @@ class Closing:
         """Whether a person reads along."""
         return self.turn.task is None and self.turn.job is None
 
-    def failed(self, trouble: Trouble) -> TurnEnd:
+    def failed(self, trouble: ModelTrouble) -> TurnEnd:
         """No answer: one honest message, after what was said before the trouble."""
         self._trouble = trouble
         if trouble.kind in {"SpendingRefused", CALL_FAILED}:
             return self.told(trouble.text)
         notice = NOTICES.get(trouble.kind, OTHER_NOTICE)
-        for_owner = list(self.log.for_owner)
+        for_owner = list(self.now.state.for_owner)
         if self._is_owner_alone():
             why = [] if trouble.kind in NOTICES_ENOUGH else [trouble.text]
             return self.told("\n\n".join([notice, *why, *for_owner]))
@@ -173,8 +173,8 @@ class Closing:
         """Ends as failed with this notice, which history keeps as a note."""
         notice = self._typed(notice, self.turn.message.address)
         self._close_log()
-        said = self.log.reply()
-        self.log.add(Note(text=notes.was_told(notice)))
+        said = reply_of(self.now.state.entries)
+        self.now.add(Note(text=notes.was_told(notice)))
         return self._end(
             RunStatus.FAILED,
             InboxState.FAILED,
@@ -186,49 +186,52 @@ class Closing:
         """Ended from outside: by /stop, or by the turn's time limit."""
         self._close_log()
         if reason == TIME_LIMIT:
-            did_something = any(isinstance(entry, ToolResult) for entry in self.log.entries)
+            did_something = any(isinstance(entry, ToolResult) for entry in self.now.state.entries)
             return self.told(f"{TIME_NOTICE} {STEPS_DONE if did_something else NOTHING_DONE}")
         by_person = reason == BY_PERSON
-        self.log.add(Note(text=notes.STOPPED if by_person else f"This turn was ended: {reason}."))
+        self.now.add(Note(text=notes.STOPPED if by_person else f"This turn was ended: {reason}."))
         return self._end(RunStatus.CANCELLED, InboxState.CANCELLED, "")
 
     def _end(
         self, status: RunStatus, inbox: InboxState, reply: str, *, owner_notice: str = ""
     ) -> TurnEnd:
-        begun = self.begun
-        read = bool(begun and begun.tainted)
-        kept = marked(self.log.entries, was_tainted=read, person_id=self.turn.person_id)
+        state, prompt = self.now.state, self.now.state.prompt
+        was_tainted, person_id = bool(prompt.tainted), state.turn.person_id
+        kept = marked(state.entries, was_tainted=was_tainted, person_id=person_id)
+        sent_from = prompt.sent_from if state.sent_from is None else state.sent_from
         return TurnEnd(
             status=status,
             inbox=inbox,
-            conversation=ConversationId(self.turn.conversation),
+            conversation=ConversationId(state.turn.conversation),
             turn=Turn(run_id=self.run_id, entries=kept),
-            reply_to=self.turn.message.address,
+            reply_to=state.turn.message.address,
             reply="\n\n".join(filter(None, (reply, self._told_anyway()))),
-            notes_taken=tuple(note.id for note in begun.notes) if begun else (),
-            sent_from=self._sent_from(),
-            shortened_to=max(self.log.shortened_to, begun.shortened_to if begun else 0),
+            notes_taken=tuple(note.id for note in prompt.notes),
+            sent_from=sent_from,
+            shortened_to=max(state.shortened_to, prompt.shortened_to),
             owner_notice=owner_notice,
-            used=begun.facts() if begun else (),
+            used=prompt.facts(),
         )
 
     def _doubts(self) -> str:
         """What is told of calls that a kill left in doubt, whatever the model says of them."""
         is_shared = self.turn.message.is_group
-        return "\n\n".join(doubts(self.log.entries, self._named, is_shared=is_shared))
+        return "\n\n".join(doubts(self.now.state.entries, self._named, is_shared=is_shared))
 
     def _told_anyway(self) -> str:
         """The same, and what protected files have lost by the end of the turn."""
-        results = (one for one in self.log.entries if isinstance(one, ToolResult) and one.file)
+        results = (
+            one for one in self.now.state.entries if isinstance(one, ToolResult) and one.file
+        )
         lost = {result.file: result.lost for result in results}
         lines = [self._typed(line, self.turn.message.address) for line in lost.values() if line]
         return "\n\n".join(filter(None, [self._doubts(), *lines]))
 
     def _close_log(self) -> None:
         """The words are in it, also when the prompt was never fixed; each call has a result."""
-        if not self.log.entries:
+        if not self.now.state.entries:
             self.hear()
-        self.log.close(INTERRUPTED)
+        self.now.close(INTERRUPTED)
 
     def _about_models(self) -> list[str]:
         """Who answered in place of the usual model, unless it did last time too; and to the owner
@@ -236,12 +239,12 @@ class Closing:
         lines: list[str] = []
         if not self._is_chat():
             return lines
-        answered_last = self.begun.answered_last if self.begun else ""
-        if self.log.stand_in is not None and self.log.stand_in[0] != answered_last:
-            answered, usual = self.log.stand_in
+        answered_last = self.now.state.prompt.answered_last
+        if self.now.state.stand_in is not None and self.now.state.stand_in[0] != answered_last:
+            answered, usual = self.now.state.stand_in
             lines.append(STAND_IN_NOTICE.format(answered=answered, usual=usual))
         if self._is_owner_alone():
-            lines += [f"_({text})_" for text in self.log.for_owner]
+            lines += [f"_({text})_" for text in self.now.state.for_owner]
         return [self._typed(line, self.turn.message.address) for line in lines]
 
     def _is_owner_alone(self) -> bool:
@@ -251,20 +254,14 @@ class Closing:
     def _last_words(self) -> str:
         """The result of a run that nobody watches: its last answer, without what it said on the way
         to it, also where that answer is that there is nothing to report."""
-        last = self.log.entries[-1]
+        last = self.now.state.entries[-1]
         if not isinstance(last, Answered):
-            return self.log.reply()
+            return reply_of(self.now.state.entries)
         text = visible(last.text)
         if is_empty(text):
             is_silent = self.turn.job is not None and declines(last.text)
-            return "" if is_silent else self.log.reply()
+            return "" if is_silent else reply_of(self.now.state.entries)
         return text
-
-    def _sent_from(self) -> int | None:
-        """Where the history that is sent begins from now on; what did not fit is told once."""
-        if self.log.sent_from is not None:
-            return self.log.sent_from
-        return self.begun.sent_from if self.begun else None
 
 
 def _whose_words(turn: TurnInput) -> str:

@@ -7,16 +7,17 @@ recorded step. Called by `agent.turn.assistant`; the port is in `memory.records.
 from __future__ import annotations
 
 import asyncio
-import bisect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Self
 
 import structlog
 
-from agent.turn.active_runs import RunningTurn, Suspended, Waiting
+from agent.budget.circuit_breaker import HandPause
+from agent.turn.active_runs import ConversationQueue, QueuedRun, QueuePolicy, RunningTurn, Suspended
 from memory.records.errors import StorageError
 from memory.records.messages import OutboxId, PersonId, RunId
 from memory.records.ports import (
@@ -32,8 +33,6 @@ from memory.records.ports import (
 )
 
 log = structlog.get_logger()
-
-QueuePolicy = Literal["steer", "followup", "collect"]
 
 RESUMES_MAX = 10
 """Resumptions without one new step, after which a turn is given up: it kills the process."""
@@ -59,94 +58,6 @@ class EngineLimits:
     turn_s: float = 300.0
 
 
-class Held(Protocol):
-    """The owner's pause; `agent.budget.circuit_breaker.HandPause` is one."""
-
-    @property
-    def paused(self) -> object | None:
-        """None: there is none."""
-
-    async def over(self) -> None:
-        """Returns once there is none."""
-
-
-@dataclass(slots=True)
-class _Lane:
-    """Implements `agent.turn.active_runs.Steering` for the turn that runs in it."""
-
-    key: str
-    queue: QueuePolicy
-    parent: str = ""
-    """The lane of the turn whose subagent runs in here."""
-    waiting: list[Waiting] = field(default_factory=list)
-    active: RunningTurn | None = None
-    worker: asyncio.Task[None] | None = None
-    is_held: bool = False
-    """Its next turn waits for the end of the owner's pause."""
-
-    def add(self, stored: StoredRun) -> None:
-        """In order of submission. A run that was begun before is never steering another."""
-        bisect.insort(self.waiting, Waiting(stored, fresh=False))
-
-    def add_new(self, stored: StoredRun) -> None:
-        """A new message. When it steers, whatever the same person sent before and still waits
-        goes with it: no text overtakes another (case CH-15)."""
-        bisect.insort(self.waiting, Waiting(stored, fresh=True))
-        active = self.active
-        if self.queue != "steer" or active is None or not active.hears(stored.run):
-            return
-        if not stored.run.steers:
-            return
-        for waiting in self._joinable(stored.run):
-            waiting.steers = active.run_id
-
-    def take(self, run: NewRun, *, first: bool) -> list[Waiting]:
-        """See `agent.turn.active_runs.Steering`."""
-        collecting = first and self.queue == "collect" and run.steers
-        taken = [w for w in self._joinable(run) if collecting or w.steers == run.run_id]
-        self.waiting = [waiting for waiting in self.waiting if waiting not in taken]
-        return taken
-
-    def give_back(self, taken: Sequence[Waiting]) -> None:
-        """See `agent.turn.active_runs.Steering`."""
-        for waiting in taken:
-            bisect.insort(self.waiting, waiting)
-
-    def stop(self, reason: str, *, by: PersonId | None) -> list[RunId]:
-        """Ends all that runs or waits, or what is this person's; returns what was not ending
-        already."""
-        ended = []
-        for waiting in self.waiting:
-            if not waiting.stored.stopping and by in {None, waiting.stored.run.by}:
-                waiting.stored = replace(waiting.stored, stopping=reason)
-                ended.append(waiting.stored.run.run_id)
-        active = self.active
-        if active is not None and not active.stop_reason and by in {None, active.stored.run.by}:
-            active.stop(reason)
-            ended.append(active.run_id)
-        return ended
-
-    def edit(self, run_id: RunId, payload: Json) -> bool:
-        """Replaces the payload of a run that is still here."""
-        found: list[Waiting | RunningTurn] = [
-            waiting for waiting in self.waiting if waiting.stored.run.run_id == run_id
-        ]
-        if self.active is not None and self.active.run_id == run_id:
-            found.append(self.active)
-        for holder in found:
-            run = replace(holder.stored.run, payload=payload)
-            holder.stored = replace(holder.stored, run=run)
-        return bool(found)
-
-    def _joinable(self, run: NewRun) -> list[Waiting]:
-        return [
-            waiting
-            for waiting in self.waiting
-            if waiting.fresh and not waiting.stored.stopping and waiting.stored.run.by == run.by
-            if waiting.stored.run.steers
-        ]
-
-
 class LocalEngine:
     """Implements `memory.records.ports.TurnEngine` over a Journal, in this process.
 
@@ -161,7 +72,7 @@ class LocalEngine:
         clock: Clock,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
         limits: EngineLimits | None = None,
-        held: Held | None = None,
+        held: HandPause | None = None,
         ended: Callable[[NewRun, TurnEnd], None] | None = None,
         troubled: Callable[[NewRun, StorageError], None] | None = None,
     ) -> None:
@@ -178,7 +89,7 @@ class LocalEngine:
         self._troubled = troubled
         self._stopping = asyncio.Event()
         self._went_held = asyncio.Event()
-        self._lanes: dict[str, _Lane] = {}
+        self._queues: dict[str, ConversationQueue] = {}
         self._suspended: dict[RunId, StoredRun] = {}
         self._woken: set[RunId] = set()
         self._children: dict[RunId, NewRun] = {}
@@ -206,15 +117,15 @@ class LocalEngine:
         """Takes up what is unfinished; then submissions run."""
         unfinished = await self._journal.unfinished()
         self._accepting = True
-        here = {w.stored.run.run_id for lane in self._lanes.values() for w in lane.waiting}
+        here = {w.stored.run.run_id for queue in self._queues.values() for w in queue.waiting}
         for stored in unfinished:
             self._know(stored.run)
             if stored.status is RunStatus.SUSPENDED and not stored.stopping:
                 self._suspended[stored.run.run_id] = stored
             elif stored.run.run_id not in here:
-                self._lane(stored.run).add(stored)
-        for lane in self._lanes.values():
-            self._see_to(lane)
+                self._queued(stored, fresh=False)
+        for queue in self._queues.values():
+            self._work_on(queue)
 
     async def submit(self, run: NewRun) -> bool:
         """Stores a run and queues it. False if its id is known. Raises StorageError."""
@@ -228,7 +139,7 @@ class LocalEngine:
                 self._beginning.discard(run.lane)
         if stored is None:
             return False
-        self._add_new(stored)
+        self._work_on(self._queued(stored))
         return True
 
     def adopt(self, stored: StoredRun) -> None:
@@ -237,12 +148,12 @@ class LocalEngine:
         Where the engine has not started yet, `start` finds it.
         """
         if self._accepting:
-            self._add_new(stored)
+            self._work_on(self._queued(stored))
 
     async def edit(self, lane: str, message_id: str, payload: Json) -> bool:
         """Replaces the payload of a run that has not begun, nor joined another."""
         run_id = await self._journal.replace(lane, message_id, payload)
-        found = self._lanes.get(lane)
+        found = self._queues.get(lane)
         return run_id is not None and found is not None and found.edit(run_id, payload)
 
     async def signal(self, key: str, value: Json) -> bool:
@@ -258,8 +169,8 @@ class LocalEngine:
         person alone where `by` names one; returns how many."""
         children = [run.lane for run in self._children.values() if _parent_lane(run) == lane]
         keys = [lane, *children]
-        active = [found.active for key in keys if (found := self._lanes.get(key)) is not None]
-        ended = [run_id for key in keys for run_id in self._end_lane(key, BY_PERSON, by=by)]
+        active = [found.active for key in keys if (found := self._queues.get(key)) is not None]
+        ended = [run_id for key in keys for run_id in self._end_queue(key, BY_PERSON, by=by)]
         await self._write_stopping(ended, BY_PERSON)
         closing = [turn for turn in active if turn is not None and turn.run_id in ended]
         await asyncio.gather(*(turn.closed_within(CANCEL_WAIT_S) for turn in closing))
@@ -281,13 +192,15 @@ class LocalEngine:
 
     def waiting(self) -> int:
         """Turns that run or wait."""
-        return sum(len(lane.waiting) + (lane.active is not None) for lane in self._lanes.values())
+        return sum(
+            len(queue.waiting) + (queue.active is not None) for queue in self._queues.values()
+        )
 
     def lanes(self) -> frozenset[str]:
         """Where a turn runs, waits or is suspended; of a subagent's, where its result goes."""
         suspended = (stored.run.lane for stored in self._suspended.values())
         parents = (_parent_lane(run) for run in self._children.values())
-        return frozenset([*self._lanes, *suspended, *parents])
+        return frozenset([*self._queues, *suspended, *parents])
 
     def busy(self, lane: str | None = None) -> bool:
         """Whether a turn runs or waits (in this lane, or for a turn of it); what the owner's pause
@@ -313,29 +226,29 @@ class LocalEngine:
             self._accepting
             and (self._held is None or self._held.paused is None)
             and self._limits.queue != "collect"
-            and key not in self._lanes
+            and key not in self._queues
             and key not in self._beginning
             and not self._slots.locked()
         )
 
-    def _lane(self, run: NewRun) -> _Lane:
-        made = _Lane(key=run.lane, queue=self._limits.queue, parent=_parent_lane(run))
-        return self._lanes.setdefault(run.lane, made)
+    def _queue_of(self, run: NewRun) -> ConversationQueue:
+        made = ConversationQueue(key=run.lane, policy=self._limits.queue, parent=_parent_lane(run))
+        return self._queues.setdefault(run.lane, made)
 
     def _know(self, run: NewRun) -> None:
         if run.child_of is not None:
             self._children[run.run_id] = run
 
-    def _add_new(self, stored: StoredRun) -> None:
+    def _queued(self, stored: StoredRun, *, fresh: bool = True) -> ConversationQueue:
+        """Put a run into its queue, which is returned. A `fresh` one was never begun."""
         self._know(stored.run)
-        lane = self._lane(stored.run)
-        lane.add_new(stored)
-        self._see_to(lane)
+        queue = self._queue_of(stored.run)
+        queue.add(stored, fresh=fresh)
+        return queue
 
-    def _take_up(self, stored: StoredRun) -> None:
-        lane = self._lane(stored.run)
-        lane.add(stored)
-        self._see_to(lane)
+    def _work_on(self, queue: ConversationQueue) -> None:
+        if queue.waiting and queue.worker is None and self._accepting:
+            queue.worker = self._group.create_task(self._work(queue), name=f"lane {queue.key}")
 
     def _wake(self, run_id: RunId) -> None:
         """A run that the journal has queued again, as its signal came."""
@@ -343,15 +256,15 @@ class LocalEngine:
         if stored is None:  # it is still unwinding, and finds itself here
             self._woken.add(run_id)
         else:
-            self._take_up(stored)
+            self._work_on(self._queued(stored, fresh=False))
 
-    def _end_lane(self, key: str, reason: str, *, by: PersonId | None) -> list[RunId]:
+    def _end_queue(self, key: str, reason: str, *, by: PersonId | None) -> list[RunId]:
         """Tells all that runs, waits or is suspended in a lane to end; returns what it was."""
         for stored in list(self._suspended.values()):
             if stored.run.lane == key and by in {None, stored.run.by}:
                 del self._suspended[stored.run.run_id]
-                self._take_up(stored)
-        found = self._lanes.get(key)
+                self._work_on(self._queued(stored, fresh=False))
+        found = self._queues.get(key)
         return [] if found is None else found.stop(reason, by=by)
 
     async def _write_stopping(self, ended: Sequence[RunId], reason: str) -> None:
@@ -362,87 +275,103 @@ class LocalEngine:
             # They end all the same; only a kill before their end could revive them.
             log.error("turn.stop_not_written", why=str(trouble))
 
-    def _see_to(self, lane: _Lane) -> None:
-        if lane.waiting and lane.worker is None and self._accepting:
-            lane.worker = self._group.create_task(self._work(lane), name=f"lane {lane.key}")
-
     def _workers(self, key: str | None = None, *, held: bool = True) -> list[asyncio.Task[None]]:
         return [
-            lane.worker
-            for lane in self._lanes.values()
-            if lane.worker is not None
-            and not lane.worker.done()
-            and (held or not lane.is_held)
-            and key in {None, lane.key, lane.parent}
+            queue.worker
+            for queue in self._queues.values()
+            if queue.worker is not None
+            and not queue.worker.done()
+            and (held or not queue.is_held)
+            and key in {None, queue.key, queue.parent}
         ]
 
-    async def _work(self, lane: _Lane) -> None:
+    async def _work(self, queue: ConversationQueue) -> None:
+        """Run what waits in a queue, one turn after the other; while storage is in trouble, a turn
+        again from its last step."""
         try:
-            while lane.waiting and self._accepting:
-                await self._may_begin(lane, lane.waiting[0])
-                await self._collect(lane.waiting[0])
+            while queue.waiting and self._accepting:
+                await self._may_begin(queue, queue.waiting[0])
+                await self._collect(queue.waiting[0])
                 async with self._slots:
-                    if lane.waiting and self._accepting:
-                        await self._run(lane, lane.waiting.pop(0))
+                    if not queue.waiting or not self._accepting:
+                        continue
+                    with self._active(queue, queue.waiting.pop(0)) as turn:
+                        for pause_s in chain(STORAGE_PAUSES_S, repeat(STORAGE_PAUSES_S[-1])):
+                            try:
+                                await self._run_turn(queue, turn)
+                                break
+                            except StorageError as trouble:
+                                self._has_trouble(turn, trouble, again_s=pause_s)
+                            await self._clock.sleep(pause_s)
         finally:
-            lane.worker = None
-            if not lane.waiting:
-                self._lanes.pop(lane.key, None)
+            queue.worker = None
+            if not queue.waiting:
+                self._queues.pop(queue.key, None)
 
-    async def _may_begin(self, lane: _Lane, next_one: Waiting) -> None:
+    async def _may_begin(self, queue: ConversationQueue, next_one: QueuedRun) -> None:
         """Waits while the owner has paused everything, unless the run is only to be ended."""
         held = self._held
         if held is None or held.paused is None or next_one.stored.stopping:
             return
-        lane.is_held = True
+        queue.is_held = True
         self._went_held.set()
         over = asyncio.ensure_future(held.over())
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait([over, stopping], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            lane.is_held = False
+            queue.is_held = False
             over.cancel()
             stopping.cancel()
 
-    async def _collect(self, next_one: Waiting) -> None:
+    async def _collect(self, next_one: QueuedRun) -> None:
         stored = next_one.stored
         collects = next_one.fresh and stored.run.steers and not stored.stopping
         if self._limits.queue == "collect" and collects:
             await self._clock.sleep(self._limits.collect_s)
 
-    async def _run(self, lane: _Lane, taken: Waiting) -> None:
-        """One run to its end; while storage is in trouble, again from its last step."""
+    @contextmanager
+    def _active(self, queue: ConversationQueue, taken: QueuedRun) -> Iterator[RunningTurn]:
         begun = taken.fresh and taken.stored.status is RunStatus.RUNNING
-        turn = RunningTurn(self._journal, taken.stored, self._program.steps, lane, begun=begun)
+        turn = RunningTurn(self._journal, taken.stored, self._program.steps, queue, begun=begun)
         self._woken.discard(turn.run_id)
-        lane.active = turn
+        queue.active = turn
         try:
-            for tries in count():
-                try:
-                    return await self._attempt(lane, turn)
-                except StorageError as trouble:
-                    pause_s = STORAGE_PAUSES_S[min(tries, len(STORAGE_PAUSES_S) - 1)]
-                    log.error("turn.storage", run=turn.run_id, why=str(trouble), again_s=pause_s)
-                    if self._troubled is not None:
-                        self._troubled(turn.stored.run, trouble)
-                await self._clock.sleep(pause_s)
+            yield turn
         finally:
-            lane.active = None
+            queue.active = None
             turn.close()
 
-    async def _attempt(self, lane: _Lane, turn: RunningTurn) -> None:
+    def _has_trouble(self, turn: RunningTurn, trouble: StorageError, *, again_s: float) -> None:
+        log.error("turn.storage", run=turn.run_id, why=str(trouble), again_s=again_s)
+        if self._troubled is not None:
+            self._troubled(turn.stored.run, trouble)
+
+    async def _run_turn(self, queue: ConversationQueue, turn: RunningTurn) -> None:
+        """Run a turn from its last step on. Whatever goes wrong inside becomes an honest end; only
+        StorageError is raised."""
         await turn.begin()
+        run = turn.stored.run
         with structlog.contextvars.bound_contextvars(turn=turn.run_id):
             try:
-                end = await self._end_of(turn)
+                if turn.stored.resumes > RESUMES_MAX:
+                    log.error("turn.given_up", resumes=turn.stored.resumes)
+                    end = self._program.failed(run, None)
+                else:
+                    limit_s = self._limits.turn_s if run.limit_s is None else run.limit_s
+                    with turn.limited(limit_s, TIME_LIMIT):
+                        end = await self._program.run(turn, run.payload)
             except Suspended:
-                self._suspend(lane, turn)
-                return
+                return self._suspend(queue, turn)
+            except StorageError:
+                raise
+            except Exception as error:  # a turn's entry (STYLE §7)
+                log.exception("turn.failed")
+                end = self._program.failed(run, error)
             finished = await self._journal.finish(turn.run_id, end, steps=turn.unwritten)
             self._deliver(finished.ready)
             if self._ended is not None:
-                self._ended(turn.stored.run, end)
+                self._ended(run, end)
             await self._go_on_from(turn.run_id, finished)
 
     async def _go_on_from(self, run_id: RunId, finished: Finished) -> None:
@@ -451,41 +380,22 @@ class LocalEngine:
         for woken in finished.woken:
             self._wake(woken)
         if finished.followed is not None:
-            self._add_new(finished.followed)
+            self._work_on(self._queued(finished.followed))
         awaited = [
             run.lane
             for run in self._children.values()
             if run.child_of is not None and run.child_of.waits and run.child_of.run_id == run_id
         ]
-        ended = [one for key in awaited for one in self._end_lane(key, PARENT_ENDED, by=None)]
+        ended = [one for key in awaited for one in self._end_queue(key, PARENT_ENDED, by=None)]
         await self._write_stopping(ended, PARENT_ENDED)
 
-    def _suspend(self, lane: _Lane, turn: RunningTurn) -> None:
+    def _suspend(self, queue: ConversationQueue, turn: RunningTurn) -> None:
         """Frees the lane, unless the turn was woken or stopped while it unwound."""
         stored = replace(turn.stored, stopping=turn.stop_reason)
         if turn.stop_reason or turn.run_id in self._woken:
-            lane.add(stored)
+            queue.add(stored, fresh=False)
         else:
             self._suspended[turn.run_id] = stored
-
-    async def _end_of(self, turn: RunningTurn) -> TurnEnd:
-        """The turn's door: whatever goes wrong inside becomes an honest end."""
-        run = turn.stored.run
-        if turn.stored.resumes > RESUMES_MAX:
-            log.error("turn.given_up", resumes=turn.stored.resumes)
-            return self._program.failed(run, None)
-        loop = asyncio.get_running_loop()
-        limit_s = self._limits.turn_s if run.limit_s is None else run.limit_s
-        limit = loop.call_later(limit_s, turn.stop, TIME_LIMIT)
-        try:
-            return await self._program.run(turn, run.payload)
-        except StorageError:
-            raise
-        except Exception as error:  # the turn's door (STYLE §6)
-            log.exception("turn.failed")
-            return self._program.failed(run, error)
-        finally:
-            limit.cancel()
 
 
 def _parent_lane(run: NewRun) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from bot.channels.health import Trouble
+from bot.channels.health import ChannelTrouble
 from bot.channels.odd_json import is_direct
 from memory.records.messages import Address, Attachment, IncomingMessage
 from memory.records.rows import Button, ButtonRows, NewMessage
@@ -46,7 +46,7 @@ class FileOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentMessage:
     """It arrived, as the platform's message of this id."""
 
     message_id: str
@@ -98,9 +98,9 @@ class MessageGone:
     """An edit found its message deleted or no longer editable."""
 
 
-Delivery = Sent | NotSent | InDoubt | Refused
-EditOutcome = Sent | NotSent | InDoubt | Refused | MessageGone
-LookedUp = Sent | NotSent | InDoubt | Refused
+Delivery = SentMessage | NotSent | InDoubt | Refused
+EditOutcome = SentMessage | NotSent | InDoubt | Refused | MessageGone
+LookedUp = SentMessage | NotSent | InDoubt | Refused
 Upload = Uploaded | NotSent | Refused
 Reaction = Reacted | NotSent | Refused
 
@@ -265,7 +265,7 @@ class TellsTrouble(Protocol):
     """A channel that knows whether its platform is heard."""
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> ChannelTrouble | None:
         """What keeps messages from coming in just now; None: nothing does."""
 
 

@@ -23,7 +23,7 @@ from bot.channels.base import (
     Pressed,
     Reacted,
     Reaction,
-    Sent,
+    SentMessage,
     Understood,
 )
 from memory.records.messages import Address, IncomingMessage
@@ -56,7 +56,7 @@ def press_line(message_id: str, data: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Card:
+class _OpenQuestion:
     """A message with buttons, by the numbers that are typed for them."""
 
     text: str
@@ -72,12 +72,12 @@ class _Card:
         }
 
 
-class Cards:
+class OpenQuestions:
     """The messages with buttons that are open. Numbers begin anew once none is: a typed one means
     one button."""
 
     def __init__(self) -> None:
-        self._cards: dict[str, _Card] = {}
+        self._cards: dict[str, _OpenQuestion] = {}
 
     def event(
         self, kind: str, message_id: str, *, text: str, buttons: Sequence[Button]
@@ -88,7 +88,7 @@ class Cards:
         if not buttons:
             return {"kind": kind, "id": message_id, "text": text}
         first = min(known.buttons) if known is not None else self._next_number()
-        card = _Card(text=text, buttons=dict(enumerate(buttons, first)))
+        card = _OpenQuestion(text=text, buttons=dict(enumerate(buttons, first)))
         self._cards[message_id] = card
         return card.event(kind, message_id)
 
@@ -114,14 +114,14 @@ class ConsoleChannel:
 
     name = "console"
 
-    def __init__(self) -> None:
+    def __init__(self, others: Others | None = None) -> None:
+        """`others` finds the messages of an address that are no answer to what was said."""
         self._terminals: list[Show] = []
         self._attached = asyncio.Event()
         self._run = secrets.token_hex(4)  # messages of a former process may still be edited
         self._next = 0
-        self._cards = Cards()
-        self.others: Others | None = None
-        """Set by the wiring, once the database is there."""
+        self._cards = OpenQuestions()
+        self.others = others
 
     def attach(self, show: Show) -> None:
         """A terminal is there: events {"kind": message | edit | doing, "id", "text"} go to it.
@@ -200,7 +200,7 @@ class ConsoleChannel:
         await self._attached.wait()
         message_id = self._new_id()
         self._show(self._event("message", message_id, part))
-        return Sent(message_id=message_id)
+        return SentMessage(message_id=message_id)
 
     def captioned(self, text: str) -> Sequence[MessagePart]:
         """One part, perhaps blank (`bot.channels.base.SendsFiles`)."""
@@ -226,7 +226,7 @@ class ConsoleChannel:
         if not self._terminals:
             return MessageGone()
         self._show(event)
-        return Sent(message_id=message_id)
+        return SentMessage(message_id=message_id)
 
     async def typing(self, address: Address) -> None:
         """Nothing: a terminal shows by itself that it waits."""

@@ -17,7 +17,7 @@ PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class ChannelTrouble:
     """What is wrong just now, and since when; for `hearthbot status`."""
 
     since: datetime
@@ -33,14 +33,14 @@ class Outage:
         self._pauses_s = pauses_s
         self._clock = clock
         self.tries = 0
-        self.trouble: Trouble | None = None
+        self.trouble: ChannelTrouble | None = None
         """None: all is well."""
 
     def tell(self, why: str, **facts: str) -> None:
         """Says so, if it is new."""
         if self.tries == 0:
             log.warning(self._event, why=why, **facts)
-            self.trouble = Trouble(since=self._clock.now(), why=why)
+            self.trouble = ChannelTrouble(since=self._clock.now(), why=why)
         self.tries += 1
 
     async def wait(

@@ -11,7 +11,7 @@ CHATS_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class SendRates:
     """Messages per second in one chat, per minute in one group, per second in all; 0 is no limit.
 
     Telegram's documented limits: about one a second per chat, 20 a minute per group, 30 a second
@@ -24,7 +24,7 @@ class Rates:
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _SendBucket:
     """Tokens that refill with time; `take` says how long to wait for one."""
 
     rate: float
@@ -40,8 +40,8 @@ class _Bucket:
 
 
 @dataclass(slots=True)
-class _Chat:
-    bucket: _Bucket | None
+class _ChatRate:
+    bucket: _SendBucket | None
     not_before: float = 0.0
 
 
@@ -49,13 +49,13 @@ CHAT_BURST = 3
 """Messages that may follow each other at once in a private chat."""
 
 
-class Pace:
+class SendThrottle:
     """Says when the next message of a chat may go out."""
 
-    def __init__(self, rates: Rates, *, clock: Clock) -> None:
+    def __init__(self, rates: SendRates, *, clock: Clock) -> None:
         self._rates = rates
         self._clock = clock
-        self._chats: dict[str, _Chat] = {}
+        self._chats: dict[str, _ChatRate] = {}
         self._all = self._bucket(rates.total, rates.total)
 
     async def wait(self, chat_id: str, *, is_group: bool) -> None:
@@ -75,7 +75,7 @@ class Pace:
         if chat is not None:
             chat.not_before = self._clock.monotonic() + seconds
 
-    def _chat(self, chat_id: str, *, is_group: bool) -> _Chat:
+    def _chat(self, chat_id: str, *, is_group: bool) -> _ChatRate:
         chat = self._chats.pop(chat_id, None)
         if chat is None:
             if len(self._chats) >= CHATS_MAX:
@@ -85,11 +85,11 @@ class Pace:
                 if is_group
                 else (self._rates.per_chat, CHAT_BURST)
             )
-            chat = _Chat(self._bucket(rate, burst))
+            chat = _ChatRate(self._bucket(rate, burst))
         self._chats[chat_id] = chat
         return chat
 
-    def _bucket(self, rate: float, burst: float) -> _Bucket | None:
+    def _bucket(self, rate: float, burst: float) -> _SendBucket | None:
         if rate <= 0:
             return None
-        return _Bucket(rate=rate, burst=burst, tokens=burst, at=self._clock.monotonic())
+        return _SendBucket(rate=rate, burst=burst, tokens=burst, at=self._clock.monotonic())

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from bot.channels.health import Outage, Trouble
-from bot.inbox.ports import NewMessage
+from bot.channels.health import ChannelTrouble, Outage
 from bot.people.access import Access
 from memory.records.errors import SettingsWrong, StorageError
 from memory.records.ports import Clock
+from memory.records.rows import NewMessage
 
 log = structlog.get_logger()
 
@@ -89,7 +89,7 @@ class PlatformToken:
         self._has_worked = False
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> ChannelTrouble | None:
         """The refusal, while it lasts."""
         return self._outage.trouble
 

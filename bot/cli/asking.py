@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.cli.opening import Opened
 from bot.rpc import ControlClient, NotRunning, Operation
 from memory.records.errors import HomeBusy
 
+if TYPE_CHECKING:
+    from bot.app import App
+
 T = TypeVar("T")
 
-Here = Callable[[], AbstractAsyncContextManager[Mapping[str, Operation]]]
-"""Opens what can be asked where no bot runs."""
+Make = Callable[["App"], Mapping[str, Operation]]
+"""Returns what can be asked of an App."""
 
 BUSY_TRIES, BUSY_PAUSE_S = 50, 0.1
 """How long a bot that is just starting, or stopping, is waited for."""
@@ -29,12 +32,9 @@ async def reach(home: Opened) -> AsyncIterator[ControlClient]:
 
 async def ask_access(home: Opened, operation: str, **arguments: Any) -> dict[str, Any]:
     """One question about people: to the running bot, else to the database alone."""
-    from bot.app import open_access
-    from bot.wiring.clock import SystemClock
+    from bot.app.operations import access_operations
 
-    async with asker(
-        home, lambda: open_access(home.home, home.settings, clock=SystemClock())
-    ) as ask:
+    async with asker(home, lambda app: access_operations(app.access)) as ask:
         return await ask(operation, **arguments)
 
 
@@ -46,11 +46,11 @@ async def ask_running(home: Opened, operation: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def asker(
-    home: Opened, here: Here
+    home: Opened, make: Make
 ) -> AsyncIterator[Callable[..., Awaitable[dict[str, Any]]]]:
-    """Asks the running bot; where none runs, what `here` opens."""
+    """Asks the running bot; where none runs, an App that is opened for the moment."""
     async with AsyncExitStack() as stack:
-        found = await running_or(stack, home, here)
+        found = await running_or(stack, home, lambda: opened_here(home, make))
         if isinstance(found, ControlClient):
             yield found.ask
             return
@@ -63,17 +63,30 @@ async def asker(
 
 
 @asynccontextmanager
+async def opened_here(home: Opened, make: Make) -> AsyncIterator[Mapping[str, Operation]]:
+    """What can be asked where no bot runs: no turn is taken up and nothing sent.
+
+    Raises HomeBusy, StorageError, SettingsWrong.
+    """
+    from bot.app import App
+    from scheduler.clock.machine import SystemClock
+
+    async with App(home.home, home.settings, env=home.env, clock=SystemClock()) as app:
+        operations = make(app)
+        await app.ready()
+        yield operations
+
+
+@asynccontextmanager
 async def _own_bot(home: Opened) -> AsyncIterator[ControlClient]:
-    from bot.app import open_bot
-    from bot.wiring.clock import CheckedClock, SystemClock
+    from bot.app import App
+    from scheduler.clock.machine import CheckedClock, SystemClock
 
     clock = CheckedClock(SystemClock(), file=home.home.database)
-    async with (
-        open_bot(home.home, home.settings, env=home.env, digest=home.digest, clock=clock) as bot,
-        ControlClient(home.home.socket) as client,
-    ):
+    app = App(home.home, home.settings, env=home.env, digest=home.digest, clock=clock)
+    async with app.running(), ControlClient(home.home.socket) as client:
         yield client
-        await bot.drain()
+        await app.drain()
 
 
 async def running_or(

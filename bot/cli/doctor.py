@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bot.cli.opening import FAILED
-from bot.wiring.lean import load_without
+from bot.lean import load_without
 from memory.records.errors import SettingsWrong, StorageError
 
 if TYPE_CHECKING:
-    from bot.doctor.base import Check, Finding, Result
+    from bot.doctor.base import DoctorCheck, Finding, Result
     from bot.settings.home import Home
     from bot.settings.schema.settings import Settings
     from memory.database.checkup import Checkup
@@ -103,10 +103,10 @@ def _settings(home: Home, env: Mapping[str, str]) -> Settings | None:
 
 def _checks(
     home: Home, settings: Settings | None, env: Mapping[str, str], *, offline: bool
-) -> Iterator[Check]:
+) -> Iterator[DoctorCheck]:
     from bot.doctor import home as doctor_home
     from bot.doctor import machine as doctor_machine
-    from bot.doctor.base import Check, blocking
+    from bot.doctor.base import DoctorCheck, blocking
 
     yield blocking("python", doctor_machine.python)
     yield blocking("installation", doctor_machine.installation)
@@ -118,8 +118,8 @@ def _checks(
     yield blocking("disk", partial(doctor_machine.disk, home.path))
     yield blocking("memory", doctor_machine.memory)
     yield blocking("embedded model", doctor_machine.embedded_model)
-    yield Check(name="process", look=lambda: doctor_home.process(home))
-    yield Check(name="housekeeping", look=lambda: doctor_home.housekeeping(home))
+    yield DoctorCheck(name="process", look=lambda: doctor_home.process(home))
+    yield DoctorCheck(name="housekeeping", look=lambda: doctor_home.housekeeping(home))
     yield from _stored(home)
     if settings is None:
         yield blocking("model, channels, prompts, skills", _not_without_settings)
@@ -134,15 +134,14 @@ def _not_without_settings() -> Iterator[Finding]:
     yield warn("not checked, as the settings cannot be used", "Correct the settings first.")
 
 
-def _texts(home: Home, settings: Settings) -> Iterator[Check]:
+def _texts(home: Home, settings: Settings) -> Iterator[DoctorCheck]:
     from bot.doctor import machine as doctor_machine
     from bot.doctor import stored as doctor_texts
     from bot.doctor.base import blocking
-    from bot.wiring.tools import pictures_check
 
     yield blocking("prompts", partial(doctor_texts.prompts, home, settings))
     yield blocking("skills", partial(doctor_texts.skills, home, settings))
-    yield blocking("pictures", partial(pictures_check, settings.attachments.picture_side))
+    yield blocking("pictures", partial(doctor_machine.pictures, settings.attachments.picture_side))
     yield blocking(
         "sandbox",
         partial(
@@ -155,46 +154,48 @@ def _texts(home: Home, settings: Settings) -> Iterator[Check]:
 
 def _reach(
     home: Home, settings: Settings, env: Mapping[str, str], *, offline: bool
-) -> Iterator[Check]:
+) -> Iterator[DoctorCheck]:
     from agent.mcp.servers import Home as ServersHome
     from bot.doctor import machine as doctor_machine
     from bot.doctor import reach as doctor_mcp
     from bot.doctor import reach as doctor_reach
-    from bot.wiring.options import servers_of
+    from bot.settings.options import servers_of
 
     where = ServersHome(workspace=home.workspace, env=env)
     yield from doctor_mcp.checks(servers_of(settings), where, offline=offline)
     from bot.cli.init import manifest
-    from bot.doctor.base import Check
+    from bot.doctor.base import DoctorCheck
     from bot.settings.home import is_held
 
-    yield Check(name="channels", look=lambda: doctor_reach.channels(settings))
+    yield DoctorCheck(name="channels", look=lambda: doctor_reach.channels(settings))
     if offline:
         return
     limit_s = doctor_reach.MODEL_S + doctor_reach.VERSION_S + 5
-    yield Check(name="model", look=lambda: doctor_reach.model(settings, env), limit_s=limit_s)
+    yield DoctorCheck(name="model", look=lambda: doctor_reach.model(settings, env), limit_s=limit_s)
     for name in doctor_reach.other_models(settings):
-        yield Check(
+        yield DoctorCheck(
             name=f"model {name}",
             look=lambda name=name: doctor_reach.model(settings, env, name),  # type: ignore[misc]
             limit_s=limit_s,
         )
     if settings.telegram.token.get_secret_value():
-        yield Check(name="Telegram", look=lambda: doctor_reach.telegram_token(settings))
-        yield Check(name="Telegram webhook", look=lambda: doctor_reach.telegram_webhook(settings))
+        yield DoctorCheck(name="Telegram", look=lambda: doctor_reach.telegram_token(settings))
+        yield DoctorCheck(
+            name="Telegram webhook", look=lambda: doctor_reach.telegram_webhook(settings)
+        )
         if not is_held(home):
-            yield Check(
+            yield DoctorCheck(
                 name="Telegram conflict",
                 look=lambda: doctor_reach.telegram_conflict(settings),
                 limit_s=2.5 * doctor_reach.CONFLICT_S,
             )
     if settings.slack.bot_token.get_secret_value():
-        yield Check(name="Slack", look=lambda: doctor_reach.slack_bot(settings, manifest()))
+        yield DoctorCheck(name="Slack", look=lambda: doctor_reach.slack_bot(settings, manifest()))
         if settings.slack.mode == "socket":
-            yield Check(name="Slack socket", look=lambda: doctor_reach.slack_socket(settings))
+            yield DoctorCheck(name="Slack socket", look=lambda: doctor_reach.slack_socket(settings))
     if source := doctor_reach.clock_source(settings):
         url, who = source
-        yield Check(name="clock", look=lambda: doctor_machine.clock(url, who=who))
+        yield DoctorCheck(name="clock", look=lambda: doctor_machine.clock(url, who=who))
 
 
 class _Stored:
@@ -279,7 +280,7 @@ class _Stored:
         from zoneinfo import ZoneInfo
 
         from bot.doctor import stored as doctor_stored
-        from bot.wiring.options import host_zone
+        from bot.settings.options import host_zone
 
         found = await self._looked()
         if found is None:
@@ -301,7 +302,7 @@ class _Stored:
     async def time_zone(self) -> Sequence[Finding]:
         """This machine's zone, and those of people."""
         from bot.doctor import machine as doctor_machine
-        from bot.wiring.options import host_zone
+        from bot.settings.options import host_zone
 
         found = await self._looked()
         return list(doctor_machine.time_zone(host_zone(), found.zones if found else ()))
@@ -327,8 +328,8 @@ class _Stored:
             return self._found
 
 
-def _stored(home: Home) -> Iterator[Check]:
-    from bot.doctor.base import Check
+def _stored(home: Home) -> Iterator[DoctorCheck]:
+    from bot.doctor.base import DoctorCheck
 
     stored, limit_s = _Stored(home), 2 * STORED_S
     for name, look in (
@@ -341,7 +342,7 @@ def _stored(home: Home) -> Iterator[Check]:
         ("owner", stored.owner),
         ("time zone", stored.time_zone),
     ):
-        yield Check(name=name, look=look, limit_s=limit_s)
+        yield DoctorCheck(name=name, look=look, limit_s=limit_s)
 
 
 # --- what is shown --------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, logged, read_home
-from bot.wiring.lean import load_without
+from bot.lean import load_without
 from memory.records.errors import SettingsWrong, StorageError
 
 if TYPE_CHECKING:
     from bot.settings.home import Home
     from bot.settings.schema.settings import Settings
-    from bot.setup.terminal import Plan, Situation
+    from bot.setup.terminal import Plan, SetupState
 
 LOOK_S = 2.0
 
@@ -78,12 +78,12 @@ class _Here:
         home = find_home(env)
         return cls(home=home, env=env, settings=load(home.path, env))
 
-    def situation(self) -> Situation:
+    def situation(self) -> SetupState:
         """Looks at the database and for a running bot; changes nothing."""
-        from bot.setup.terminal import Situation
-        from bot.wiring.options import host_zone
+        from bot.settings.options import host_zone
+        from bot.setup.terminal import SetupState
 
-        return Situation(
+        return SetupState(
             settings=self.settings,
             env=self.env,
             manifest=manifest(),
@@ -157,7 +157,7 @@ def _guided(here: _Here) -> bool:
     return desk.confirm("Start it now?")
 
 
-def _save(here: _Here, plan: Plan, situation: Situation) -> None:
+def _save(here: _Here, plan: Plan, situation: SetupState) -> None:
     """Config first, then people: whoever is interrupted in between can run it again."""
     from bot.settings.edit import write
     from bot.settings.home import prepare
@@ -170,13 +170,13 @@ def _save(here: _Here, plan: Plan, situation: Situation) -> None:
             asyncio.run(_introduce(opened, plan, situation))
 
 
-async def _introduce(opened: Opened, plan: Plan, situation: Situation) -> None:
+async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
     """Makes the owner, and keeps how they are called and where they live."""
     from bot.cli.asking import ask_access
     from bot.settings.home import HomeLock
-    from bot.wiring.clock import SystemClock
     from memory.database.connection import Database
     from memory.stores.people import SqlitePeople
+    from scheduler.clock.machine import SystemClock
 
     clock = SystemClock()
     address = plan.owner.address if plan.owner else situation.owners[0]

@@ -16,7 +16,7 @@ from bot.cli.typed import typed_lines
 from memory.records.messages import DEFAULT_AGENT
 
 if TYPE_CHECKING:
-    from bot.app import Bot
+    from bot.app import App
     from bot.lab.telegram import FakeTelegram
     from bot.settings.schema.settings import Settings
 
@@ -40,12 +40,12 @@ def lab() -> None:
 
 
 async def _rehearse(home: Opened) -> None:
-    from bot.app import open_bot
+    from bot.app import App
     from bot.lab.model import ScriptedModel
     from bot.lab.telegram import FakeTelegram
     from bot.settings.home import Home, prepare, settings_digest
     from bot.settings.load import load
-    from bot.wiring.clock import SystemClock
+    from scheduler.clock.machine import SystemClock
 
     with tempfile.TemporaryDirectory(prefix="hearthbot-lab-") as folder:
         copy = Home(Path(folder))
@@ -59,8 +59,8 @@ async def _rehearse(home: Opened) -> None:
                 load(copy.path, env), telegram=telegram.base_url, model=model.api_base
             )
             with logged_apart(Opened(home=copy, settings=settings, env=env, digest=digest)):
-                clock = SystemClock()
-                async with open_bot(copy, settings, env=env, digest=digest, clock=clock) as bot:
+                app = App(copy, settings, env=env, digest=digest, clock=SystemClock())
+                async with app.running() as bot:
                     await bot.access.approve(f"telegram:{PERSON}")
                     stopping = asyncio.Event()
                     async with asyncio.TaskGroup() as group:
@@ -111,7 +111,7 @@ def rehearsed(settings: Settings, *, telegram: str, model: str) -> Settings:
     )
 
 
-async def _converse(bot: Bot, telegram: FakeTelegram) -> None:
+async def _converse(bot: App, telegram: FakeTelegram) -> None:
     """Lines in, and whatever the chat then shows out, until a line leaves or there are no more."""
     from bot.cli.lab_shown import LabChat
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bot.channels.console import PRESS, Cards
+from bot.channels.console import PRESS, OpenQuestions
 from bot.cli.pressing import Buttons
 from bot.inbox.buttons import NO_LONGER
 from memory.records.rows import Button
 
 if TYPE_CHECKING:
     from bot.lab.telegram import FakeTelegram
-    from bot.lab.telegram_state import Seen
+    from bot.lab.telegram_state import SeenInTelegram
 
 PICTURE = "picture"
 """What stands for a photo's name: Telegram keeps none."""
@@ -27,7 +27,7 @@ class LabChat:
     def __init__(self, telegram: FakeTelegram, person: int) -> None:
         self._telegram = telegram
         self._person = person
-        self._cards = Cards()
+        self._cards = OpenQuestions()
         self._buttons = Buttons()
         self._shown: dict[int, str] = {}
         self._reactions: dict[int, str] = {}
@@ -65,7 +65,7 @@ class LabChat:
                 yield from self._message(message)
             yield from self._reaction(message)
 
-    def _message(self, message: Seen) -> Iterator[str]:
+    def _message(self, message: SeenInTelegram) -> Iterator[str]:
         message_id = message.message_id
         kind = "edit" if message_id in self._shown else "message"
         file = f"📎 {message.file_name or PICTURE}" if message.file_id else ""
@@ -77,7 +77,7 @@ class LabChat:
             self._buttons.see(event)
             yield event["text"]
 
-    def _reaction(self, message: Seen) -> Iterator[str]:
+    def _reaction(self, message: SeenInTelegram) -> Iterator[str]:
         emoji = " ".join(str(one.get("emoji", "")) for one in message.reaction).strip()
         if self._reactions.get(message.message_id, "") != emoji:
             self._reactions[message.message_id] = emoji
@@ -91,7 +91,7 @@ class LabChat:
             self._buttons.see(self._cards.event("edit", str(message_id), text="", buttons=()))
 
 
-def _buttons(message: Seen) -> list[Button]:
+def _buttons(message: SeenInTelegram) -> list[Button]:
     rows = (message.markup or {}).get("inline_keyboard", ())
     return [
         Button(label=str(one["text"]), data=str(one["callback_data"]))

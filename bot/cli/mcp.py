@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,6 @@ from memory.records.errors import Permanent
 
 if TYPE_CHECKING:
     from bot.cli.opening import Opened
-    from bot.rpc import Operation
 
 app = typer.Typer(help="MCP servers: tools that other programs bring.", no_args_is_help=True)
 
@@ -103,15 +102,9 @@ async def _approved(home: Opened, tool: str, shown: Answer) -> Answer:
 def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, servers that are started for the moment."""
     from bot.cli.asking import asker
+    from bot.commands.mcp import mcp_operations
 
-    return asker(home, lambda: _here(home))
-
-
-def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:
-    from bot.app import open_mcp
-    from bot.wiring.clock import SystemClock
-
-    return open_mcp(home.home, home.settings, env=home.env, clock=SystemClock())
+    return asker(home, lambda app: mcp_operations(app.mcp))
 
 
 # --- what is printed -----------------------------------------------------------------------------

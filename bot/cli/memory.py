@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 
 Answer = dict[str, Any]
-"""What `bot.commands.memory_service` answers; its keys stand there."""
+"""What `bot.commands.memory_operations` answers; its keys stand there."""
 
 Told = Callable[[Answer], None]
 Ask = Callable[..., Awaitable[Answer]]
@@ -318,29 +318,21 @@ async def _desk(home: Opened) -> AsyncIterator[_Desk]:
 
 
 @asynccontextmanager
-async def _open_memory(home: Opened) -> AsyncIterator[dict[str, Operation]]:
+async def _open_memory(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     """What can be asked where no bot runs: opens the database and nothing else.
 
     Raises HomeBusy, StorageError.
     """
-    from bot.commands.memory import Remembered
-    from bot.commands.memory_service import MemoryOffice, OfficeOptions, memory_operations
+    from bot.commands.memory_operations import MemoryOperations
     from bot.settings.home import HomeLock
-    from bot.wiring.clock import SystemClock
-    from bot.wiring.options import host_zone
+    from bot.settings.options import host_zone
     from memory.database.connection import Database
-    from memory.erasure.erase import Forgetting
     from memory.erasure.run import Premises
-    from memory.facts.export import Carrying, as_json
-    from memory.facts.profile import SqliteProfiles
-    from memory.facts.recall import SqliteOverviews
-    from memory.facts.store import SqliteFacts
-    from memory.search.archive import SqliteArchive
-    from memory.search.documents import SqliteDocuments
-    from memory.search.indexes import Indexes
     from memory.search.vectors import Embedding
+    from memory.service import MemoryService
     from memory.stores.conversations import SqliteConversations
     from memory.stores.people import SqlitePeople
+    from scheduler.clock.machine import SystemClock
 
     clock, place = SystemClock(), home.home
     premises = Premises(root=place.path, workspace=place.workspace, backups=place.backups)
@@ -348,27 +340,14 @@ async def _open_memory(home: Opened) -> AsyncIterator[dict[str, Operation]]:
     with HomeLock(place, started_at=clock.now()):
         async with Database.open(place.database, clock=clock, backups=place.backups) as database:
             people = (await SqlitePeople(database).directory()).people
-            facts = SqliteFacts(database, Indexes(database, embedding=embedding))
-            forgetting = Forgetting(
+            memory = MemoryService.over(
                 database,
-                facts,
                 SqliteConversations(database),
                 premises=premises,
                 clock=clock,
-                indexes=[SqliteArchive(database, embedding=embedding)],
+                embedding=embedding,
             )
-            stores = Remembered(
-                facts=facts,
-                profiles=SqliteProfiles(database, refusal=lambda text: ""),
-                documents=SqliteDocuments(database, embedding=embedding),
-                overviews=SqliteOverviews(database),
-                carrying=Carrying(database, premises),
+            operations = MemoryOperations(
+                memory, lambda: people, root=place.path, host_zone=host_zone()
             )
-            office = MemoryOffice(
-                stores,
-                forgetting,
-                lambda: people,
-                as_json=as_json,
-                options=OfficeOptions(root=place.path, host_zone=host_zone()),
-            )
-            yield dict(memory_operations(office))
+            yield operations.served()

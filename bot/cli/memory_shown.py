@@ -109,6 +109,8 @@ def found_lines(answer: Answer, *, files: bool) -> Iterator[Line]:
         yield f"{fact['key']} {fact['text']}", ""
     for one in answer["words"]:
         yield f"- {one}", ""
+    for text in answer["similar"]:
+        yield f"says much the same, and stays unless you name its words: {text}", "warn"
     for path in answer["notes"]:
         yield f"- lines of {path}", ""
     for path in answer["files"]:

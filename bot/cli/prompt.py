@@ -150,10 +150,9 @@ def _heartbeat_list(home: Opened) -> str:
 
 async def _ask(home: Opened, operation: str, **arguments: Any) -> tuple[Shown, dict[int, str]]:
     """The answer, and the texts of the parts. Of the running bot, else of the home itself."""
-    from bot.app import open_prompts
-    from bot.cli.asking import running_or
+    from bot.cli.asking import opened_here, running_or
+    from bot.commands.prompts import prompt_operations
     from bot.rpc import ControlClient
-    from bot.wiring.clock import SystemClock
 
     texts: dict[int, str] = {}
 
@@ -164,7 +163,7 @@ async def _ask(home: Opened, operation: str, **arguments: Any) -> tuple[Shown, d
         found = await running_or(
             stack,
             home,
-            lambda: open_prompts(home.home, home.settings, env=home.env, clock=SystemClock()),
+            lambda: opened_here(home, lambda app: prompt_operations(app.prompts)),
         )
         if not isinstance(found, ControlClient):
             return await found[operation](arguments, take), texts

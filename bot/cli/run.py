@@ -6,18 +6,18 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import structlog
 import typer
 
 from bot.cli.opening import Opened, exit_for, last_words, logged, opened, read_home
-from bot.wiring.lean import late_methods, load_without, without_garbage_search
+from bot.lean import late_methods, load_without, without_garbage_search
 from memory.records.errors import SettingsWrong
 
 if TYPE_CHECKING:
-    from bot.app import Bot
+    from bot.app import App
 
 log = structlog.get_logger()
 
@@ -97,7 +97,8 @@ async def _run(home: Opened, *, once: bool, trust_clock: bool = False) -> None:
     with _stopped_by_signals(stopping, drain_s=home.settings.turns.drain_s):
         async with AsyncExitStack() as stack:
             with without_garbage_search(), late_methods():
-                bot = await stack.enter_async_context(_opened_bot(home, trust_clock=trust_clock))
+                app = _new_app(home, trust_clock=trust_clock)
+                bot = await stack.enter_async_context(app.running())
             if once:
                 await bot.once(stopping)
                 return
@@ -107,13 +108,13 @@ async def _run(home: Opened, *, once: bool, trust_clock: bool = False) -> None:
     log.info("bot.stopped")
 
 
-def _opened_bot(home: Opened, *, trust_clock: bool) -> AbstractAsyncContextManager[Bot]:
+def _new_app(home: Opened, *, trust_clock: bool) -> App:
     load_without("click", "httpx")
-    from bot.app import open_bot
-    from bot.wiring.clock import CheckedClock, SystemClock
+    from bot.app import App
+    from scheduler.clock.machine import CheckedClock, SystemClock
 
     clock = CheckedClock(SystemClock(), file=home.home.database, is_trusted=trust_clock)
-    return open_bot(home.home, home.settings, env=home.env, digest=home.digest, clock=clock)
+    return App(home.home, home.settings, env=home.env, digest=home.digest, clock=clock)
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def _asked(given: Mapping[str, Any]) -> Asked:
 
 def _zone(name: object) -> ZoneInfo:
     from bot.people.timezone import read_zone
-    from bot.wiring.options import host_zone
+    from bot.settings.options import host_zone
 
     if not isinstance(name, str):
         raise _Unusable("'tz' takes the name of a time zone, such as Europe/Berlin.")

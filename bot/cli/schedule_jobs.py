@@ -31,6 +31,7 @@ from memory.records.errors import Permanent
 from memory.records.jobs import MisfirePolicy, QuietPolicy
 
 if TYPE_CHECKING:
+    from bot.app import App
     from bot.cli.opening import Opened
     from bot.rpc import ControlClient, Operation
 
@@ -298,22 +299,20 @@ def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, the files and the database alone."""
     from bot.cli.asking import asker
 
-    return asker(home, lambda: _here(home))
+    return asker(home, _operations)
 
 
 async def _reached(stack: AsyncExitStack, home: Opened) -> ControlClient | Mapping[str, Operation]:
     """A client of the running bot, or the operations themselves."""
-    from bot.cli.asking import running_or
+    from bot.cli.asking import opened_here, running_or
 
-    return await running_or(stack, home, lambda: _here(home))
+    return await running_or(stack, home, lambda: opened_here(home, _operations))
 
 
-def _here(home: Opened) -> AbstractAsyncContextManager[Mapping[str, Operation]]:
-    # Loaded where no bot runs alone: it brings all that makes a prompt.
-    from bot.cli.schedule_here import open_jobs
-    from bot.wiring.clock import SystemClock
+def _operations(app: App) -> Mapping[str, Operation]:
+    from bot.commands.job_service import job_operations
 
-    return open_jobs(home.home, home.settings, env=home.env, clock=SystemClock())
+    return job_operations(app.calendar.jobs, app.calendar.dry_runs)
 
 
 # --- printing ----------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,6 @@ from bot.cli.skills_shown import print_lines
 
 if TYPE_CHECKING:
     from bot.cli.opening import Opened
-    from bot.rpc import Operation
 
 app = typer.Typer(help="Conversations: list, show, export, erase.", no_args_is_help=True)
 
@@ -130,20 +129,6 @@ async def _exported(home: Opened, wanted: str) -> Answer:
 def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, the database alone."""
     from bot.cli.asking import asker
+    from bot.commands.conversation import session_operations
 
-    return asker(home, lambda: _here(home))
-
-
-@asynccontextmanager
-async def _here(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
-    """What can be asked where no bot runs. Raises HomeBusy, StorageError."""
-    from bot.commands.conversation import SessionDesk, session_operations
-    from bot.settings.home import HomeLock
-    from bot.wiring.clock import SystemClock
-    from memory.database.connection import Database
-    from memory.stores.sessions import SqliteSessions
-
-    clock, place = SystemClock(), home.home
-    with HomeLock(place, started_at=clock.now()):
-        async with Database.open(place.database, clock=clock, backups=place.backups) as database:
-            yield session_operations(SessionDesk(SqliteSessions(database)))
+    return asker(home, lambda app: session_operations(app.sessions))

@@ -334,13 +334,10 @@ def _asked(operation: str, **arguments: Any) -> Answer:
 
 def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
     """Asks the running bot; where none runs, the files and the database alone."""
-    from bot.app import open_skills
     from bot.cli.asking import asker
-    from bot.wiring.clock import SystemClock
+    from bot.commands.skills import skill_operations
 
-    return asker(
-        home, lambda: open_skills(home.home, home.settings, env=home.env, clock=SystemClock())
-    )
+    return asker(home, lambda app: skill_operations(app.skills))
 
 
 # --- printing ----------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bot.commands.skill_messages import CLOCK, PLAYBOOK, counted
+from agent.skills.skill import SkillKind
+from bot.commands.skill_messages import counted
 from memory.records.text import clean
 
 if TYPE_CHECKING:
@@ -157,9 +158,9 @@ def _comes_in(answer: Answer) -> str:
     """Which messages bring it in."""
     front = answer["front_matter"]
     ways = []
-    if answer["kind"] == CLOCK:
+    if answer["kind"] == SkillKind.CLOCK:
         ways.append("by the clock alone" if not front.get("patterns") else "by the clock")
-    elif answer["kind"] == PLAYBOOK:
+    elif answer["kind"] == SkillKind.PLAYBOOK:
         ways.append(f"when a message says {_some(front['keywords'], 'or')}")
     else:
         ways.append("when a message shares enough words with its name and description")
@@ -282,9 +283,10 @@ def why_lines(answer: Answer, *, show_all: bool) -> Iterator[Line]:
 
 
 _EFFECTS = {
-    PLAYBOOK: "Its instructions join the prompt for this message.",
-    "skill": "It is named first among the skills for this message; the assistant reads it then.",
-    CLOCK: "It joins the prompt for this message, besides running by the clock.",
+    SkillKind.PLAYBOOK: "Its instructions join the prompt for this message.",
+    SkillKind.SKILL: "It is named first among the skills for this message; the assistant reads it "
+    "then.",
+    SkillKind.CLOCK: "It joins the prompt for this message, besides running by the clock.",
 }
 
 

@@ -82,18 +82,22 @@ async def _open_usage(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     """
     from bot.commands.usage import UsageDesk, usage_operations
     from bot.settings.home import HomeLock
-    from bot.wiring.clock import SystemClock
-    from bot.wiring.options import host_zone
+    from bot.settings.options import host_zone
     from memory.database.connection import Database
     from memory.stores.people import SqlitePeople
     from memory.stores.usage import SqliteUsage
+    from scheduler.clock.machine import SystemClock
 
     clock, place = SystemClock(), home.home
     with HomeLock(place, started_at=clock.now()):
         async with Database.open(place.database, clock=clock, backups=place.backups) as database:
             people = (await SqlitePeople(database).directory()).people
             desk = UsageDesk(
-                SqliteUsage(database), None, lambda: people, clock=clock, host_zone=host_zone()
+                SqliteUsage(database).groups,
+                None,
+                lambda: people,
+                clock=clock,
+                host_zone=host_zone(),
             )
             yield usage_operations(desk)
 
@@ -121,8 +125,8 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 def _budget(one: Mapping[str, Any]) -> list[str]:
     """Whose, how much of it, and the share."""
     from agent.budget.messages import amount_words
-    from agent.budget.spending import Unit
     from bot.commands.prompt_messages import percent
+    from memory.records.spending import Unit
 
     unit = Unit(one["unit"])
     whose = f"{one['scope']} {one['name']}".strip()
@@ -171,8 +175,8 @@ def print_tables(answer: Answer) -> None:
 
 def _short_cost(row: Mapping[str, Any]) -> str:
     """For a narrow column: what is not known is a question mark, explained below."""
-    from agent.budget.spending import MICROS
     from bot.commands.prompt_messages import money
+    from memory.records.spending import MICROS
 
     if row["unpriced"] == row["calls"]:
         return "?"

@@ -10,17 +10,17 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
-from agent.budget.spending import Scope, zone_for
 from agent.history.window import sent_size, since_compaction
 from bot.channels.base import is_root, threads_of
 from bot.commands.services import Asked, Tools
-from bot.inbox.ports import Person
 from bot.rpc import Emit, Operation
 from memory.records.errors import Permanent
 from memory.records.facts import Compaction, CompactionWanted, Compactor
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
 from memory.records.ports import ChildRun, Clock, Conversations, RunStatus, TurnEngine
+from memory.records.rows import Person
 from memory.records.sessions import Compactions, Session, SessionEntry, Sessions
+from memory.records.spending import Scope, zone_for
 from memory.records.transcript import Said, to_json
 
 BUSY = (
@@ -30,7 +30,7 @@ BUSY = (
 NOTHING_TO_RESTORE = "Nothing was summed up here that I could take back."
 
 
-class CompactingDesk:
+class CompactionCommands:
     """Answers /compact and /restore."""
 
     def __init__(
@@ -169,7 +169,7 @@ class Children(Protocol):
         """Those that are not over, then the newest. Raises StorageError."""
 
 
-class AgentsDesk:
+class SubagentCommands:
     """Implements `bot.commands.services.TellsAgents`."""
 
     def __init__(self, children: Children, engine: TurnEngine, *, clock: Clock) -> None:
@@ -252,7 +252,7 @@ class UnknownSession(Permanent):
     """No conversation has this id, or several begin with it."""
 
 
-class SessionDesk:
+class SessionCommands:
     """Lists, shows and erases conversations. Raises UnknownSession, StorageError."""
 
     def __init__(self, sessions: Sessions) -> None:
@@ -303,7 +303,7 @@ class SessionDesk:
         raise UnknownSession(f"Several begin with {wanted[:60]!r}: {names}. Write more of the id.")
 
 
-def session_operations(desk: SessionDesk) -> Mapping[str, Operation]:
+def session_operations(desk: SessionCommands) -> Mapping[str, Operation]:
     """What is offered on the private socket, and to a command where no bot runs."""
 
     def asked(do: Callable[[Json], Awaitable[Json]]) -> Operation:

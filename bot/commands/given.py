@@ -1,4 +1,4 @@
-"""Which command a message gives, if any. Called by the door and by Slack."""
+"""Which command a message gives, if any. Called by the intake and by Slack."""
 
 from __future__ import annotations
 

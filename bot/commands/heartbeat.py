@@ -7,10 +7,10 @@ from datetime import UTC, datetime, tzinfo
 
 from bot.commands import schedule_messages as words
 from bot.commands.memory_messages import bare
-from bot.inbox.ports import Person
 from memory.records.errors import Permanent
 from memory.records.jobs import list_name
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage
+from memory.records.rows import Person
 from memory.records.schedule import Beat, moment_words
 from scheduler.jobs.heartbeats import HeartbeatService
 from scheduler.jobs.service import JobService

@@ -17,15 +17,14 @@ import structlog
 from bot.channels.base import Pressed
 from bot.commands import schedule_messages as words
 from bot.commands.memory_messages import bare
-from bot.inbox.ports import Person
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from bot.people.approvals import is_shared
 from memory.records.errors import Permanent
 from memory.records.facts import place_of
 from memory.records.jobs import Asker, Job, JobKind, JobRef, What
 from memory.records.messages import IncomingMessage, OutboxId, RunId
 from memory.records.ports import Clock
-from memory.records.rows import NewMessage
+from memory.records.rows import NewMessage, Person
 from memory.records.schedule import (
     JobChanges,
     NoTime,
@@ -85,7 +84,7 @@ class TimeQuestions:
     def __init__(
         self,
         jobs: JobService,
-        cards: Cards,
+        cards: QuestionMessages,
         *,
         clock: Clock,
         new_token: Callable[[], str] = _new_token,
@@ -199,7 +198,7 @@ class JobCommands:
         jobs: JobService,
         events: EventService,
         questions: TimeQuestions,
-        cards: Cards,
+        cards: QuestionMessages,
     ) -> None:
         self._jobs = jobs
         self._events = events

@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 from bot.commands.memory_messages import bare
-from bot.inbox.ports import Person
 from bot.people.timezone import zone_of
 from bot.settings.logging import LOG_FILES_MAX
+from memory.records.rows import Person
 
 LINES, LINES_MAX = 20, 200
 BLOCK_BYTES = 65_536

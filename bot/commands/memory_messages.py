@@ -6,22 +6,24 @@ in a group it may be anybody's. Used by `bot.commands.memory` and its command.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from typing import Any
 
 from memory.records.erasure import Found, Kind, Proof, Stage
 from memory.records.facts import (
-    Category,
-    Corrected,
+    CATEGORIES,
     FactSource,
+    Overview,
     Stored,
     StoredFact,
     Storing,
     fact_key,
 )
-from memory.records.messages import PersonId, Role
+from memory.records.messages import Role
 from memory.records.rows import Button, ButtonRows
 
 FORGET, KEEP = "forget", "keep"
@@ -53,12 +55,15 @@ IN_PRIVATE = "That is done in a private chat: write it to me there."
 MEMORY_IS_OFF = "Memory is off in this conversation (`/private`), so I keep nothing of it."
 NO_GUESTS = "As a guest you can look at what I know of you and have it erased, but not add to it."
 NOTHING_KNOWN = "I know nothing yet."
+NOTHING_CORRECTED = "Nothing was corrected so far."
+USE_EDIT = "Write `/memory edit f12 TEXT`: its number, and how it should read."
 NO_SUCH_FACT = "There is no {key} here. `/memory list` shows what there is."
-NOT_YOURS = "{key} is what somebody else said, so only they can change it."
 NOTHING_HOLDS_IT = "Nothing of yours that I keep has these words."
 ASKED_ABOVE = "Nothing is erased before you press the button above."
 FORGETTING = "I am forgetting it; the message above tells how it went."
 KEPT = "Kept as it was."
+TICKED = "Goes too: “{text}”"
+UNTICKED = "Stays: “{text}”"
 TOO_OLD = "That question is too old, or was answered. Ask for it again."
 NOT_YOUR_QUESTION = "That was not asked of you."
 NOWHERE = "nothing of yours in them has it any more"
@@ -66,9 +71,13 @@ CANNOT_REACH = (
     "What I cannot reach: what this app keeps of the chat, what the model's provider keeps, and "
     "copies that were made outside of my folder."
 )
+EXPORT_TOO_LONG = (
+    "That is too much for a chat. On my machine `hearthbot memory export --out FILE` writes all of "
+    "it; with `--format json` it can be brought in again."
+)
 IMPORT_ELSEWHERE = "A file is brought in on my machine: `hearthbot memory import FILE`"
 
-FACTS_SHOWN_MAX = 60
+FACTS_SHOWN_MAX, NEWEST_SHOWN = 60, 5
 TEXT_CHARS = 300
 QUOTE_CHARS = 120
 
@@ -166,11 +175,37 @@ def fact_shown(fact: StoredFact, replaced: Sequence[StoredFact], zone: tzinfo | 
     return "\n".join(lines)
 
 
-def facts_listed(facts: Sequence[StoredFact], zone: tzinfo | None) -> list[str]:
-    """A line each, as many as a chat bears."""
+def facts_text(facts: Sequence[StoredFact], zone: tzinfo | None, *, nothing: str) -> str:
+    """A line each, as many as a chat bears; `nothing` where there is none."""
     lines = [fact_line(fact, zone) for fact in facts[:FACTS_SHOWN_MAX]]
     more = len(facts) - FACTS_SHOWN_MAX
-    return [*lines, f"and {more} more: `/memory search TEXT`"] if more > 0 else lines
+    if more > 0:
+        lines.append(f"and {more} more: `/memory search TEXT`")
+    return "\n".join(lines) or nothing
+
+
+def overview_blocks(found: Overview, zone: tzinfo | None) -> list[str]:
+    """What is known, what was corrected lately, and what is in mind."""
+    count = len(found.facts)
+    said = ["1 fact" if count == 1 else f"{count:,} facts"]
+    if found.profile:
+        said.append(f"a profile ({', '.join(map(bare, found.profile))})")
+    if found.documents:
+        said.append("1 document" if found.documents == 1 else f"{found.documents:,} documents")
+    blocks = [f"**What I know**: {', '.join(said)}"]
+    if found.facts:
+        newest = [fact_line(fact, zone) for fact in found.facts[:NEWEST_SHOWN]]
+        blocks.append("\n".join(["The newest:", *newest]))
+    if found.corrected:
+        lines = [
+            f"- {one.old.key} “{bare(one.old.text)}” → {one.new.key} “{bare(one.new.text)}”"
+            for one in found.corrected
+        ]
+        blocks.append("\n".join(["Corrected lately:", *lines]))
+    if found.in_mind:
+        lines = [f"- {bare(text)}" for text in found.in_mind]
+        blocks.append("\n".join(["In mind for this conversation:", *lines]))
+    return blocks
 
 
 def stored_text(stored: Stored) -> str:
@@ -188,14 +223,6 @@ def stored_text(stored: Stored) -> str:
             return f"Remembered: {said} ({stored.fact.category})."
 
 
-def corrected_lines(corrected: Sequence[Corrected]) -> list[str]:
-    """What was replaced lately."""
-    return [
-        f"- {one.old.key} “{bare(one.old.text)}” → {one.new.key} “{bare(one.new.text)}”"
-        for one in corrected
-    ]
-
-
 # --- forgetting --------------------------------------------------------------------------------
 
 
@@ -203,6 +230,15 @@ def counted(kind: Kind, count: int) -> str:
     """`3 traces of answers`."""
     one, many = _PLURALS[kind]
     return f"{count:,} {one if count == 1 else many}"
+
+
+def related_hint(facts: Sequence[StoredFact]) -> str:
+    """Facts that may be meant by words that they do not have: they are named, and not taken."""
+    if not facts:
+        return ""
+    keys = " ".join(fact.key for fact in facts)
+    lines = [fact_line(fact, None) for fact in facts]
+    return "\n".join(["", "", "These may be meant too:", *lines, f"`/memory forget {keys}`"])
 
 
 def found_text(what: str, found: Found, root: Path) -> str:
@@ -218,19 +254,24 @@ def found_text(what: str, found: Found, root: Path) -> str:
         lines += ["", f"Lines go from: {_paths(found.notes, root)}"]
     if found.files:
         lines += ["", f"Other files have it, and are left as they are: {_paths(found.files, root)}"]
+    if found.similar:
+        lines += ["", "These say much the same in other words, and stay unless you tick them:"]
+        lines += [f"{n}. “{bare(text)}”" for n, text in enumerate(found.similar, start=1)]
     if Kind.TRACE in found.counts:
         lines += ["", "Answers whose traces go cannot be replayed any more."]
     return "\n".join(lines)
 
 
-def asked_buttons(token: str) -> ButtonRows:
-    """Forget all of it, or keep it."""
-    return (
-        (
-            Button(label="Forget all of it", data=f"{PREFIX}:{token}:{FORGET}", style="bad"),
-            Button(label="Keep", data=f"{PREFIX}:{token}:{KEEP}"),
-        ),
+def asked_buttons(token: str, *, similar: int) -> ButtonRows:
+    """Forget all of it, or keep it; before that, tick each of what is similar."""
+    answers = (
+        Button(label="Forget all of it", data=f"{PREFIX}:{token}:{FORGET}", style="bad"),
+        Button(label="Keep", data=f"{PREFIX}:{token}:{KEEP}"),
     )
+    ticks = tuple(
+        Button(label=f"{n} too", data=f"{PREFIX}:{token}:{n}") for n in range(1, similar + 1)
+    )
+    return (ticks, answers) if ticks else (answers,)
 
 
 def proof_text(proof: Proof, root: Path, *, for_owner: bool) -> str:
@@ -283,34 +324,72 @@ def day(at_ms: int, zone: tzinfo | None) -> str:
     return f"{at.day} {at:%b %Y}"
 
 
-def others_fact(fact: StoredFact, person_id: PersonId) -> bool:
-    """Whether somebody else said it."""
-    return fact.whose.person_id != person_id
+# --- taking out ---------------------------------------------------------------------------------
+#
+# What is remembered of a person as Markdown: for reading. The JSON can be brought in again.
+
+Carried = Mapping[str, Any]
+"""What is taken out; its form stands in `memory.facts.export`."""
+
+EXPORTED_CHARS = 600
 
 
-_CATEGORIES: tuple[tuple[Category, re.Pattern[str]], ...] = (
-    ("decision", re.compile(r"\b(decided?|decision|agreed|chose|settled on)\b", re.I)),
-    (
-        "preference",
-        re.compile(
-            r"\b(like|love|prefer|enjoy|hate|dislike|favou?rite|rather|without|always want|"
-            r"never want|allergic)\w*\b",
-            re.I,
-        ),
-    ),
-    (
-        "contact",
-        re.compile(
-            r"@|\b(phone|number|e-?mail|address|contact|wife|husband|partner|mother|father|sister|"
-            r"brother|son|daughter|boss|colleague|doctor|dentist|friend)\b",
-            re.I,
-        ),
-    ),
-    ("project", re.compile(r"\b(project|working on|building|deadline|launch|release)\b", re.I)),
-    ("pattern", re.compile(r"\b(every|each|usually|always|weekly|daily|mostly|often)\b", re.I)),
-)
+def as_json(carried: Carried) -> str:
+    """As it is written to a file: one can read it, too."""
+    return json.dumps(carried, ensure_ascii=False, indent=1) + "\n"
 
 
-def guessed_category(text: str) -> Category:
-    """By simple words: what a person writes behind /remember has none."""
-    return next((name for name, words in _CATEGORIES if words.search(text)), "background")
+def as_markdown(carried: Carried, zone: tzinfo | None) -> str:
+    """Facts by category, then what no longer holds, profile, documents and notes."""
+    return "\n".join(_exported(carried, zone)) + "\n"
+
+
+def _exported(carried: Carried, zone: tzinfo | None) -> Iterator[str]:
+    yield f"# What Hearthbot remembers ({day(carried['made_ms'], zone)})"
+    holding = [fact for fact in carried["facts"] if fact["valid_to_ms"] is None]
+    for category in CATEGORIES:
+        yield from _exported_facts(category.capitalize(), holding, zone, category=category)
+    past = [fact for fact in carried["facts"] if fact["valid_to_ms"] is not None]
+    yield from _exported_facts("No longer so", past, zone)
+    if carried["profile"]:
+        yield from ("", "## Profile", "")
+        yield from (f"- {bare(name)}: {_value(one)}" for name, one in carried["profile"].items())
+    if carried["documents"]:
+        yield from ("", "## Documents", "")
+        yield from (
+            f"- {bare(one['name'])} ({one['chars']:,} characters, {day(one['saved_ms'], zone)})"
+            for one in carried["documents"]
+        )
+    if carried["notes"]:
+        yield from ("", "## Notes", "")
+        yield from (f"- {bare(one['path'])}" for one in carried["notes"])
+    yield from ("", f"Things that were forgotten, and are not kept: {carried['forgotten']}.")
+    yield carried["conversations"]
+
+
+def _exported_facts(
+    heading: str, facts: Sequence[Carried], zone: tzinfo | None, *, category: str = ""
+) -> Iterator[str]:
+    shown = [fact for fact in facts if category in {"", fact["category"]}]
+    if not shown:
+        return
+    yield from ("", f"## {heading}", "")
+    for fact in shown:
+        when = day(fact["valid_from_ms"], zone)
+        if fact["valid_to_ms"] is not None:
+            after = fact["superseded_by"]
+            replaced = f", then {fact_key(after)}" if after else ""
+            when += f" to {day(fact['valid_to_ms'], zone)}{replaced}"
+        where = f", in {bare(fact['scope'])}" if fact["scope"] else ""
+        text = bare(fact["text"], chars_max=EXPORTED_CHARS)
+        yield f"- {fact_key(fact['id'])} {text} ({when}, by {fact['source']}{where})"
+        if fact["quote"]:
+            yield f"  - “{bare(fact['quote'], chars_max=EXPORTED_CHARS)}”"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{bare(str(name))} {_value(one)}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    return bare(str(value), chars_max=EXPORTED_CHARS)

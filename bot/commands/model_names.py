@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from agent.models.catalog import PriceTable
 from agent.models.choose import Choice, Wanted, beside, choose, is_here
 from agent.models.embedded import weights
+from bot.settings.options import wanted_of
 from bot.settings.schema.settings import Settings
-from bot.wiring.options import wanted_of
 from memory.records.errors import ModelRefused, SettingsWrong
 
 NAME_CHARS_MAX = 300

@@ -14,9 +14,9 @@ from agent.models.choose import Probe, models_at
 from agent.models.fallback import Resting
 from bot.channels.base import is_root
 from bot.commands.model_names import Configured, Named, NameFinder, configured, match
+from bot.commands.model_pool import ModelPool, NotOffered, Standing
 from bot.rpc import Emit, Operation
 from bot.settings.schema.settings import Settings
-from bot.wiring.model_pool import ModelPool, NotOffered, Standing
 from memory.records.errors import SettingsWrong
 from memory.records.messages import IncomingMessage, Role
 from memory.records.rows import Person

@@ -17,13 +17,12 @@ import structlog
 from bot.channels.base import Pressed
 from bot.commands.people import Offer, asked_text
 from bot.commands.typed import as_typed
-from bot.inbox.ports import Pairing, Person
 from bot.people.access import Access, LastOwner, OwnerFirst, UnknownCode
 from bot.people.register import plain_words
 from memory.records.errors import StorageError
 from memory.records.messages import IncomingMessage, OutboxId, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Button, ButtonRows, NewMessage
+from memory.records.rows import Button, ButtonRows, NewMessage, Pairing, Person
 
 log = structlog.get_logger()
 
@@ -46,8 +45,8 @@ COMPARE = "Let them in only if they tell you the code: a name can be anybody's."
 _COMMANDS = frozenset({"pair", "access", "link"})
 
 
-class Cards(Protocol):
-    """See `bot.outbox.edits.Cards`."""
+class PostsQuestions(Protocol):
+    """See `bot.outbox.edits.QuestionMessages`."""
 
     async def post(self, message: NewMessage) -> OutboxId: ...
 
@@ -59,10 +58,12 @@ SpokenTo = Callable[[PersonId, datetime], Awaitable[datetime]]
 raise StorageError."""
 
 
-class PairDesk:
+class PairingQuestions:
     """An async context manager. Everything but `asked` may raise StorageError."""
 
-    def __init__(self, access: Access, cards: Cards, spoken_to: SpokenTo, *, clock: Clock) -> None:
+    def __init__(
+        self, access: Access, cards: PostsQuestions, spoken_to: SpokenTo, *, clock: Clock
+    ) -> None:
         self._access = access
         self._cards = cards
         self._spoken_to = spoken_to

@@ -13,14 +13,13 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from agent.prompt.languages import AUTO, LanguageRead, language_of, read_language
-from bot.inbox.ports import Pairing, Person
 from bot.people.access import ADMITTED, Access, LastOwner, OwnerFirst, UnknownCode, UnknownPerson
 from bot.people.linking import LINK_VALID_MS, LinkRefused, Redeemed, read_code, taken
 from bot.people.register import plain_name
 from bot.people.timezone import ZoneRead, read_zone, zone_of
 from memory.records.messages import IncomingMessage, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import ButtonRows
+from memory.records.rows import ButtonRows, Pairing, Person
 
 SHOWN_MAX = 30
 """Lines of a list in a chat; the command line shows all."""
@@ -72,19 +71,22 @@ class OffersPairing(Protocol):
     async def offer(self, message: IncomingMessage) -> Offer | None: ...
 
 
-class Reception:
+class PeopleCommands:
     """Answers about people. Raises StorageError and nothing else."""
 
-    asking: OffersPairing | None = None
-    """Set once, before the first command."""
-
-    zones: OffersMoves | None = None
-    """Set once, before the first command."""
-
     def __init__(
-        self, access: Access, *, clock: Clock, host_zone: str, language: str = AUTO
+        self,
+        access: Access,
+        *,
+        clock: Clock,
+        host_zone: str,
+        language: str = AUTO,
+        asking: OffersPairing | None = None,
+        zones: OffersMoves | None = None,
     ) -> None:
         """`language` is the one that is set for all, or AUTO."""
+        self._asking = asking
+        self._zones = zones
         self._access = access
         self._clock = clock
         self._host_zone = host_zone
@@ -94,7 +96,7 @@ class Reception:
 
     async def who_asks(self, message: IncomingMessage) -> Offer:
         """Who asked to be let in, with buttons. For the owner, in private."""
-        offer = None if self.asking is None else await self.asking.offer(message)
+        offer = None if self._asking is None else await self._asking.offer(message)
         return offer or Offer(text=self._who_asked())
 
     async def pair(self, rest: str) -> str:
@@ -250,7 +252,7 @@ class Reception:
 
     async def moves(self, message: IncomingMessage) -> Offer:
         """What was set up by another zone than the person's, and a button that moves it."""
-        return Offer() if self.zones is None else await self.zones.offer(message)
+        return Offer() if self._zones is None else await self._zones.offer(message)
 
     def _time_there(self, person: Person) -> str:
         how = "To change it: `/timezone Berlin`, or any other city."

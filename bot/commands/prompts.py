@@ -13,7 +13,7 @@ from typing import Protocol
 
 from agent.history.window import repair, shorten_before
 from agent.prompt.assemble import read_back
-from agent.prompt.context import Occasion
+from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
 from agent.prompt.templates import CHAT
 from agent.tools.toolbox import Toolbox
@@ -31,7 +31,7 @@ from agent.trace.inspect import (
 )
 from agent.trace.sent import Known
 from agent.turn.agents import Bindings
-from agent.turn.steps.plan import Plan
+from agent.turn.steps.plan import PromptPlan
 from bot.people.access import ADMITTED, CONSOLE_ADDRESS, Access
 from bot.rpc import Emit, Operation
 from memory.records.errors import Permanent
@@ -68,9 +68,9 @@ class UnknownTurn(Permanent):
 
 
 class Plans(Protocol):
-    """Says what would be sent; `agent.turn.steps.begin.Beginning` is one."""
+    """Says what would be sent; `agent.turn.steps.begin.BeginStep` is one."""
 
-    async def plan(self, occasion: Occasion) -> Plan: ...
+    async def plan(self, occasion: PromptOccasion) -> PromptPlan: ...
 
 
 class Priced(Protocol):
@@ -98,7 +98,7 @@ class Answering:
 
 
 class Answerers(Protocol):
-    """Says which model answers where; `bot.wiring.model_pool` is one."""
+    """Says which model answers where; `bot.commands.model_pool` is one."""
 
     async def answering(self, lane: str) -> Answering:
         """The one that answers at an address."""
@@ -139,7 +139,7 @@ class Prompts:
         """What would be sent for a message in this chat, or for a task. Raises UnknownChat."""
         traces = await self._traces.prompts(chat, limit=TURNS_LOOKED_AT)
         turn = await self._turn_now(chat, text, traces, kind)
-        plan = await self._plans.plan(Occasion(turn=turn, kind=kind, task=task))
+        plan = await self._plans.plan(PromptOccasion(turn=turn, kind=kind, task=task))
         former = newest_of(turn.conversation, traces) if kind is PromptKind.CHAT else None
         return view_of_plan(plan, former=former, answer_tokens_max=await self._answer_max(chat))
 

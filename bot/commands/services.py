@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent.prompt.snippets import Snippets
-from bot.commands.people import Reception
-from bot.inbox.ports import Person
+from bot.commands.people import PeopleCommands
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Conversations, TurnEngine
-from memory.records.rows import ButtonRows
+from memory.records.rows import ButtonRows, Person
+
+if TYPE_CHECKING:  # they import the table of commands, and it imports this
+    from agent.skills.service import SkillService
+    from bot.commands.memory import MemoryCommands, PrivateCommand
+    from bot.commands.undo import UndoCommand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +48,6 @@ class TellsLogs(Protocol):
     """Shows the last lines of the bot's own log; `bot.commands.logs` is one."""
 
     async def tell(self, person: Person, rest: str) -> str: ...
-
-
-class TellsSkills(Protocol):
-    """Says which skills there are and which wait for the owner; `bot.commands.skills` is one."""
-
-    async def tell(
-        self, message: IncomingMessage, person: Person, *, in_full: bool = False
-    ) -> str: ...
 
 
 class TellsModels(Protocol):
@@ -94,20 +90,6 @@ class TellsCompacting(Protocol):
     async def restore(self, message: IncomingMessage, person: Person) -> str: ...
 
 
-class TellsMemory(Protocol):
-    """Shows, corrects and erases what is remembered; `bot.commands.memory` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-    async def remember(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-
-class TellsUndo(Protocol):
-    """Takes back what the last answer stored; `bot.commands.undo` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
-
-
 class TellsSchedule(Protocol):
     """Reminders, jobs, events, and hours of quiet; `bot.commands.jobs` is one."""
 
@@ -124,16 +106,6 @@ class TellsHeartbeat(Protocol):
     """Whether and why there is a heartbeat; `bot.commands.heartbeat` is one."""
 
     async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-
-class TellsPrivate(Protocol):
-    """Begins and ends conversations with memory off; `bot.commands.memory` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str: ...
-
-    async def is_private(self, lane: str) -> bool: ...
-
-    async def ended(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,15 +130,15 @@ class Tools:
     why: TellsWhy
     logs: TellsLogs
     models: TellsModels
-    skills: TellsSkills
+    skills: SkillService
     usage: TellsUsage
     agents: TellsAgents
     approvals: TellsApprovals
     compacting: TellsCompacting
-    memory: TellsMemory
-    undo: TellsUndo
-    private: TellsPrivate
+    memory: MemoryCommands
+    undo: UndoCommand
+    private: PrivateCommand
     schedule: TellsSchedule
     heartbeat: TellsHeartbeat
-    people: Reception
+    people: PeopleCommands
     snippets: Snippets

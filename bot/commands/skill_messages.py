@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from agent.skills.skill import Place, Skill, SkillSchedule, SkillState
+from agent.skills.skill import Skill, SkillKind, SkillPlace, SkillSchedule, SkillState
 from memory.records.rows import SkillRecord
 
-PLAYBOOK, SKILL, CLOCK = "playbook", "skill", "by the clock"
-
-
 PLACES = {
-    Place.WORKSPACE: "workspace",
-    Place.STORED: "database",
-    Place.USER: "shared folder",
-    Place.SHIPPED: "shipped",
+    SkillPlace.WORKSPACE: "workspace",
+    SkillPlace.STORED: "database",
+    SkillPlace.USER: "shared folder",
+    SkillPlace.SHIPPED: "shipped",
 }
 
 
-def kind_of(skill: Skill) -> str:
-    """How a skill comes into play."""
-    if skill.schedule is not None:
-        return CLOCK
-    return PLAYBOOK if skill.keywords else SKILL
-
-
-def kind_words(kind: str) -> str:
-    """The same for somebody who has read no page about it."""
-    return {
-        PLAYBOOK: "a playbook: its instructions join the prompt when a message has one of its "
-        "keywords",
-        SKILL: "a skill: the prompt names it, and the assistant reads it when it fits",
-        CLOCK: "runs by the clock, once it is enabled",
-    }[kind]
+KINDS = {
+    SkillKind.PLAYBOOK: "a playbook: its instructions join the prompt when a message has one of "
+    "its keywords",
+    SkillKind.SKILL: "a skill: the prompt names it, and the assistant reads it when it fits",
+    SkillKind.CLOCK: "runs by the clock, once it is enabled",
+}
+"""For somebody who has read no page about it."""
 
 
 def state_words(skill: Skill, record: SkillRecord | None) -> str:
@@ -70,11 +59,12 @@ def when_words(schedule: SkillSchedule) -> str:
 def approving_words(skill: Skill) -> str:
     """What the owner says yes to."""
     what = {
-        PLAYBOOK: "its instructions join the prompt whenever a message has one of its keywords",
-        SKILL: "its description stands in every prompt, and its instructions are followed when it "
-        "fits",
-        CLOCK: "it can be enabled, and then its instructions run by themselves",
-    }[kind_of(skill)]
+        SkillKind.PLAYBOOK: "its instructions join the prompt whenever a message has one of its "
+        "keywords",
+        SkillKind.SKILL: "its description stands in every prompt, and its instructions are "
+        "followed when it fits",
+        SkillKind.CLOCK: "it can be enabled, and then its instructions run by themselves",
+    }[skill.kind]
     return (
         f"Approving it means: {what}, for everybody who may talk with the bot. They count as your "
         "own words. Approved is exactly what it holds now: after any change it waits again."

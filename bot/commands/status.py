@@ -9,8 +9,6 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Protocol
 
 from agent.budget.budget import Budget
-from agent.budget.ledger import UsageSums, Wanted
-from agent.budget.spending import NOBODY, Period, Scope, bounds, zone_for
 from agent.models.choose import Choice
 from agent.prompt.languages import AUTO, language_of
 from agent.tools.agents import StatusTold
@@ -22,13 +20,13 @@ from bot.channels.base import Channel, TellsTrouble
 from bot.commands.mcp import McpDesk
 from bot.commands.models import ModelDesk
 from bot.commands.usage import cost_words
-from bot.inbox.ports import Person
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Grant
+from memory.records.rows import Grant, Person
+from memory.records.spending import NOBODY, Period, Scope, UsageQuery, UsageSum, bounds, zone_for
 from scheduler.jobs.heartbeats import HeartbeatService
 from scheduler.jobs.service import JobService
 
@@ -44,7 +42,7 @@ TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
 
 
 class TellsNext(Protocol):
-    """Says what happens next by the clock; `bot.wiring.schedules` is one."""
+    """Says what happens next by the clock; `bot.app.schedules` is one."""
 
     async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
 
@@ -63,7 +61,7 @@ class Kept:
     jobs: JobService
     heartbeats: HeartbeatService
     grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
-    sums: UsageSums
+    sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
     troubles: TellsTroubles
     free_bytes: Callable[[], int]
     host_zone: tzinfo
@@ -143,7 +141,7 @@ class BotStatus:
         return lines + await self._by_hand_and_lately(person)
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        """Implements `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
+        """See `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
         what is theirs, as by `/status`. The reason of an error may repeat what a platform or a
         model's provider said, so it is a quote as well."""
         servers = self._watched.servers
@@ -198,8 +196,8 @@ class BotStatus:
         with suppress(StorageError):  # on a full disk, say: then the last seconds are missing
             await self._watched.budget.flush()
         since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
-        wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
-        groups = await self._watched.kept.sums.groups(wanted)
+        wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
+        groups = await self._watched.kept.sums(wanted)
         calls = sum(one.calls for one in groups)
         if not calls:
             return "nothing"

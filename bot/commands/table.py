@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from bot.commands import messages as words
 from bot.commands.conversation import stop
 from bot.commands.services import Answer, Asked, Tools
+from bot.commands.skills import skills_reply
 from bot.commands.typed import all_as_typed, slash
 from bot.commands.typed import as_typed as typed_there
 from memory.records.messages import Role
@@ -100,7 +101,7 @@ async def why(tools: Tools, asked: Asked) -> Answer:
 async def skills(tools: Tools, asked: Asked) -> str:
     """What the bot knows how to do here: a few of each kind, behind `all` the whole list."""
     in_full = asked.rest.lower() == "all"
-    said = await tools.skills.tell(asked.message, asked.person, in_full=in_full)
+    said = await skills_reply(tools.skills, asked.message, asked.person, in_full=in_full)
     if in_full or not asked.rest:
         return said
     where = asked.message.address.key

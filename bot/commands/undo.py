@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from agent.tools.former_files import loss_of
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused, Workspace
-from bot.inbox.ports import Person
 from bot.people.approval_messages import TOOLS
 from bot.people.timezone import zone_of
-from memory.records.erasure import Done, FormerFile, FormerFiles, LastTurn, TurnsDone, digest_of
-from memory.records.facts import Facts, ProfileChange, Profiles, StoredFact, Whose, whose
+from memory.records.erasure import Done, FormerFile, LastTurn, digest_of
+from memory.records.facts import ProfileChange, StoredFact, Whose, whose
 from memory.records.messages import ConversationId, IncomingMessage, RunId
 from memory.records.ports import Clock
+from memory.records.rows import Person
+from memory.service import MemoryService
 
 WITHIN = timedelta(hours=24)
 
@@ -51,24 +52,13 @@ _SAID_OF_EFFECTS = {
 TEXT_CHARS = 200
 
 
-class UndoDesk:
-    """Implements `bot.commands.services.TellsUndo`."""
+class UndoCommand:
+    """Answers `/undo`."""
 
     def __init__(
-        self,
-        turns: TurnsDone,
-        facts: Facts,
-        profiles: Profiles,
-        files: FormerFiles,
-        workspace: Workspace,
-        *,
-        clock: Clock,
-        host_zone: str,
+        self, memory: MemoryService, workspace: Workspace, *, clock: Clock, host_zone: str
     ) -> None:
-        self._turns = turns
-        self._facts = facts
-        self._profiles = profiles
-        self._files = files
+        self._memory = memory
         self._workspace = workspace
         self._clock = clock
         self._host_zone = host_zone
@@ -79,13 +69,13 @@ class UndoDesk:
         Raises StorageError. After a crash in the middle it may be asked for again.
         """
         since = self._clock.now() - WITHIN
-        turn = await self._turns.last(
+        turn = await self._memory.turns.last(
             person.id, message.address.key, since_ms=int(since.timestamp() * 1000)
         )
         if turn is None:
             return NOTHING
         of = whose(person.id, message.address, is_group=message.is_group)
-        await self._turns.undone([turn.run_id])
+        await self._memory.turns.undone([turn.run_id])
         taken = await self._taken_back(turn, of, is_group=message.is_group)
         put_back, left = await self._files_put_back(turn, _writer(message, person))
         taken += put_back
@@ -97,11 +87,11 @@ class UndoDesk:
     async def _taken_back(self, turn: LastTurn, of: Whose, *, is_group: bool) -> list[str]:
         lines: list[str] = []
         for run_id in turn.runs:
-            gone, back = await self._facts.undo(of, run_id)
+            gone, back = await self._memory.facts.undo(of, run_id)
             lines += [f"- no longer known: {_quoted(fact)}" for fact in gone]
             lines += [f"- known again: {_quoted(fact)}" for fact in back]
             if not is_group:
-                changes = await self._profiles.undo(of.person_id, run_id)
+                changes = await self._memory.profiles.undo(of.person_id, run_id)
                 lines += [_of_profile(change) for change in changes]
         return lines
 
@@ -112,7 +102,7 @@ class UndoDesk:
         alone, by path, a line that says why."""
         back: list[str] = []
         left = {one.file: "" for one in turn.done if one.file}
-        for file in await self._files.of(turn.runs):
+        for file in await self._memory.former_files.of(turn.runs):
             former = _Former(file)
             try:
                 await asyncio.to_thread(
@@ -126,7 +116,7 @@ class UndoDesk:
                     f"- {_coded(file.path)} has been changed since, so it stays as it is"
                 )
                 continue
-            await self._files.drop(file)
+            await self._memory.former_files.drop(file)
             left.pop(file.path, None)
             if former.is_back:
                 lines = loss_of(file.former, "").of

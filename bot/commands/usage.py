@@ -13,27 +13,30 @@ from zoneinfo import ZoneInfo
 
 from agent.budget.budget import Budget
 from agent.budget.circuit_breaker import RESUME
-from agent.budget.ledger import SLOT_MS, Dimension, Group, UsageSums, Wanted
 from agent.budget.messages import amount_words, budget_name, free_words
-from agent.budget.spending import (
+from bot.commands.prompt_messages import PRICE_UNKNOWN, money, percent
+from bot.people.register import called, gone
+from bot.rpc import Emit, Operation
+from memory.records.messages import DEFAULT_AGENT, IncomingMessage, PersonId, Role
+from memory.records.ports import Clock
+from memory.records.rows import Person
+from memory.records.spending import (
     MICROS,
     NOBODY,
+    SLOT_MS,
     Charge,
+    Dimension,
     Pause,
     Period,
     Purpose,
     Scope,
     Standing,
     Unit,
+    UsageQuery,
+    UsageSum,
     bounds,
     zone_for,
 )
-from bot.commands.prompt_messages import PRICE_UNKNOWN, money, percent
-from bot.inbox.ports import Person
-from bot.people.register import called, gone
-from bot.rpc import Emit, Operation
-from memory.records.messages import DEFAULT_AGENT, IncomingMessage, PersonId, Role
-from memory.records.ports import Clock
 
 Json = dict[str, Any]
 
@@ -68,7 +71,7 @@ class _Sum:
     unpriced: int = 0
     estimated: int = 0
 
-    def add(self, group: Group) -> None:
+    def add(self, group: UsageSum) -> None:
         self.calls += group.calls
         self.prompt += group.prompt
         self.completion += group.completion
@@ -87,7 +90,7 @@ class UsageDesk:
 
     def __init__(
         self,
-        sums: UsageSums,
+        sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]],
         budget: Budget | None,
         people: Callable[[], Sequence[Person]],
         *,
@@ -208,9 +211,9 @@ class UsageDesk:
         until_ms: int,
         by: tuple[Dimension, ...],
         person_id: PersonId = NOBODY,
-    ) -> Sequence[Group]:
-        wanted = Wanted(since_ms=since_ms, until_ms=until_ms, by=by, person_id=person_id)
-        return await self._sums.groups(wanted)
+    ) -> Sequence[UsageSum]:
+        wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, by=by, person_id=person_id)
+        return await self._sums(wanted)
 
     async def _rows(self, by: str, since_ms: int, until_ms: int) -> list[Json]:
         """The largest first, days in their order."""
@@ -223,7 +226,7 @@ class UsageDesk:
         names = self._names()
         return [{"key": key, "name": _named(by, key, names), **_figures(one)} for key, one in order]
 
-    def _key(self, by: str, group: Group) -> str:
+    def _key(self, by: str, group: UsageSum) -> str:
         if by == "day":
             return self._day(group.slot * SLOT_MS)
         values = {
@@ -379,14 +382,14 @@ def _dimension(by: str) -> Dimension:
     return next(one for one in get_args(Dimension) if one == by)
 
 
-def _added(groups: Iterable[Group]) -> _Sum:
+def _added(groups: Iterable[UsageSum]) -> _Sum:
     total = _Sum()
     for group in groups:
         total.add(group)
     return total
 
 
-def _by(groups: Iterable[Group], key: Callable[[Group], str]) -> dict[str, _Sum]:
+def _by(groups: Iterable[UsageSum], key: Callable[[UsageSum], str]) -> dict[str, _Sum]:
     found: dict[str, _Sum] = {}
     for group in groups:
         found.setdefault(key(group), _Sum()).add(group)

@@ -12,19 +12,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Protocol
 
-from agent.trace.explanation import Behind, Explained, Slot, TurnRecord, TurnRecords, explained
+from agent.trace.explanation import Explained, explained
 from bot.channels.base import HAVE_FORMS, Pressed
 from bot.commands import why_messages as words
+from bot.commands.memory import MemoryCommands
 from bot.commands.memory_messages import bare
 from bot.commands.schedule_messages import name_of, when_words
-from bot.commands.services import Answer, TellsMemory
+from bot.commands.services import Answer
 from bot.commands.why_messages import NAME_CHARS, RESULT_CHARS, Known, Reader, moment
-from bot.inbox.ports import Person
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
 from memory.records.facts import Facts, StoredFact, fact_id_of, fact_key, place_of, whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import IncomingMessage, PersonId, Role, RunId
+from memory.records.rows import Person
+from memory.records.traces import Behind, Slot, TurnRecord
+from memory.stores.explained import SqliteTurnRecords
 
 # --- why clock ----------------------------------------------------------------------------------
 #
@@ -95,7 +98,7 @@ class WhySources:
 
     facts: Facts
     jobs: FindsJobs
-    memory: TellsMemory
+    memory: MemoryCommands
     counted: Callable[[], Awaitable[object]]
     texts: Callable[[], Mapping[str, str]]
     name_of: Callable[[PersonId], str]
@@ -106,7 +109,7 @@ class WhySources:
 class WhyDesk:
     """Implements `bot.commands.services.TellsWhy`."""
 
-    def __init__(self, records: TurnRecords, sources: WhySources, *, host_zone: str) -> None:
+    def __init__(self, records: SqliteTurnRecords, sources: WhySources, *, host_zone: str) -> None:
         self._records = records
         self._sources = sources
         self._host_zone = host_zone

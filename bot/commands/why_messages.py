@@ -12,16 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from agent.policy.presentation import visible
-from agent.trace.explanation import (
-    BY_RULE,
-    CUT_BACK,
-    SUMMED_UP,
-    Agreed,
-    Called,
-    Explained,
-    Spent,
-    TurnRecord,
-)
+from agent.trace.explanation import BY_RULE, CUT_BACK, SUMMED_UP, Called, Explained
 from bot.channels.base import EDIT_FACT
 from bot.commands.memory_messages import bare, fact_from
 from bot.commands.prompt_messages import percent
@@ -30,6 +21,8 @@ from memory.records.facts import StoredFact, fact_key
 from memory.records.messages import PersonId
 from memory.records.rows import Button, ButtonRows, Outcome
 from memory.records.schedule import moment_words
+from memory.records.spending import UsageSum
+from memory.records.traces import Agreed, TurnRecord
 
 PREFIX, FORGET = "why", "forget"
 BUTTONS_IN_ROW = 3
@@ -317,7 +310,7 @@ def _model(record: TurnRecord, found: Explained, reader: Reader) -> list[str]:
     return [line, _paid(record.spent, found, record.subagents, reader)]
 
 
-def _paid(spent: Sequence[Spent], found: Explained, subagents: int, reader: Reader) -> str:
+def _paid(spent: Sequence[UsageSum], found: Explained, subagents: int, reader: Reader) -> str:
     requests = _count(found.requests, "request")
     if subagents:
         requests += f" and those of {_count(subagents, 'subagent')}"

@@ -21,7 +21,7 @@ LIMIT_S = 8.0
 """How long one check may take, unless it says otherwise."""
 
 
-class Level(StrEnum):
+class FindingLevel(StrEnum):
     """How bad it is. A failure is what keeps the bot, or a part of it, from working."""
 
     OK = "ok"
@@ -36,14 +36,14 @@ class Finding:
     `mend` may raise OSError. It is there only where nothing can be lost by it.
     """
 
-    level: Level
+    level: FindingLevel
     text: str
     fix: str = ""
     mend: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class DoctorCheck:
     """One question. `look` may raise AssistantError, whose sentence is then a failure."""
 
     name: str
@@ -61,30 +61,30 @@ class Result:
 
 
 def ok(text: str) -> Finding:
-    return Finding(level=Level.OK, text=text)
+    return Finding(level=FindingLevel.OK, text=text)
 
 
 def warn(text: str, fix: str, mend: Callable[[], str] | None = None) -> Finding:
-    return Finding(level=Level.WARN, text=text, fix=fix, mend=mend)
+    return Finding(level=FindingLevel.WARN, text=text, fix=fix, mend=mend)
 
 
 def fail(text: str, fix: str, mend: Callable[[], str] | None = None) -> Finding:
-    return Finding(level=Level.FAIL, text=text, fix=fix, mend=mend)
+    return Finding(level=FindingLevel.FAIL, text=text, fix=fix, mend=mend)
 
 
 def blocking(
     name: str, look: Callable[[], Iterable[Finding]], *, limit_s: float = LIMIT_S
-) -> Check:
+) -> DoctorCheck:
     """A check that reads files or the like: it gets a thread of its own."""
-    return Check(name=name, look=lambda: in_thread(look), limit_s=limit_s)
+    return DoctorCheck(name=name, look=lambda: in_thread(look), limit_s=limit_s)
 
 
 async def run_checks(
-    checks: Sequence[Check], *, done: Callable[[str], None] = lambda name: None
+    checks: Sequence[DoctorCheck], *, done: Callable[[str], None] = lambda name: None
 ) -> list[Result]:
     """All at the same time; the results in the order of the checks. `done` hears of each end."""
 
-    async def run(check: Check) -> list[Result]:
+    async def run(check: DoctorCheck) -> list[Result]:
         found = await _bounded(check)
         done(check.name)
         return [Result(check=check.name, finding=finding) for finding in found]
@@ -101,7 +101,7 @@ def mend_all(results: Sequence[Result]) -> list[Result]:
 
 def is_well(results: Sequence[Result]) -> bool:
     """Whether nothing failed."""
-    return all(result.finding.level is not Level.FAIL for result in results)
+    return all(result.finding.level is not FindingLevel.FAIL for result in results)
 
 
 def _mended(result: Result) -> Result:
@@ -116,7 +116,7 @@ def _mended(result: Result) -> Result:
     return replace(result, finding=ok(finding.text), mended=did)
 
 
-async def _bounded(check: Check) -> Sequence[Finding]:
+async def _bounded(check: DoctorCheck) -> Sequence[Finding]:
     try:
         async with asyncio.timeout(check.limit_s):
             return await check.look()

@@ -39,7 +39,7 @@ class Unreachable(Temporary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ProbeAnswer:
     """What came back. `body` is the JSON object, empty where there is none."""
 
     status: int
@@ -63,7 +63,7 @@ async def ask(
     form: Mapping[str, str | int] | None = None,
     token: str = "",
     limit_s: float = ASK_S,
-) -> Answer:
+) -> ProbeAnswer:
     """One request: a POST with this form, or a GET. `token` goes into the header, if any.
 
     Raises Unreachable, also for a server that has trouble of its own (5xx).
@@ -95,7 +95,7 @@ async def ask(
             f"{who} has trouble of its own just now (HTTP status {found.status_code} from {host}). "
             "Try again in a few minutes."
         )
-    return Answer(status=found.status_code, body=_object(found.text), headers=found.headers)
+    return ProbeAnswer(status=found.status_code, body=_object(found.text), headers=found.headers)
 
 
 def host_of(url: str) -> str:
@@ -170,7 +170,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class OfferedModel:
     """A model that could be taken, and how one knows of it."""
 
     model: str
@@ -220,13 +220,13 @@ def versioned(api_base: str) -> str:
 _VERSION = re.compile(r"/v\d+\w*$", re.ASCII)
 
 
-async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[Offer]:
+async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[OfferedModel]:
     """What this machine has: providers whose key is in the environment, local servers that answer.
 
     In the order in which the bot itself would take them. Takes some tenths of a second.
     """
     found = [
-        Offer(
+        OfferedModel(
             model=f"{key}/{provider.model}",
             title=f"{provider.model} of {provider.title} ({provider.key} is set)",
         )
@@ -234,7 +234,7 @@ async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[Of
         if provider.model and provider.key and env.get(provider.key)
     ]
     found += [
-        Offer(
+        OfferedModel(
             model=f"{key}/{foreign.model}",
             title=f"{foreign.model} of {foreign.title} ({name} is set)",
         )
@@ -246,7 +246,7 @@ async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[Of
     for key, names in zip(LOCAL, listed, strict=True):
         title = PROVIDERS[key].title
         found += [
-            Offer(model=f"{key}/{name}", title=f"{clean(name)} of {title} on this machine")
+            OfferedModel(model=f"{key}/{name}", title=f"{clean(name)} of {title} on this machine")
             for name in names[:LOCAL_SHOWN_MAX]
         ]
     return found

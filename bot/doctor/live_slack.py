@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.channels.slack.raw import Kind, sketch
+from bot.channels.slack.raw import EventKind, sketch
 from bot.doctor.live import Unreachable, ask, shown_name
 from bot.doctor.live_telegram import Newcomer
 from memory.records.errors import SettingsWrong
@@ -35,7 +35,7 @@ _REFUSED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
+class SlackTeam:
     """Whose bot token it is, and what it may do."""
 
     team: str
@@ -45,11 +45,11 @@ class Workspace:
     scopes: frozenset[str]
 
 
-async def workspace(base_url: str, bot_token: str) -> Workspace:
+async def workspace(base_url: str, bot_token: str) -> SlackTeam:
     """Whose token this is. Raises SettingsWrong for one that is refused, Unreachable."""
     body, headers = await _call(base_url, "auth.test", bot_token, what="the bot token (xoxb-…)")
     granted = headers.get("x-oauth-scopes", "")
-    return Workspace(
+    return SlackTeam(
         team=shown_name(body.get("team")),
         team_id=shown_name(body.get("team_id")),
         bot=shown_name(body.get("user")),
@@ -117,7 +117,12 @@ def _writer(frame: str) -> Newcomer | None:
         found = sketch(payload)
     except (ValueError, AttributeError, RecursionError):
         return None
-    if found is None or found.kind is not Kind.POST or found.is_group or found.home != found.team:
+    if (
+        found is None
+        or found.kind is not EventKind.POST
+        or found.is_group
+        or found.home != found.team
+    ):
         return None  # whoever sets the bot up is of its own workspace
     return Newcomer(address=found.person, name=shown_name(found.sender))
 

@@ -21,7 +21,7 @@ LOOK_AGAIN_S = 1.0
 UPDATES_MAX = 100
 
 
-class Taken(Temporary):
+class PollConflict(Temporary):
     """Somebody else takes this bot's messages: another copy, or a webhook."""
 
 
@@ -38,7 +38,7 @@ class BotAccount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
+class WebhookInfo:
     """Where Telegram posts updates; `url` is empty where it does not. `waiting` counts updates."""
 
     url: str
@@ -65,13 +65,13 @@ async def account(base_url: str, token: str) -> BotAccount:
     )
 
 
-async def webhook(base_url: str, token: str) -> Webhook:
+async def webhook(base_url: str, token: str) -> WebhookInfo:
     """What is set as a webhook. Raises SettingsWrong, Unreachable."""
     found = await _call(base_url, token, "getWebhookInfo")
     if not isinstance(found, Mapping):
-        return Webhook(url="", waiting=0, trouble="")
+        return WebhookInfo(url="", waiting=0, trouble="")
     waiting = found.get("pending_update_count")
-    return Webhook(
+    return WebhookInfo(
         url=shown_name(found.get("url")),
         waiting=waiting if isinstance(waiting, int) else 0,
         trouble=shown_name(found.get("last_error_message")),
@@ -85,7 +85,7 @@ async def is_polled_elsewhere(base_url: str, token: str, *, seconds: int) -> boo
     """
     try:
         await _updates(base_url, token, wait_s=seconds)
-    except Taken:
+    except PollConflict:
         return True
     return False
 
@@ -102,7 +102,7 @@ async def first_message(base_url: str, token: str, *, but: Collection[str] = ())
             if newcomer.address not in but:
                 return newcomer
         if len(updates) >= UPDATES_MAX:
-            raise Taken(
+            raise PollConflict(
                 f"More than {UPDATES_MAX} messages wait for this bot, so a new one cannot be seen. "
                 "Start the bot, write to it, and approve the code that it gives you."
             )
@@ -161,7 +161,7 @@ async def _call(
             "copy all of it: the number, the colon and what follows."
         )
     if found.status == 409:
-        raise Taken(_taken(str(found.body.get("description", ""))))
+        raise PollConflict(_taken(str(found.body.get("description", ""))))
     if found.status != 200 or found.body.get("ok") is not True:
         raise Unreachable(
             f"Telegram refused the question with HTTP status {found.status}. Try again in a minute."

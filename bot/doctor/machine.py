@@ -11,6 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import available_timezones
 
+from agent.files.images import PICTURE_BYTES_MAX, PICTURE_SIDE_MAX
+from agent.files.messages import size_of
+from agent.files.scaling import INSTALL, is_installed
 from agent.models.embedded import weights
 from agent.sandbox.bubblewrap import Bubblewrap
 from bot.doctor.base import Finding, fail, ok, warn
@@ -180,3 +183,14 @@ def _is_shipped(name: str) -> bool:
     except SettingsWrong:
         return False
     return True
+
+
+def pictures(side_max: int, *, installed: bool | None = None) -> Iterator[Finding]:
+    """Whether large pictures are made smaller: a hint, never a fault."""
+    if is_installed() if installed is None else installed:
+        yield ok(f"larger ones are shown as copies of {side_max:,} pixels a side")
+    else:
+        yield ok(
+            f"those of more than {size_of(PICTURE_BYTES_MAX)} or {PICTURE_SIDE_MAX:,} pixels a "
+            f"side are not shown to the model; to have them made smaller: {INSTALL}"
+        )

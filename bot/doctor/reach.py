@@ -14,13 +14,13 @@ from agent.mcp.servers import Home, McpServers, ServerState
 from agent.mcp.values import ApprovedTool, Health, ServerOptions, ToolApprovals
 from agent.models.choose import beside, choose
 from bot.commands.mcp import tools_words
-from bot.doctor.base import Check, Finding, fail, ok, warn
+from bot.doctor.base import DoctorCheck, Finding, fail, ok, warn
 from bot.doctor.live import try_model, with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import account, is_polled_elsewhere, webhook
 from bot.doctor.stored import waiting
+from bot.settings.options import wanted_of
 from bot.settings.schema.settings import Settings
-from bot.wiring.options import wanted_of
 from memory.records.errors import AssistantError, ModelTimeout
 
 MODEL_S = 20.0
@@ -207,15 +207,17 @@ def checks(
     approvals: ToolApprovals | None = None,
     *,
     offline: bool = False,
-) -> Iterator[Check]:
+) -> Iterator[DoctorCheck]:
     """One for each server. `approvals` None: what waits for approval is not known."""
     if not servers:
-        yield Check(name="MCP", look=_none)
+        yield DoctorCheck(name="MCP", look=_none)
     for options in servers:
         yield _check(options, home, _OnlyRead(approvals), offline=offline)
 
 
-def _check(options: ServerOptions, home: Home, approvals: _OnlyRead, *, offline: bool) -> Check:
+def _check(
+    options: ServerOptions, home: Home, approvals: _OnlyRead, *, offline: bool
+) -> DoctorCheck:
     async def look() -> Sequence[Finding]:
         found = await asyncio.to_thread(_misplaced, options, home)
         missing = _missing(options, home)
@@ -225,7 +227,7 @@ def _check(options: ServerOptions, home: Home, approvals: _OnlyRead, *, offline:
             return [*found, ok("not started, as --offline was said")]
         return [*found, *await _tried(options, home, approvals)]
 
-    return Check(name=f"MCP {options.name}", look=look, limit_s=START_S + ENDING_S)
+    return DoctorCheck(name=f"MCP {options.name}", look=look, limit_s=START_S + ENDING_S)
 
 
 async def _none() -> Sequence[Finding]:

@@ -8,16 +8,16 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Protocol
 
-from agent.budget.spending import Pause, Paused
-from agent.skills.places import Look, look
-from agent.skills.skill import Place, Severity
+from agent.skills.places import PlaceScan, scan
+from agent.skills.skill import Severity, SkillPlace
 from bot.commands.skill_messages import counted
 from bot.doctor.base import Finding, fail, ok, warn
 from bot.settings.home import Home
+from bot.settings.options import places_of, texts_of
 from bot.settings.schema.settings import Settings
-from bot.wiring.options import places_of, texts_of
 from memory.records.errors import SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
+from memory.records.spending import Pause, Paused
 
 BACKUP_AGE_MAX = timedelta(days=2)
 WAITS_MAX = timedelta(minutes=15)
@@ -282,15 +282,15 @@ def skills(home: Home, settings: Settings) -> Iterator[Finding]:
     """What is wrong with skills. A broken one is left out and harms no other."""
     places = places_of(home, settings)
     roots = {
-        Place.WORKSPACE: places.workspace,
-        Place.USER: places.user,
-        Place.SHIPPED: places.shipped,
+        SkillPlace.WORKSPACE: places.workspace,
+        SkillPlace.USER: places.user,
+        SkillPlace.SHIPPED: places.shipped,
     }
     count = problems = 0
     for place, root in roots.items():
         if root is None:
             continue
-        seen = look(place, root, Look())
+        seen = scan(place, root, PlaceScan())
         count += sum(found.reading.skill is not None for found in seen.found.values())
         every = [*seen.problems, *(p for one in seen.found.values() for p in one.reading.problems)]
         for problem in every:

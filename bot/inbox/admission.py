@@ -1,4 +1,4 @@
-"""Whether a stored message is let in still, once it is its turn. Used by the door."""
+"""Whether a stored message is let in still, once it is its turn. Used by the intake."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from bot.inbox.ports import Inbox, NewMessage, Person, StoredEvent
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError
 from memory.records.messages import IncomingMessage, OutboxId, Role
 from memory.records.ports import InboxState
+from memory.records.rows import NewMessage, Person, StoredEvent
+from memory.stores.inbox import SqliteInbox
 
 # --- endings ------------------------------------------------------------------------------------
 #
 # How a stored event ends: its state and its reply are stored, and what follows an answer is told
-# of it. Used by the door and its parts.
+# of it. Used by the intake and its parts.
 
 log = structlog.get_logger()
 
@@ -26,14 +27,14 @@ BROKEN = (
 """To whoever asked for what did, by the name that they know it by."""
 
 
-class Endings:
+class EventCloser:
     """Gives events their terminal state."""
 
     afterwards: Callable[[str], Awaitable[None]] | None = None
     """Hears of the address where a command or a press was answered; set once, before the first
     message. May raise StorageError, and may be called again."""
 
-    def __init__(self, inbox: Inbox, outbox: Outbox) -> None:
+    def __init__(self, inbox: SqliteInbox, outbox: Outbox) -> None:
         self._inbox = inbox
         self._outbox = outbox
 
@@ -58,13 +59,13 @@ class Endings:
         try:
             await self.afterwards(lane)
         except StorageError as trouble:
-            log.warning("door.afterwards", lane=lane, why=str(trouble))
+            log.warning("inbox.afterwards", lane=lane, why=str(trouble))
 
 
 class Admission:
     """Asks anew who is let in: between what is stored and what is done, that may have changed."""
 
-    def __init__(self, access: Access, endings: Endings) -> None:
+    def __init__(self, access: Access, endings: EventCloser) -> None:
         self._access = access
         self._endings = endings
 

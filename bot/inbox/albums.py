@@ -1,4 +1,4 @@
-"""Photos that were sent as one, put together to one message. Used by the door.
+"""Photos that were sent as one, put together to one message. Used by the intake.
 
 A platform brings them one by one. All are in the inbox, so a crash here loses none: they are
 gathered anew.
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bot.channels.base import AlbumPart
-from bot.inbox.admission import Endings
-from bot.inbox.background import Errands, patiently
-from bot.inbox.ports import StoredEvent
+from bot.inbox.admission import EventCloser
+from bot.inbox.background import BackgroundTasks, patiently
 from memory.records.errors import StorageError
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Clock, InboxState
+from memory.records.rows import StoredEvent
 
 ALBUM_S = 0.5
 """An album is whole once nothing of it came for so long (SPEC §3)."""
@@ -45,15 +45,15 @@ class Albums:
         self,
         take: TakesAlbum,
         *,
-        endings: Endings,
-        errands: Errands,
+        endings: EventCloser,
+        tasks: BackgroundTasks,
         troubled: Callable[[StoredEvent, StorageError], None],
         clock: Clock,
     ) -> None:
         """`troubled` is called with the event that waits for storage."""
         self._take = take
         self._endings = endings
-        self._errands = errands
+        self._tasks = tasks
         self._troubled = troubled
         self._clock = clock
         self._open: dict[tuple[str, str, str], _Album] = {}
@@ -68,7 +68,7 @@ class Albums:
             return
         await self.hand_on(lane)
         album = self._open[key] = _Album([(event, part)])
-        album.waiting = self._errands.begin(self._wait_for_more(key, album), name=f"album {lane}")
+        album.waiting = self._tasks.begin(self._wait_for_more(key, album), name=f"album {lane}")
 
     async def hand_on(self, lane: str) -> None:
         """What comes after an album is not handled before it."""

@@ -1,9 +1,8 @@
-"""What the door does beside what comes in: each task has an owner, and ends with it."""
+"""What the intake does beside what comes in: each task has an owner, and ends with it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Self
@@ -17,7 +16,7 @@ CLOSING_S = 1.0
 """What answers and albums get to finish at a stop; the rest is taken up at the next start."""
 
 
-class Errands:
+class BackgroundTasks:
     """Tasks, short ones and long ones. An async context manager, within which they run."""
 
     def __init__(self) -> None:
@@ -70,7 +69,7 @@ class Errands:
 
 # --- patience -----------------------------------------------------------------------------------
 #
-# What has to be done is tried until storage lets it be done. Used by the door and its parts.
+# What has to be done is tried until storage lets it be done. Used by the intake and its parts.
 
 log = structlog.get_logger()
 
@@ -91,37 +90,8 @@ async def patiently(act: Act, clock: Clock, *, troubled: Hears | None = None) ->
         except StorageError as trouble:
             pause_s = STORAGE_PAUSES_S[min(tries, len(STORAGE_PAUSES_S) - 1)]
             if tries == 0:
-                log.error("door.storage", why=str(trouble))
+                log.error("inbox.storage", why=str(trouble))
             if troubled is not None:
                 troubled(trouble)
             tries += 1
         await clock.sleep(pause_s)
-
-
-class Patience:
-    """Does one thing after the other. If storage fails, that one waits with all that come after it,
-    in a task of its own, so that commands are still taken in and answered."""
-
-    def __init__(self, clock: Clock, errands: Errands) -> None:
-        self._clock = clock
-        self._errands = errands
-        self._waiting: deque[tuple[Act, Hears]] = deque()
-        self._trouble: StorageError | None = None
-
-    async def do(self, act: Act, *, troubled: Hears) -> None:
-        """Return once it is done or queued behind what waits. `act` may be called again."""
-        if self._trouble is None:
-            try:
-                return await act()
-            except StorageError as trouble:
-                self._trouble = trouble
-                self._errands.begin(self._work_off(), name="waits for storage")
-        self._waiting.append((act, troubled))
-        troubled(self._trouble)
-
-    async def _work_off(self) -> None:
-        while self._waiting:
-            act, troubled = self._waiting[0]
-            await patiently(act, self._clock, troubled=troubled)
-            self._waiting.popleft()
-        self._trouble = None

@@ -1,5 +1,5 @@
 """A button was pressed: who may act on it, what it does, and what they are told. Used by the
-door."""
+intake."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping
 import structlog
 
 from bot.channels.base import AnswersPresses, Channel, Pressed
-from bot.inbox.admission import BROKEN, Endings
-from bot.inbox.background import Errands
-from bot.inbox.ports import Person, StoredEvent
+from bot.inbox.admission import BROKEN, EventCloser
+from bot.inbox.background import BackgroundTasks
 from bot.people.access import Access
 from bot.people.pairing import is_group
 from memory.records.errors import AssistantError, StorageFull
 from memory.records.ports import InboxState
+from memory.records.rows import Person, StoredEvent
 
 log = structlog.get_logger()
 
@@ -31,7 +31,7 @@ for the same press after a crash, and a second time for a double tap; AssistantE
 """
 
 
-class Presses:
+class ButtonHandler:
     """Acts on buttons, by the prefix of their data, which stands before the colon."""
 
     def __init__(
@@ -39,13 +39,13 @@ class Presses:
         by_prefix: Mapping[str, Press],
         access: Access,
         *,
-        endings: Endings,
-        errands: Errands,
+        endings: EventCloser,
+        tasks: BackgroundTasks,
     ) -> None:
         self.by_prefix = by_prefix
         self._access = access
         self._endings = endings
-        self._errands = errands
+        self._tasks = tasks
 
     async def take(self, channel: Channel, event: StoredEvent, pressed: Pressed) -> None:
         """Acts on a button, whose effect is stored before the event ends: a crash in between has
@@ -60,9 +60,9 @@ class Presses:
             return
         text = await self._acted(pressed, person)
         await self._endings.end(event, InboxState.COMMAND, reason="button")
-        log.info("door.pressed", inbox=event.id, lane=pressed.address.key)
+        log.info("inbox.pressed", inbox=event.id, lane=pressed.address.key)
         if isinstance(channel, AnswersPresses):
-            self._errands.begin(channel.answered(pressed, text), name="press answered")
+            self._tasks.begin(channel.answered(pressed, text), name="press answered")
             await asyncio.sleep(0)
         await self._endings.answered(pressed.address.key)
 
@@ -76,8 +76,8 @@ class Presses:
         except StorageFull:
             raise  # it is done once there is space
         except AssistantError as error:
-            log.error("door.press", prefix=prefix, why=str(error))
+            log.error("inbox.press", prefix=prefix, why=str(error))
             return str(error)
         except Exception:  # as with commands
-            log.exception("door.press", prefix=prefix)
+            log.exception("inbox.press", prefix=prefix)
             return BROKEN.format(name="That button")

@@ -1,4 +1,4 @@
-"""Commands are answered as they come, ahead of the queue, each exactly once. Used by the door."""
+"""Commands are answered as they come, ahead of the queue, each exactly once. Used by the intake."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bot.commands.conversation import bound_here, bound_in_threads
 from bot.commands.services import Answer, Asked, Tools
 from bot.commands.table import NAMES, OWNER_ALONE, Command, as_typed
 from bot.commands.typed import all_as_typed, slash
-from bot.inbox.admission import BROKEN, Endings
-from bot.inbox.background import Errands, patiently
-from bot.inbox.ports import NewMessage, StoredEvent
+from bot.inbox.admission import BROKEN, EventCloser
+from bot.inbox.background import BackgroundTasks, patiently
 from bot.inbox.rate_limit import Backlog
 from memory.records.errors import AssistantError, StorageError, StorageFull
 from memory.records.messages import Role
 from memory.records.ports import Clock, InboxState
+from memory.records.rows import NewMessage, StoredEvent
 
 log = structlog.get_logger()
 
 
-class CommandDesk:
+class CommandRunner:
     """Answers commands by what they act on."""
 
     def __init__(
@@ -34,8 +34,8 @@ class CommandDesk:
         tools: Tools,
         backlog: Backlog,
         *,
-        endings: Endings,
-        errands: Errands,
+        endings: EventCloser,
+        tasks: BackgroundTasks,
         troubled: Callable[[StoredEvent, StorageError], None],
         clock: Clock,
     ) -> None:
@@ -43,7 +43,7 @@ class CommandDesk:
         self._tools = tools
         self._backlog = backlog
         self._endings = endings
-        self._errands = errands
+        self._tasks = tasks
         self._troubled = troubled
         self._clock = clock
 
@@ -55,7 +55,7 @@ class CommandDesk:
         if not command.waits:
             await answer()
             return
-        self._errands.begin(self._patiently(event, answer), name=f"command {command.name}")
+        self._tasks.begin(self._patiently(event, answer), name=f"command {command.name}")
         await asyncio.sleep(0)
 
     async def _patiently(self, event: StoredEvent, act: Callable[[], Awaitable[None]]) -> None:
@@ -78,7 +78,7 @@ class CommandDesk:
         except StorageError as trouble:
             # What it did stands: only its answer waits, and holds up nothing else that comes in.
             self._troubled(event, trouble)
-            self._errands.begin(self._patiently(event, end), name=f"answer {command.name}")
+            self._tasks.begin(self._patiently(event, end), name=f"answer {command.name}")
         await self._endings.answered(lane)
 
     async def _said(self, command: Command, asked: Asked) -> Answer:
@@ -90,11 +90,11 @@ class CommandDesk:
         except StorageFull:
             raise  # it is done once there is space
         except AssistantError as error:
-            log.error("door.command", command=command.name, why=str(error))
+            log.error("inbox.command", command=command.name, why=str(error))
             why = as_typed(str(error), lane)
             return Answer(text=f"{slash(lane)}{command.name} did not work: {why}")
         except Exception:  # else the event stays open, and ends the bot at each start anew
-            log.exception("door.command", command=command.name)
+            log.exception("inbox.command", command=command.name)
             return Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))
 
     async def _before(self, command: Command, asked: Asked) -> str:

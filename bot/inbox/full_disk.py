@@ -1,5 +1,5 @@
 """Tells people that what they wrote waits because the disk is full. Sends by the channel itself, as
-nothing can be stored meanwhile. Called by the door and the engine; what waits goes on by itself.
+nothing can be stored meanwhile. Called by the inbox and the engine; what waits goes on by itself.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from bot.channels.base import (
     Channel,
     InDoubt,
     Pressed,
-    Sent,
+    SentMessage,
     said_to_all,
 )
 from bot.commands.given import given
-from bot.inbox.background import Errands
-from bot.inbox.ports import NewEvent
+from bot.inbox.background import BackgroundTasks
 from memory.records.messages import Address, IncomingMessage
 from memory.records.ports import Clock
+from memory.records.rows import NewEvent
 
 log = structlog.get_logger()
 
@@ -44,12 +44,12 @@ class FullDisk:
     def __init__(self, channels: Mapping[str, Channel], *, clock: Clock) -> None:
         self._channels = channels
         self._clock = clock
-        self._errands = Errands()
+        self._tasks = BackgroundTasks()
         self._told = set[Hashable]()
         self._failed_s = clock.monotonic()
 
     async def __aenter__(self) -> Self:
-        await self._errands.__aenter__()
+        await self._tasks.__aenter__()
         return self
 
     async def __aexit__(
@@ -58,7 +58,7 @@ class FullDisk:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._errands.__aexit__(kind, error, traceback)
+        await self._tasks.__aexit__(kind, error, traceback)
 
     def holds_up(self, event: NewEvent) -> None:
         """Tell whoever sent this event, if they were let in, that it cannot be stored or acted on.
@@ -75,7 +75,7 @@ class FullDisk:
             case Pressed() if isinstance(channel, AnswersPresses):
                 if self._is_news(key):
                     answered = channel.answered(understood, DISK_FULL)
-                    self._errands.begin(answered, name="press answered")
+                    self._tasks.begin(answered, name="press answered")
             case IncomingMessage() if not understood.edited and given(understood) is not None:
                 self._tell(channel, understood.address, key)
             case IncomingMessage() | AlbumPart(message=IncomingMessage()):
@@ -92,7 +92,7 @@ class FullDisk:
     def _tell(self, channel: Channel, address: Address, key: Hashable) -> None:
         if self._is_news(key):
             self._told.add(address.key)
-            self._errands.begin(self._say(channel, address, key), name="disk full")
+            self._tasks.begin(self._say(channel, address, key), name="disk full")
 
     def _is_news(self, key: Hashable) -> bool:
         now_s = self._clock.monotonic()
@@ -107,6 +107,6 @@ class FullDisk:
         (part,) = channel.parts(DISK_FULL)
         await channel.ready(address)
         done = await channel.send(address, part)
-        if not isinstance(done, Sent | InDoubt):
+        if not isinstance(done, SentMessage | InDoubt):
             log.info("disk_full.untold", lane=address.key, why=done.reason)
             self._told -= {key, address.key}

@@ -6,6 +6,7 @@ then acts, and may be repeated after a crash for whatever has no terminal state 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,30 +21,33 @@ from bot.channels.base import AlbumPart, Channel, Ignored, Pressed
 from bot.commands.given import given
 from bot.commands.services import Asked, Tools
 from bot.commands.table import as_typed
-from bot.inbox.admission import Admission, Endings
+from bot.inbox.admission import Admission, EventCloser
 from bot.inbox.albums import Albums
-from bot.inbox.background import Errands, Patience, patiently
-from bot.inbox.buttons import Press, Presses
-from bot.inbox.commands import CommandDesk
+from bot.inbox.background import BackgroundTasks, patiently
+from bot.inbox.buttons import ButtonHandler, Press
+from bot.inbox.commands import CommandRunner
 from bot.inbox.full_disk import FullDisk
-from bot.inbox.ports import Inbox, NewEvent, NewMessage, Person, StoredEvent
-from bot.inbox.rate_limit import Backlog, Held
+from bot.inbox.rate_limit import Backlog, HeldMessage
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from memory.records.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
+from memory.records.rows import NewEvent, NewMessage, Person, StoredEvent
+from memory.stores.inbox import SqliteInbox
 
 # --- edits --------------------------------------------------------------------------------------
 #
-# A message that was edited: what becomes of its new words. Used by the door.
+# A message that was edited: what becomes of its new words. Used by the intake.
 
 
 class Edits:
     """An edit replaces the text of a turn that has not begun; later, it is a note for the next
     turn. It is never a turn of its own (SPEC §3, case CH-11)."""
 
-    def __init__(self, engine: TurnEngine, conversations: Conversations, endings: Endings) -> None:
+    def __init__(
+        self, engine: TurnEngine, conversations: Conversations, endings: EventCloser
+    ) -> None:
         self._engine = engine
         self._conversations = conversations
         self._endings = endings
@@ -81,7 +85,7 @@ CONSOLE = "console"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knock:
+class InboundEvent:
     """What a channel sees of an event before it is read: who, where, and the raw text.
 
     `sender` is None when nobody in particular sent it (a service event). `link` is the code when
@@ -101,7 +105,7 @@ class Knock:
     sender_name: str = ""
 
 
-class Door:
+class Intake:
     """Takes events in and hands messages on, in order. An async context manager."""
 
     freshen: Callable[[str], Awaitable[object]] | None = None
@@ -126,7 +130,7 @@ class Door:
 
     def __init__(
         self,
-        inbox: Inbox,
+        inbox: SqliteInbox,
         access: Access,
         engine: TurnEngine,
         conversations: Conversations,
@@ -137,10 +141,10 @@ class Door:
         presses: Mapping[str, Press] = MappingProxyType({}),
     ) -> None:
         """`presses` are by the prefix of a button's data, which stands before the colon."""
-        self.endings = Endings(inbox, outbox)
-        self._errands = Errands()
-        self.backlog = Backlog(clock, outbox=outbox, errands=self._errands)
-        self.presses = Presses(presses, access, endings=self.endings, errands=self._errands)
+        self.endings = EventCloser(inbox, outbox)
+        self._tasks = BackgroundTasks()
+        self.backlog = Backlog(clock, outbox=outbox, tasks=self._tasks)
+        self.presses = ButtonHandler(presses, access, endings=self.endings, tasks=self._tasks)
         self._inbox = inbox
         self._access = access
         self._admission = Admission(access, self.endings)
@@ -149,20 +153,21 @@ class Door:
         self._outbox = outbox
         self._command_tools = command_tools
         self._clock = clock
-        self._patience = Patience(clock, self._errands)
-        self._commands = CommandDesk(
+        self._waiting: deque[tuple[Channel, StoredEvent]] = deque()
+        self._trouble: StorageError | None = None
+        self._commands = CommandRunner(
             command_tools,
             self.backlog,
             endings=self.endings,
-            errands=self._errands,
+            tasks=self._tasks,
             troubled=self._troubled,
             clock=clock,
         )
         self._edits = Edits(engine, conversations, self.endings)
         self._albums = Albums(
-            self._album,
+            partial(self._take, alone=False),
             endings=self.endings,
-            errands=self._errands,
+            tasks=self._tasks,
             troubled=self._troubled,
             clock=clock,
         )
@@ -170,7 +175,7 @@ class Door:
         self._told_of_pause: set[str] = set()
 
     async def __aenter__(self) -> Self:
-        await self._errands.__aenter__()
+        await self._tasks.__aenter__()
         return self
 
     async def __aexit__(
@@ -179,17 +184,17 @@ class Door:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._errands.__aexit__(kind, error, traceback)
+        await self._tasks.__aexit__(kind, error, traceback)
 
     # --- before the confirmation --------------------------------------------------------------
 
-    async def store(self, knocks: Sequence[Knock]) -> Sequence[StoredEvent]:
+    async def store(self, arrived: Sequence[InboundEvent]) -> Sequence[StoredEvent]:
         """Stores events in one transaction; returns those that are new, in order.
 
         Of strangers, and of chats that were not admitted, only id and time are kept.
         Raises StorageError: then nothing may be confirmed.
         """
-        events = [await self._event(knock) for knock in knocks]
+        events = [await self._event(inbound) for inbound in arrived]
         try:
             stored = await self._inbox.store(events)
         except StorageFull:
@@ -197,42 +202,42 @@ class Door:
                 self._held_up(new)
             raise
         strangers = {
-            (knock.source, knock.event_id): knock
-            for knock in knocks
-            if not knock.is_group and not knock.is_press
+            (inbound.source, inbound.event_id): inbound
+            for inbound in arrived
+            if not inbound.is_group and not inbound.is_press
         }
         for event in stored:
-            knock = strangers.get((event.event.source, event.event.event_id))
-            if event.event.payload is None and knock is not None and knock.sender is not None:
-                await self._answer_stranger(knock, knock.sender)
+            inbound = strangers.get((event.event.source, event.event.event_id))
+            if event.event.payload is None and inbound is not None and inbound.sender is not None:
+                await self._answer_stranger(inbound, inbound.sender)
         return [event for event in stored if event.event.payload is not None]
 
-    async def _event(self, knock: Knock) -> NewEvent:
-        event = NewEvent(source=knock.source, event_id=knock.event_id)
-        if knock.sender is None:
+    async def _event(self, inbound: InboundEvent) -> NewEvent:
+        event = NewEvent(source=inbound.source, event_id=inbound.event_id)
+        if inbound.sender is None:
             return event
         person = await self._access.recognise(
-            knock.sender, is_group=knock.is_group, link=knock.link
+            inbound.sender, is_group=inbound.is_group, link=inbound.link
         )
         admitted = (
-            not knock.is_group
-            or self._access.is_admitted(knock.address)
+            not inbound.is_group
+            or self._access.is_admitted(inbound.address)
             or (person is not None and person.role is Role.OWNER)
         )
         if person is None or not admitted:
             return event
-        return replace(event, lane=knock.address.key, payload=knock.payload)
+        return replace(event, lane=inbound.address.key, payload=inbound.payload)
 
-    async def _answer_stranger(self, knock: Knock, sender: str) -> None:
+    async def _answer_stranger(self, inbound: InboundEvent, sender: str) -> None:
         """A courtesy: it must not undo that the events it came with are stored."""
         try:
             text = await self._access.answer_stranger(sender)
             if text is not None:
-                await self._outbox.say(NewMessage(lane=knock.address.key, text=text))
+                await self._outbox.say(NewMessage(lane=inbound.address.key, text=text))
                 if self.stranger is not None:
-                    await self.stranger(sender, knock.sender_name, knock.address.key)
+                    await self.stranger(sender, inbound.sender_name, inbound.address.key)
         except StorageError as error:
-            log.warning("door.stranger_unanswered", why=str(error))
+            log.warning("inbox.stranger_unanswered", why=str(error))
 
     # --- after it -----------------------------------------------------------------------------
 
@@ -242,17 +247,35 @@ class Door:
         for event in await self._inbox.unfinished():
             channel = channels.get(event.event.source.partition(":")[0])
             if channel is None:
-                log.warning("door.no_channel", inbox=event.id, source=event.event.source)
+                log.warning("inbox.no_channel", inbox=event.id, source=event.event.source)
                 continue
             await self._act(channel, event)
         self._is_resuming = False
 
     async def handle(self, channel: Channel, events: Sequence[StoredEvent]) -> None:
-        """Act on stored events, in order. While storage is in trouble they wait: being confirmed,
-        they would not be delivered again. One that cannot be read is set aside."""
+        """Act on stored events, in order. One that cannot be read is set aside.
+
+        If storage fails, that event waits with all that come after it, in a task of its own: being
+        confirmed, they would not be delivered again, and commands are still to be taken in.
+        """
         for event in events:
+            if self._trouble is None:
+                try:
+                    await self._act(channel, event)
+                    continue
+                except StorageError as trouble:
+                    self._trouble = trouble
+                    self._tasks.begin(self._work_off(), name="waits for storage")
+            self._waiting.append((channel, event))
+            self._troubled(event, self._trouble)
+
+    async def _work_off(self) -> None:
+        while self._waiting:
+            channel, event = self._waiting[0]
             act = partial(self._act, channel, event)
-            await self._patience.do(act, troubled=partial(self._troubled, event))
+            await patiently(act, self._clock, troubled=partial(self._troubled, event))
+            self._waiting.popleft()
+        self._trouble = None
 
     def _troubled(self, event: StoredEvent, trouble: StorageError) -> None:
         if isinstance(trouble, StorageFull):
@@ -266,7 +289,7 @@ class Door:
         try:
             understood = channel.understand(event.event.payload or "")
         except ValueError as error:
-            log.error("door.unreadable", inbox=event.id, why=str(error))
+            log.error("inbox.unreadable", inbox=event.id, why=str(error))
             await self.endings.end(event, InboxState.SILENT, reason=f"unreadable: {error}")
             return
         match understood:
@@ -274,68 +297,59 @@ class Door:
                 told = reply if self._access.who(sender) is not None else None
                 await self.endings.end(event, InboxState.SILENT, reason=reason, reply=told)
             case AlbumPart(message=message) if message.edited:
-                await self._message(event, message, alone=False)
+                await self._take([event], message, alone=False)
             case AlbumPart():
                 await self._albums.gather(event, understood)
             case IncomingMessage():
                 await self._albums.hand_on(understood.address.key)
-                await self._message(event, understood)
+                await self._take([event], understood)
             case Pressed():
                 await self.presses.take(channel, event, understood)
             case other:
                 assert_never(other)
 
-    async def _album(self, events: Sequence[StoredEvent], whole: IncomingMessage) -> None:
-        person = await self._admission.let_in(events, whole)
-        if person is not None:
-            await self._take(events, whole, person)
-
     # --- one message --------------------------------------------------------------------------
-
-    async def _message(
-        self, event: StoredEvent, message: IncomingMessage, *, alone: bool = True
-    ) -> None:
-        person = await self._admission.let_in([event], message)
-        if person is None:
-            return
-        # Who forwards a command does not give it, and an edit becomes none.
-        is_given = not message.forwarded and not message.edited
-        asked = given(message) if is_given else None
-        if asked is not None:
-            command, rest = asked
-            if self.heard is not None:
-                self.heard(person.id, message.address.key)
-            how = Asked(message=message, person=person, rest=rest)
-            await self._commands.take(event, command, how)
-            return
-        await self._take([event], message, person, alone=alone)
 
     async def _take(
         self,
         events: Sequence[StoredEvent],
         message: IncomingMessage,
-        person: Person,
         *,
         alone: bool = True,
+        paced: bool = True,
     ) -> None:
-        """Hands it on, or leaves it in the inbox until the sender's minute has room for it. Who
-        sits at this machine may type and pipe as fast as they like."""
-        if message.address.channel == CONSOLE or self.backlog.flood.admits(person.id):
-            await self._hand_on(events, message, person, alone=alone)
+        """Make a command or a turn of a message, if its sender is still let in.
+
+        It waits in the inbox until the sender's minute has room for it, unless it has waited
+        (`paced` is False) or comes from this machine. What is not `alone` came in an album.
+        """
+        person = await self._admission.let_in(events, message)
+        if person is None:
             return
+        # Who forwards a command does not give it; an edit becomes none, nor does an album.
+        is_given = alone and not message.forwarded and not message.edited
+        if is_given and (asked := given(message)) is not None:
+            if self.heard is not None:
+                self.heard(person.id, message.address.key)
+            command, rest = asked
+            request = Asked(message=message, person=person, rest=rest)
+            return await self._commands.take(events[0], command, request)
+        is_local = message.address.channel == CONSOLE
+        if paced and not is_local and not self.backlog.flood.admits(person.id):
+            return self._hold(events, message, person, alone=alone)
+        if message.edited:
+            turn = await self._turn(replace(message, edited=False), person)
+            return await self._edits.take(events[0], turn, alone=alone)
+        if self.freshen is not None:
+            await self.freshen(message.address.key)
+        await self._engine.submit(_new_run(events, await self._turn(message, person)))
+        if self.acknowledge is not None:
+            self._tasks.begin(self.acknowledge(message), name="acknowledged")
+        await self._tell_of_pause(message.address.key, person)
+        chars = len(message.text)
+        log.info("inbox.message", inbox=events[0].id, lane=message.address.key, chars=chars)
 
-        async def later() -> None:
-            still = await self._admission.let_in(events, message)
-            if still is not None:
-                await self._hand_on(events, message, still, alone=alone)
-
-        troubled = partial(self._troubled, events[0])
-        act = partial(patiently, later, self._clock, troubled=troubled)
-        held = Held(sender=person.id, lane=message.address.key, events=events, act=act)
-        # What a former process left was told of by that one.
-        self.backlog.add(held, is_told=not self._is_resuming)
-
-    async def _hand_on(
+    def _hold(
         self,
         events: Sequence[StoredEvent],
         message: IncomingMessage,
@@ -343,11 +357,12 @@ class Door:
         *,
         alone: bool,
     ) -> None:
-        if message.edited:
-            turn = await self._turn(replace(message, edited=False), person)
-            await self._edits.take(events[0], turn, alone=alone)
-        else:
-            await self._submit(events, message, person)
+        later = partial(self._take, events, message, alone=alone, paced=False)
+        troubled = partial(self._troubled, events[0])
+        act = partial(patiently, later, self._clock, troubled=troubled)
+        held = HeldMessage(sender=person.id, lane=message.address.key, events=events, act=act)
+        # What a former process left was told of by that one.
+        self.backlog.add(held, is_told=not self._is_resuming)
 
     async def _tell_of_pause(self, lane: str, person: Person) -> None:
         """Once a pause and chat: what was written is kept, and when it is answered."""
@@ -357,28 +372,6 @@ class Door:
             self._told_of_pause.add(lane)
             text = PAUSED_OWNER if person.role is Role.OWNER else PAUSED
             await self._outbox.say(NewMessage(lane=lane, text=as_typed(text, lane)))
-
-    async def _submit(
-        self, events: Sequence[StoredEvent], message: IncomingMessage, person: Person
-    ) -> None:
-        lane = message.address.key
-        if self.freshen is not None:
-            await self.freshen(lane)
-        turn = await self._turn(message, person)
-        run = NewRun(
-            run_id=RunId(f"in-{events[0].id}"),
-            lane=lane,
-            by=person.id,
-            payload=turn.to_json(),
-            message_id=message.message_id,
-            inbox_id=events[0].id,
-            inbox_joined=tuple(event.id for event in events[1:]),
-        )
-        await self._engine.submit(run)
-        if self.acknowledge is not None:
-            self._errands.begin(self.acknowledge(message), name="acknowledged")
-        await self._tell_of_pause(lane, person)
-        log.info("door.message", inbox=events[0].id, lane=lane, chars=len(message.text))
 
     async def _turn(self, message: IncomingMessage, person: Person) -> TurnInput:
         return TurnInput(
@@ -393,14 +386,27 @@ class Door:
             agent=self.bindings.agent_at(message.address),
         )
 
-    async def state_of(self, knock: Knock) -> InboxState | None:
+    async def state_of(self, inbound: InboundEvent) -> InboxState | None:
         """What became of an event."""
-        return await self._inbox.state(knock.source, knock.event_id)
+        return await self._inbox.state(inbound.source, inbound.event_id)
 
     async def idle(self) -> None:
         """Returns once no command is being answered, and no album is waited for."""
-        await self._errands.idle()
+        await self._tasks.idle()
 
     async def worked_off(self) -> None:
         """Returns once nothing waits because it was written too fast: minutes, perhaps."""
-        await self._errands.worked_off()
+        await self._tasks.worked_off()
+
+
+def _new_run(events: Sequence[StoredEvent], turn: TurnInput) -> NewRun:
+    """Return the turn of a message, or of all events of an album."""
+    return NewRun(
+        run_id=RunId(f"in-{events[0].id}"),
+        lane=turn.message.address.key,
+        by=turn.person_id,
+        payload=turn.to_json(),
+        message_id=turn.message.message_id,
+        inbox_id=events[0].id,
+        inbox_joined=tuple(event.id for event in events[1:]),
+    )

@@ -1,5 +1,5 @@
 """People who write faster than so many messages a minute: what is above waits in the inbox, in
-order, and loses nothing. Called by the door."""
+order, and loses nothing. Called by the intake."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from bot.inbox.background import Errands
-from bot.inbox.ports import NewMessage, StoredEvent
+from bot.inbox.background import BackgroundTasks
 from bot.outbox.outbox import Outbox
 from memory.records.errors import StorageError
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
+from memory.records.rows import NewMessage, StoredEvent
 
 log = structlog.get_logger()
 
@@ -26,7 +26,7 @@ TOO_FAST = "You write faster than I answer; I take them one after the other."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldMessage:
     """A message that waits: its events are stored and open, so the next start finds them too.
     `act` hands it on; it is called once."""
 
@@ -37,16 +37,16 @@ class Held:
 
 
 @dataclass(slots=True)
-class _Pace:
+class _SenderRate:
     """When the last messages of a person were taken in, and what waits behind them. `is_flood` as
     long as something waits, and while the last of it is being handed on."""
 
     taken_s: deque[float]
-    held: deque[Held] = field(default_factory=deque)
+    held: deque[HeldMessage] = field(default_factory=deque)
     is_flood: bool = False
 
 
-class Flood:
+class MessageRateLimiter:
     """Counts the messages of each person within the last minute; 0 a minute: no limit.
 
     It is kept by people that are let in, of whom there are few, and forgotten at the end: after a
@@ -56,19 +56,19 @@ class Flood:
     def __init__(self, clock: Clock, *, per_minute: int = PER_MINUTE) -> None:
         self._clock = clock
         self._per_minute = per_minute
-        self._paces: dict[PersonId, _Pace] = {}
+        self._paces: dict[PersonId, _SenderRate] = {}
 
     def admits(self, sender: PersonId) -> bool:
         """Whether a message may be handed on now, which then counts; else `hold` it."""
         if not self._per_minute:
             return True
-        pace = self._paces.setdefault(sender, _Pace(deque(maxlen=self._per_minute)))
+        pace = self._paces.setdefault(sender, _SenderRate(deque(maxlen=self._per_minute)))
         if pace.is_flood or self._wait_s(pace) > 0:
             return False
         pace.taken_s.append(self._clock.monotonic())
         return True
 
-    def hold(self, held: Held) -> bool:
+    def hold(self, held: HeldMessage) -> bool:
         """Puts it behind what waits of its sender. True when it is the first: then somebody has to
         call `freed` until that says None."""
         pace = self._paces[held.sender]
@@ -76,7 +76,7 @@ class Flood:
         is_first, pace.is_flood = not pace.is_flood, True
         return is_first
 
-    async def freed(self, sender: PersonId) -> Held | None:
+    async def freed(self, sender: PersonId) -> HeldMessage | None:
         """The next message, once the minute has room for it. None when no more wait: then the
         flood is over."""
         pace = self._paces[sender]
@@ -93,16 +93,16 @@ class Flood:
         """Where something waits."""
         return frozenset(held.lane for pace in self._paces.values() for held in pace.held)
 
-    def taken_away(self, lane: str, *, by: PersonId | None = None) -> Sequence[Held]:
+    def taken_away(self, lane: str, *, by: PersonId | None = None) -> Sequence[HeldMessage]:
         """What waits in a chat, of one person where `by` names one; it waits no longer."""
-        away: list[Held] = []
+        away: list[HeldMessage] = []
         for sender, pace in self._paces.items():
             if by in {None, sender}:
                 away += [held for held in pace.held if held.lane == lane]
                 pace.held = deque(held for held in pace.held if held.lane != lane)
         return away
 
-    def _wait_s(self, pace: _Pace) -> float:
+    def _wait_s(self, pace: _SenderRate) -> float:
         if len(pace.taken_s) < self._per_minute:
             return 0.0
         return pace.taken_s[0] + MINUTE_S - self._clock.monotonic()
@@ -111,27 +111,27 @@ class Flood:
 class Backlog:
     """Works off what was written too fast, one after the other, beside what comes in."""
 
-    def __init__(self, clock: Clock, *, outbox: Outbox, errands: Errands) -> None:
-        self.flood = Flood(clock)
+    def __init__(self, clock: Clock, *, outbox: Outbox, tasks: BackgroundTasks) -> None:
+        self.flood = MessageRateLimiter(clock)
         """Who writes too fast; another one may be set once, before the first message."""
         self._outbox = outbox
-        self._errands = errands
+        self._tasks = tasks
 
-    def add(self, held: Held, *, is_told: bool) -> None:
+    def add(self, held: HeldMessage, *, is_told: bool) -> None:
         """Puts a message that the flood did not admit behind what waits of its sender. When it is
         the first, they are told so where `is_told`."""
         if not self.flood.hold(held):
             return
         notice = NewMessage(lane=held.lane, text=TOO_FAST) if is_told else None
         work = self._work_off(held.sender, notice)
-        self._errands.begin_long(work, name=f"flood {held.sender}")
+        self._tasks.begin_long(work, name=f"flood {held.sender}")
 
     async def _work_off(self, sender: PersonId, notice: NewMessage | None) -> None:
-        log.info("door.flood", person=sender)
+        log.info("inbox.flood", person=sender)
         try:
             if notice is not None:
                 await self._outbox.say(notice)
         except StorageError as trouble:
-            log.warning("door.flood_untold", why=str(trouble))
+            log.warning("inbox.flood_untold", why=str(trouble))
         while (held := await self.flood.freed(sender)) is not None:
             await held.act()

@@ -85,25 +85,25 @@ def parse_html(text: str) -> Parsed:
     """The text without its tags; raises MarkupError as the real server does."""
     if "<" not in text and "&" not in text:
         return Parsed(text=text)
-    return _Reader(text).read()
+    return _EntityReader(text).read()
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenEntity:
     tag: str
     offset: int
     argument: str
 
 
 @dataclass(slots=True)
-class _Reader:
+class _EntityReader:
     """One pass over the markup; `_at` is the place, a NUL stands at the end."""
 
     source: str
     _at: int = 0
     _offset: int = 0
     _out: list[str] = field(default_factory=list)
-    _open: list[_Open] = field(default_factory=list)
+    _open: list[_OpenEntity] = field(default_factory=list)
     _found: list[dict[str, Any]] = field(default_factory=list)
 
     def read(self) -> Parsed:
@@ -168,7 +168,7 @@ class _Reader:
         if tag == "span" and argument != "spoiler":
             raise self._wrong('Tag "span" must have class "tg-spoiler"', begin)
         self._at += 1
-        self._open.append(_Open(tag, self._offset, argument))
+        self._open.append(_OpenEntity(tag, self._offset, argument))
 
     def _attribute(self, tag: str, begin: int) -> str:
         self._skip_space()
@@ -240,7 +240,7 @@ class _Reader:
         if self._offset > opened.offset:
             self._entity(opened)
 
-    def _entity(self, opened: _Open) -> None:
+    def _entity(self, opened: _OpenEntity) -> None:
         place = {"offset": opened.offset, "length": self._offset - opened.offset}
         entity: dict[str, Any] = {"type": TAGS[opened.tag], **place}
         last = self._found[-1] if self._found else {}

@@ -12,7 +12,7 @@ COMMON = frozenset({"answer", "hold", "drop", "reset", "garble", "slow"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class FaultAction:
     """One misbehaviour; `after` says whether the request takes effect before it."""
 
     kind: str
@@ -31,37 +31,37 @@ class Action:
 
 def answer(
     status: int, body: Any = None, *, headers: Mapping[str, str] | None = None, after: bool = False
-) -> Action:
+) -> FaultAction:
     """Answer with this status; a str body goes out as HTML, anything else as JSON."""
-    return Action(kind="answer", status=status, body=body, headers=headers or {}, after=after)
+    return FaultAction(kind="answer", status=status, body=body, headers=headers or {}, after=after)
 
 
-def hold(seconds: float | None = None, *, after: bool = True) -> Action:
+def hold(seconds: float | None = None, *, after: bool = True) -> FaultAction:
     """Keep the client waiting (None: until `release()`), after or before taking effect."""
-    return Action(kind="hold", seconds=seconds, after=after)
+    return FaultAction(kind="hold", seconds=seconds, after=after)
 
 
-def drop(*, after: bool = False) -> Action:
+def drop(*, after: bool = False) -> FaultAction:
     """Close the connection without an answer, before or after taking effect."""
-    return Action(kind="drop", after=after)
+    return FaultAction(kind="drop", after=after)
 
 
-def reset(*, after: bool = False) -> Action:
+def reset(*, after: bool = False) -> FaultAction:
     """As `drop`, with a TCP reset instead of an orderly end."""
-    return Action(kind="reset", after=after)
+    return FaultAction(kind="reset", after=after)
 
 
-def garble() -> Action:
+def garble() -> FaultAction:
     """Take effect, then send only the first half of the body."""
-    return Action(kind="garble", after=True)
+    return FaultAction(kind="garble", after=True)
 
 
-def slow(seconds: float) -> Action:
+def slow(seconds: float) -> FaultAction:
     """Take effect, then send the body in ten pieces over this time."""
-    return Action(kind="slow", seconds=seconds, after=True)
+    return FaultAction(kind="slow", seconds=seconds, after=True)
 
 
-def bad_gateway(*, after: bool = False) -> Action:
+def bad_gateway(*, after: bool = False) -> FaultAction:
     """The HTML page of a proxy in front of the real server."""
     page = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
     return answer(502, page, after=after)
@@ -71,7 +71,7 @@ def bad_gateway(*, after: bool = False) -> Action:
 class Fault:
     """An action with its occasions; `hits` counts how often it struck."""
 
-    action: Action
+    action: FaultAction
     method: str = "*"
     times: int | None = 1
     skip: int = 0
@@ -91,7 +91,7 @@ class FaultTable:
     def clear(self) -> None:
         self._faults.clear()
 
-    def take(self, method: str, params: Mapping[str, Any]) -> Action | None:
+    def take(self, method: str, params: Mapping[str, Any]) -> FaultAction | None:
         """The action that this request meets, if any; counts it."""
         for fault in self._faults:
             if fault.method not in {"*", method} or not matches(fault.when, params):

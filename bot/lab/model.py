@@ -15,12 +15,12 @@ from typing import Any
 from aiohttp import web
 from aiohttp.web_request import BaseRequest, FileField
 
-from bot.lab.faults import COMMON, Action, Fault, matches
+from bot.lab.faults import COMMON, Fault, FaultAction, matches
 from bot.lab.model_script import (
-    Call,
     DefaultRule,
     Json,
-    Step,
+    ScriptedCall,
+    ScriptedStep,
     from_raw,
     last_user_text,
     make_call,
@@ -28,7 +28,7 @@ from bot.lab.model_script import (
 )
 from bot.lab.model_wire import (
     Envelope,
-    Refused,
+    ModelRefusal,
     broken_stream,
     check_size,
     check_strictly,
@@ -37,9 +37,15 @@ from bot.lab.model_wire import (
     stream,
     whole,
 )
-from bot.lab.server import Answer, LabServer, common_options, json_answer, serve_until_interrupted
+from bot.lab.server import (
+    LabServer,
+    StandInAnswer,
+    common_options,
+    json_answer,
+    serve_until_interrupted,
+)
 
-Said = Step | str | Sequence[Step | str]
+Said = ScriptedStep | str | Sequence[ScriptedStep | str]
 Reply = Callable[[Json], Said | Awaitable[Said]]
 
 CHAT = "chat"
@@ -49,7 +55,7 @@ SPEECH = "transcriptions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Queued:
-    step: Step
+    step: ScriptedStep
     when: Mapping[str, Any]
 
 
@@ -105,7 +111,7 @@ class ScriptedModel(LabServer):
 
         A queued answer is given once, to the first request that it fits.
         """
-        self.step(Step(text=text, wait_s=wait_s), when=when)
+        self.step(ScriptedStep(text=text, wait_s=wait_s), when=when)
 
     def call(
         self,
@@ -117,23 +123,23 @@ class ScriptedModel(LabServer):
         when: Mapping[str, Any] | None = None,
     ) -> None:
         """Queue an answer that calls one tool, perhaps after some words."""
-        self.step(Step(text=text, calls=(make_call(name, arguments, id),)), when=when)
+        self.step(ScriptedStep(text=text, calls=(make_call(name, arguments, id),)), when=when)
 
     def calls_together(
         self,
-        *calls: tuple[str, Mapping[str, Any] | str] | Call,
+        *calls: tuple[str, Mapping[str, Any] | str] | ScriptedCall,
         text: str | None = None,
         when: Mapping[str, Any] | None = None,
     ) -> None:
-        """Queue one answer with several calls, each a (name, arguments) pair or a `Call`."""
-        made = [one if isinstance(one, Call) else make_call(*one) for one in calls]
-        self.step(Step(text=text, calls=tuple(made)), when=when)
+        """Queue one answer with several calls, each (name, arguments) or a `ScriptedCall`."""
+        made = [one if isinstance(one, ScriptedCall) else make_call(*one) for one in calls]
+        self.step(ScriptedStep(text=text, calls=tuple(made)), when=when)
 
     def answer(self, raw: Mapping[str, Any], *, when: Mapping[str, Any] | None = None) -> None:
         """Queue a whole response, a message, or the flat form of the recorded cases."""
         self.step(from_raw(raw), when=when)
 
-    def step(self, step: Step, *, when: Mapping[str, Any] | None = None) -> None:
+    def step(self, step: ScriptedStep, *, when: Mapping[str, Any] | None = None) -> None:
         """Queue any step."""
         self._queue.append(_Queued(step=step, when=when or {}))
 
@@ -180,14 +186,16 @@ class ScriptedModel(LabServer):
                 return await self.perform(request, MODELS, {}, self._list_models(request))
             case "POST", "/v1/audio/transcriptions":
                 return await self._transcription(request)
-        wrong = Refused(f"Invalid URL ({request.method} {request.path})", status=404)
+        wrong = ModelRefusal(f"Invalid URL ({request.method} {request.path})", status=404)
         return web.json_response(wrong.payload, status=404)
 
-    def _list_models(self, request: BaseRequest) -> Callable[[Action | None], Awaitable[Answer]]:
-        async def effect(_: Action | None) -> Answer:
+    def _list_models(
+        self, request: BaseRequest
+    ) -> Callable[[FaultAction | None], Awaitable[StandInAnswer]]:
+        async def effect(_: FaultAction | None) -> StandInAnswer:
             try:
                 self._check_key(request)
-            except Refused as wrong:
+            except ModelRefusal as wrong:
                 return json_answer(wrong.payload, status=wrong.status)
             rows = [
                 {"id": name, "object": "model", "created": 0, "owned_by": "lab"}
@@ -205,12 +213,14 @@ class ScriptedModel(LabServer):
         named = file.filename if isinstance(file, FileField) else ""
         params = {"model": fields.get("model"), "file": named, "bytes": len(data)}
 
-        async def effect(_: Action | None) -> Answer:
+        async def effect(_: FaultAction | None) -> StandInAnswer:
             try:
                 self._check_key(request)
                 if not data or not params["model"]:
-                    raise Refused("you must provide a model parameter and a file", param="file")
-            except Refused as wrong:
+                    raise ModelRefusal(
+                        "you must provide a model parameter and a file", param="file"
+                    )
+            except ModelRefusal as wrong:
                 return json_answer(wrong.payload, status=wrong.status)
             return json_answer({"text": self.hears})
 
@@ -232,20 +242,20 @@ class ScriptedModel(LabServer):
             "user": last_user_text(messages),
         }
 
-        async def effect(action: Action | None) -> Answer:
+        async def effect(action: FaultAction | None) -> StandInAnswer:
             try:
                 return await self._completion(request, asked, params, action)
-            except Refused as wrong:
+            except ModelRefusal as wrong:
                 return json_answer(wrong.payload, status=wrong.status)
 
         return await self.perform(request, CHAT, params, effect)
 
     async def _completion(
-        self, request: BaseRequest, asked: Json, params: Json, action: Action | None
-    ) -> Answer:
+        self, request: BaseRequest, asked: Json, params: Json, action: FaultAction | None
+    ) -> StandInAnswer:
         self._check_key(request)
         if not isinstance(asked.get("messages"), list) or not asked.get("model"):
-            raise Refused("you must provide a model parameter and messages")
+            raise ModelRefusal("you must provide a model parameter and messages")
         if self.strict:
             check_strictly(asked)
         tokens = count_tokens(asked)
@@ -262,15 +272,15 @@ class ScriptedModel(LabServer):
         return replace(answer, fault=later, first_after_s=wait_s)
 
     def _written(
-        self, step: Step, envelope: Envelope, shape: Action | None, *, streamed: bool
-    ) -> Answer:
+        self, step: ScriptedStep, envelope: Envelope, shape: FaultAction | None, *, streamed: bool
+    ) -> StandInAnswer:
         shown = {"text": step.text, "calls": [call.name for call in step.calls]}
         kind = shape.kind if shape else ""
         if not streamed:
             plain = json_answer(whole(step, envelope))
             return replace(_broken_whole(plain, kind), shown=shown)
         events = broken_stream(stream(step, envelope), shape)
-        return Answer(
+        return StandInAnswer(
             headers={"Content-Type": "text/event-stream; charset=utf-8"},
             shown=shown,
             chunks=tuple(events),
@@ -278,7 +288,7 @@ class ScriptedModel(LabServer):
             end="reset" if kind == "stream_reset" else "stall" if kind == "stall" else "whole",
         )
 
-    async def _next_step(self, asked: Json, params: Json) -> Step:
+    async def _next_step(self, asked: Json, params: Json) -> ScriptedStep:
         for place, queued in enumerate(self._queue):
             if matches(queued.when, params):
                 del self._queue[place]
@@ -286,12 +296,12 @@ class ScriptedModel(LabServer):
         said = (self.reply or self._default)(asked)
         if inspect.isawaitable(said):
             said = await said
-        steps = [said] if isinstance(said, Step | str) else list(said)
-        first, *rest = [Step(text=one) if isinstance(one, str) else one for one in steps]
+        steps = [said] if isinstance(said, ScriptedStep | str) else list(said)
+        first, *rest = [ScriptedStep(text=one) if isinstance(one, str) else one for one in steps]
         self._queue[:0] = [_Queued(step=step, when={}) for step in rest]
         return first
 
-    def _with_ids(self, step: Step) -> Step:
+    def _with_ids(self, step: ScriptedStep) -> ScriptedStep:
         if not step.calls:
             return step
         calls = []
@@ -319,7 +329,7 @@ class ScriptedModel(LabServer):
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if given != self.api_key:
             wrong = "Incorrect API key provided." if given else "You didn't provide an API key."
-            raise Refused(wrong, status=401, code="invalid_api_key")
+            raise ModelRefusal(wrong, status=401, code="invalid_api_key")
 
     def _set(self, **settings: Any) -> None:
         known = {
@@ -337,7 +347,7 @@ class ScriptedModel(LabServer):
             setattr(self, name, value)
 
 
-def _broken_whole(plain: Answer, kind: str) -> Answer:
+def _broken_whole(plain: StandInAnswer, kind: str) -> StandInAnswer:
     match kind:
         case "bad_chunk" | "cut":
             return replace(plain, body=plain.body[: len(plain.body) // 2])

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bot.lab.faults import Action, answer, bad_gateway, drop, hold, reset
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, hold, reset
 
 Json = dict[str, Any]
 TEXTS_KEPT = 2000
@@ -18,7 +18,7 @@ RESULT_SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ScriptedCall:
     """One tool call; `arguments` is JSON text, sent as it is. An id of None is made up."""
 
     name: str
@@ -27,39 +27,39 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ScriptedStep:
     """One answer of the model: text, calls, or both, and what goes wrong with it."""
 
     text: str | None = None
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     reasoning: str | None = None
     finish: str | None = None
     usage: Mapping[str, Any] | None = None
     wait_s: float = 0.0
-    fault: Action | None = None
+    fault: FaultAction | None = None
 
 
-def say(text: str, *, wait_s: float = 0.0) -> Step:
+def say(text: str, *, wait_s: float = 0.0) -> ScriptedStep:
     """Answer with text."""
-    return Step(text=text, wait_s=wait_s)
+    return ScriptedStep(text=text, wait_s=wait_s)
 
 
 def call(
     name: str, arguments: Mapping[str, Any] | str | None = None, id: str | None = None
-) -> Step:
+) -> ScriptedStep:
     """Answer with one tool call; a str goes out as the argument text, well-formed or not."""
-    return Step(calls=(make_call(name, arguments, id),))
+    return ScriptedStep(calls=(make_call(name, arguments, id),))
 
 
 def make_call(
     name: str, arguments: Mapping[str, Any] | str | None = None, call_id: str | None = None
-) -> Call:
+) -> ScriptedCall:
     """A call whose arguments are given as a mapping or as text."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-    return Call(name=name, arguments=text, id=call_id)
+    return ScriptedCall(name=name, arguments=text, id=call_id)
 
 
-def from_raw(raw: Mapping[str, Any]) -> Step:
+def from_raw(raw: Mapping[str, Any]) -> ScriptedStep:
     """A step from a whole response, a message, or the flat form of the recorded cases."""
     message, finish, usage = raw, raw.get("finish_reason"), raw.get("usage")
     if "choices" in raw:
@@ -69,7 +69,7 @@ def from_raw(raw: Mapping[str, Any]) -> Step:
     for one in message.get("tool_calls") or ():
         function = one.get("function", one)
         calls.append(make_call(function["name"], function.get("arguments"), one.get("id")))
-    return Step(
+    return ScriptedStep(
         text=message.get("content"),
         calls=tuple(calls),
         reasoning=message.get("reasoning_content"),
@@ -81,7 +81,7 @@ def from_raw(raw: Mapping[str, Any]) -> Step:
 # The faults that have a name ----------------------------------------------------------------------
 
 
-def _refusal(status: int, message: str, kind: str, code: str | None, **headers: str) -> Action:
+def _refusal(status: int, message: str, kind: str, code: str | None, **headers: str) -> FaultAction:
     error = {"message": message, "type": kind, "param": None, "code": code}
     return answer(status, {"error": error}, headers=headers)
 
@@ -103,8 +103,8 @@ SHAPES = frozenset(
     }
 )
 _QUOTA = "You exceeded your current quota, please check your plan and billing details."
-NAMED: Mapping[str, Action] = {
-    **{kind: Action(kind=kind, after=True) for kind in SHAPES},
+NAMED: Mapping[str, FaultAction] = {
+    **{kind: FaultAction(kind=kind, after=True) for kind in SHAPES},
     "400": _refusal(400, "Bad request on demand.", "invalid_request_error", None),
     "401": _refusal(401, "Incorrect API key provided.", "invalid_request_error", "invalid_api_key"),
     "402": _refusal(402, _QUOTA, "insufficient_quota", "insufficient_quota"),
@@ -134,10 +134,10 @@ NAMED: Mapping[str, Action] = {
 }
 
 
-def named_fault(kind: str, *, chunks: int = 1) -> Action:
+def named_fault(kind: str, *, chunks: int = 1) -> FaultAction:
     """A fault by its name; `chunks` says after how many a stream breaks (cut, stall …)."""
     if kind in SHAPES:
-        return Action(kind=kind, chunks=chunks, after=True)
+        return FaultAction(kind=kind, chunks=chunks, after=True)
     return NAMED[kind]
 
 
@@ -185,10 +185,10 @@ def _before_context(text: str) -> str:
 
 
 @dataclass(slots=True)
-class Orders:
+class ScriptOrders:
     """The `!` lines of one text, read."""
 
-    rounds: list[tuple[Call, ...]] = field(default_factory=list)
+    rounds: list[tuple[ScriptedCall, ...]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     plain: list[str] = field(default_factory=list)
     wait_s: float = 0.0
@@ -199,13 +199,13 @@ class Orders:
 _LINE = re.compile(r"!(call|then|say|wait|long|fault)\b ?(.*)", re.DOTALL)
 
 
-def read_orders(text: str) -> Orders:
+def read_orders(text: str) -> ScriptOrders:
     """Read `!call NAME {json}`, `!then NAME {json}`, `!say TEXT`, `!wait S`, `!long N` and
     `!fault KIND [TIMES|always]`; other lines are plain text.
     """
-    orders = Orders()
-    first: list[Call] = []
-    later: list[tuple[Call, ...]] = []
+    orders = ScriptOrders()
+    first: list[ScriptedCall] = []
+    later: list[tuple[ScriptedCall, ...]] = []
     for line in text.split("\n"):
         match = _LINE.fullmatch(line.strip())
         if match is None:
@@ -233,9 +233,9 @@ def read_orders(text: str) -> Orders:
     return orders
 
 
-def _read_call(rest: str) -> Call:
+def _read_call(rest: str) -> ScriptedCall:
     name, _, arguments = rest.strip().partition(" ")
-    return Call(name=name, arguments=arguments.strip() or "{}")
+    return ScriptedCall(name=name, arguments=arguments.strip() or "{}")
 
 
 class DefaultRule:
@@ -247,7 +247,7 @@ class DefaultRule:
     def __init__(self) -> None:
         self._struck: OrderedDict[str, int] = OrderedDict()
 
-    def __call__(self, request: Mapping[str, Any]) -> Step:
+    def __call__(self, request: Mapping[str, Any]) -> ScriptedStep:
         messages: list[Json] = list(request.get("messages") or ())
         text = last_user_text(messages)
         try:
@@ -259,10 +259,12 @@ class DefaultRule:
             return replace(step, fault=named_fault(orders.fault, chunks=2))
         return step
 
-    def _answer(self, orders: Orders, text: str, messages: list[Json], *, offered: bool) -> Step:
+    def _answer(
+        self, orders: ScriptOrders, text: str, messages: list[Json], *, offered: bool
+    ) -> ScriptedStep:
         done, results = _since_last_user(messages)
         if offered and done < len(orders.rounds):
-            return Step(calls=orders.rounds[done], wait_s=orders.wait_s)
+            return ScriptedStep(calls=orders.rounds[done], wait_s=orders.wait_s)
         if orders.said:
             return say("\n".join(orders.said), wait_s=orders.wait_s)
         first_line = text.partition("\n")[0]

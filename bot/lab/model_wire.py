@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.lab.faults import Action
-from bot.lab.model_script import Call, Step
+from bot.lab.faults import FaultAction
+from bot.lab.model_script import ScriptedCall, ScriptedStep
 
 Json = dict[str, Any]
 CHARS_PER_TOKEN = 4
@@ -19,7 +19,7 @@ DONE = b"data: [DONE]\n\n"
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-class Refused(Exception):
+class ModelRefusal(Exception):
     """A request that the API would not take."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Envelope:
     no_usage: bool = False
 
 
-def shaped(step: Step, action: Action | None) -> Step:
+def shaped(step: ScriptedStep, action: FaultAction | None) -> ScriptedStep:
     """The step as a fault deforms it; faults of the stream alone leave it as it is."""
     match action.kind if action else "":
         case "empty":
@@ -80,12 +80,12 @@ def shaped(step: Step, action: Action | None) -> Step:
     return step
 
 
-def finish_of(step: Step) -> str:
+def finish_of(step: ScriptedStep) -> str:
     """The finish reason: as scripted, else what the content implies."""
     return step.finish or ("tool_calls" if step.calls else "stop")
 
 
-def usage_of(step: Step, envelope: Envelope) -> Json:
+def usage_of(step: ScriptedStep, envelope: Envelope) -> Json:
     """The token counts, as scripted or at four characters each."""
     if step.usage is not None:
         return dict(step.usage)
@@ -100,7 +100,7 @@ def usage_of(step: Step, envelope: Envelope) -> Json:
     }
 
 
-def whole(step: Step, envelope: Envelope) -> Json:
+def whole(step: ScriptedStep, envelope: Envelope) -> Json:
     """The answer to a request without streaming."""
     message: Json = {"role": "assistant", "content": step.text, "refusal": None}
     if step.reasoning is not None:
@@ -119,13 +119,13 @@ def whole(step: Step, envelope: Envelope) -> Json:
     return answer if envelope.no_usage else answer | {"usage": usage_of(step, envelope)}
 
 
-def _call_json(call: Call) -> Json:
+def _call_json(call: ScriptedCall) -> Json:
     function = {"name": call.name, "arguments": call.arguments}
     plain: Json = {"type": "function", "function": function}
     return {"id": call.id, **plain} if call.id else plain
 
 
-def stream(step: Step, envelope: Envelope) -> list[bytes]:
+def stream(step: ScriptedStep, envelope: Envelope) -> list[bytes]:
     """All events of a streamed answer, the closing one included."""
     head: Json = {
         "id": envelope.id,
@@ -159,7 +159,7 @@ def stream(step: Step, envelope: Envelope) -> list[bytes]:
     return [*events, DONE]
 
 
-def broken_stream(events: list[bytes], action: Action | None) -> list[bytes]:
+def broken_stream(events: list[bytes], action: FaultAction | None) -> list[bytes]:
     """The events up to the place where a fault breaks them."""
     place = max(1, min(action.chunks, len(events) - 3)) if action else 0
     match action.kind if action else "":
@@ -199,7 +199,7 @@ def count_tokens(request: Mapping[str, Any]) -> int:
 def check_size(tokens: int, limit: int | None) -> None:
     """Refuse what does not fit the window."""
     if limit is not None and tokens > limit:
-        raise Refused(
+        raise ModelRefusal(
             f"This model's maximum context length is {limit} tokens. However, your messages"
             f" resulted in {tokens} tokens. Please reduce the length of the messages.",
             param="messages",
@@ -212,7 +212,7 @@ def check_strictly(request: Mapping[str, Any]) -> None:
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
         wrong = "Invalid 'messages': empty array. Expected an array with minimum length 1."
-        raise Refused(wrong, param="messages", code="empty_array")
+        raise ModelRefusal(wrong, param="messages", code="empty_array")
     _check_tools(request.get("tools") or [])
     owed: list[str] = []
     for index, message in enumerate(messages):
@@ -231,14 +231,14 @@ def _check_message(message: Mapping[str, Any], place: str) -> None:
     if role not in ROLES:
         listed = ", ".join(f"'{known}'" for known in ROLES)
         wrong = f"Invalid value: '{role}'. Supported values are: {listed}."
-        raise Refused(wrong, param=f"{place}.role", code="invalid_value")
+        raise ModelRefusal(wrong, param=f"{place}.role", code="invalid_value")
     content = message.get("content")
     if content is not None and not isinstance(content, str | list):
         wrong = "Invalid type for 'content': expected a string or an array of parts."
-        raise Refused(wrong, param=f"{place}.content", code="invalid_type")
+        raise ModelRefusal(wrong, param=f"{place}.content", code="invalid_type")
     if not content and not message.get("tool_calls"):
         wrong = f"Invalid value for 'content': expected a string, got {json.dumps(content)}."
-        raise Refused(wrong, param=f"{place}.content")
+        raise ModelRefusal(wrong, param=f"{place}.content")
 
 
 def _check_calls(message: Mapping[str, Any], place: str) -> list[str]:
@@ -247,13 +247,13 @@ def _check_calls(message: Mapping[str, Any], place: str) -> list[str]:
         function = call.get("function", {})
         if not isinstance(function.get("arguments"), str):
             wrong = "Invalid type for 'arguments': expected a string."
-            raise Refused(wrong, param=f"{place}.tool_calls", code="invalid_type")
+            raise ModelRefusal(wrong, param=f"{place}.tool_calls", code="invalid_type")
         if not _TOOL_NAME.fullmatch(str(function.get("name", ""))):
             wrong = "Invalid 'name': string does not match pattern."
-            raise Refused(wrong, param=f"{place}.tool_calls", code="invalid_value")
+            raise ModelRefusal(wrong, param=f"{place}.tool_calls", code="invalid_value")
         if not call.get("id") or call["id"] in ids:
             wrong = f"Invalid or duplicate tool call id: {json.dumps(call.get('id'))}."
-            raise Refused(wrong, param=f"{place}.tool_calls", code="invalid_value")
+            raise ModelRefusal(wrong, param=f"{place}.tool_calls", code="invalid_value")
         ids.append(call["id"])
     return ids
 
@@ -265,10 +265,10 @@ def _check_result(message: Mapping[str, Any], owed: list[str], place: str) -> li
             "Invalid parameter: messages with role 'tool' must be a response to a preceeding"
             " message with 'tool_calls'."
         )
-        raise Refused(wrong, param=f"{place}.role")
+        raise ModelRefusal(wrong, param=f"{place}.role")
     if not isinstance(message.get("content"), str | list):
         wrong = "Invalid value for 'content': expected a string, got null."
-        raise Refused(wrong, param=f"{place}.content")
+        raise ModelRefusal(wrong, param=f"{place}.content")
     return [other for other in owed if other != call_id]
 
 
@@ -279,7 +279,7 @@ def _check_paid(owed: list[str], index: int) -> None:
             " to each 'tool_call_id'. The following tool_call_ids did not have response messages:"
             f" {', '.join(owed)}"
         )
-        raise Refused(wrong, param=f"messages.[{index}].role")
+        raise ModelRefusal(wrong, param=f"messages.[{index}].role")
 
 
 def _check_tools(tools: list[Mapping[str, Any]]) -> None:
@@ -287,6 +287,6 @@ def _check_tools(tools: list[Mapping[str, Any]]) -> None:
     for index, name in enumerate(names):
         if not _TOOL_NAME.fullmatch(name):
             wrong = f"Invalid 'tools[{index}].function.name': does not match pattern."
-            raise Refused(wrong, param=f"tools[{index}].function.name", code="invalid_value")
+            raise ModelRefusal(wrong, param=f"tools[{index}].function.name", code="invalid_value")
     if len(set(names)) < len(names):
-        raise Refused("Tool names must be unique.", param="tools")
+        raise ModelRefusal("Tool names must be unique.", param="tools")

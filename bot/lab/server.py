@@ -22,7 +22,7 @@ from typing import Any, Literal, Self
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
-from bot.lab.faults import Action, Fault, FaultTable
+from bot.lab.faults import Fault, FaultAction, FaultTable
 
 UPLOAD_BYTES_MAX = 64 * 1024 * 1024
 WAIT_S_MAX = 600.0
@@ -47,7 +47,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Gate:
+class RequestGate:
     """How far the requests of one method came.
 
     `vanished`: applied, but the client had gone before the answer; the fate that it cannot know.
@@ -60,7 +60,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StandInAnswer:
     """What goes back: a body, or chunks that are written one by one."""
 
     status: int = 200
@@ -71,14 +71,14 @@ class Answer:
     first_after_s: float = 0.0
     chunk_after_s: float = 0.0
     end: Literal["whole", "drop", "reset", "stall"] = "whole"
-    fault: Action | None = None
+    fault: FaultAction | None = None
 
 
 def json_answer(
     payload: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
-) -> Answer:
+) -> StandInAnswer:
     """An answer whose body is this payload as JSON."""
-    return Answer(
+    return StandInAnswer(
         status=status,
         body=json.dumps(payload).encode(),
         headers={"Content-Type": "application/json", **(headers or {})},
@@ -86,7 +86,7 @@ def json_answer(
     )
 
 
-Effect = Callable[[Action | None], Awaitable[Answer]]
+Effect = Callable[[FaultAction | None], Awaitable[StandInAnswer]]
 
 
 class LabServer(ABC):
@@ -100,7 +100,7 @@ class LabServer(ABC):
         log_cap: int = 200_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.gate: dict[str, Gate] = defaultdict(Gate)
+        self.gate: dict[str, RequestGate] = defaultdict(RequestGate)
         self._host = host
         self._port = port
         self._clock = clock
@@ -142,7 +142,7 @@ class LabServer(ABC):
         self,
         method: str = "*",
         *,
-        action: Action,
+        action: FaultAction,
         times: int | None = 1,
         skip: int = 0,
         when: Mapping[str, Any] | None = None,
@@ -214,7 +214,7 @@ class LabServer(ABC):
             entry.fault = action.kind
             if action.kind == "hold" and not action.after:
                 await self.hold(action.seconds)
-        reply = Answer()
+        reply = StandInAnswer()
         if action is None or not action.instead:
             reply = await effect(action)
             refused = reply.fault is not None and reply.fault.instead
@@ -261,7 +261,7 @@ class LabServer(ABC):
         self.changed()
         return entry
 
-    async def _alter(self, action: Action, reply: Answer) -> Answer:
+    async def _alter(self, action: FaultAction, reply: StandInAnswer) -> StandInAnswer:
         match action.kind:
             case "answer":
                 return _spoken(action)
@@ -284,7 +284,9 @@ class LabServer(ABC):
                 return replace(reply, chunks=pieces, chunk_after_s=(action.seconds or 1.0) / 10)
         return reply
 
-    async def _send(self, request: BaseRequest, entry: Entry, reply: Answer) -> web.StreamResponse:
+    async def _send(
+        self, request: BaseRequest, entry: Entry, reply: StandInAnswer
+    ) -> web.StreamResponse:
         if reply.first_after_s:
             await self.pause(reply.first_after_s)
         entry.response = reply.shown
@@ -299,7 +301,7 @@ class LabServer(ABC):
         return web.Response(status=reply.status, body=reply.body, headers=headers)
 
     async def _stream(
-        self, request: BaseRequest, entry: Entry, reply: Answer
+        self, request: BaseRequest, entry: Entry, reply: StandInAnswer
     ) -> web.StreamResponse:
         headers = {**self._date(), **reply.headers}
         response = web.StreamResponse(status=reply.status, headers=headers)
@@ -356,7 +358,7 @@ class LabServer(ABC):
         return web.json_response({"result": result}, dumps=_dumps)
 
     def _fault_by_json(self, *, action: Mapping[str, Any], **occasion: Any) -> None:
-        self.fault(action=Action(**action), **occasion)
+        self.fault(action=FaultAction(**action), **occasion)
 
     async def _wait_for_gate(
         self, *, method: str, timeout_s: float = 30.0, **least: int
@@ -420,11 +422,11 @@ def _roomy_request(
     )
 
 
-def _spoken(action: Action) -> Answer:
+def _spoken(action: FaultAction) -> StandInAnswer:
     if isinstance(action.body, str):
         headers = {"Content-Type": "text/html", **action.headers}
         body = action.body.encode()
-        return Answer(status=action.status, body=body, headers=headers, shown=action.body)
+        return StandInAnswer(status=action.status, body=body, headers=headers, shown=action.body)
     return json_answer(action.body, status=action.status, headers=action.headers)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
-from bot.lab.faults import Action, answer
-from bot.lab.server import Answer, common_options, json_answer, serve_until_interrupted
+from bot.lab.faults import FaultAction, answer
+from bot.lab.server import StandInAnswer, common_options, json_answer, serve_until_interrupted
 from bot.lab.slack_http import HttpOut
 from bot.lab.slack_params import read_params
 from bot.lab.slack_people import PeopledSlack
@@ -29,7 +29,7 @@ _SIGN_IN = "<!DOCTYPE html><html><head><title>Sign in | Slack</title></head><bod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused(Action):
+class RefusedCall(FaultAction):
     """Why a request had no effect, in Slack's word; so the log says it, and counts it so."""
 
     @property
@@ -37,12 +37,12 @@ class Refused(Action):
         return True
 
 
-def refusal(error: str, *, after: bool = False, **more: Any) -> Action:
+def refusal(error: str, *, after: bool = False, **more: Any) -> FaultAction:
     """A fault: the Web API refuses with this error, in its own shape."""
     return answer(200, SlackRefusal(error, **more).payload, after=after)
 
 
-def flood(retry_after: int) -> Action:
+def flood(retry_after: int) -> FaultAction:
     """A fault: 429 with `Retry-After`."""
     body = SlackRefusal("ratelimited").payload
     return answer(429, body, headers={"Retry-After": str(retry_after)})
@@ -134,7 +134,7 @@ class FakeSlack(PeopledSlack):
         params, token = await read_params(request)
         headers = self._api.scope_headers(method, token)
 
-        async def effect(_: Action | None) -> Answer:
+        async def effect(_: FaultAction | None) -> StandInAnswer:
             try:
                 payload = self._api.call(method, params, token)
             except SlackRefusal as wrong:
@@ -154,9 +154,11 @@ class FakeSlack(PeopledSlack):
             if fault.kind == "hold":
                 await self.hold(fault.seconds)
             elif fault.instead:
-                return await self._send(request, entry, await self._alter(fault, Answer()))
+                return await self._send(request, entry, await self._alter(fault, StandInAnswer()))
         if ticket not in self._sockets.tickets:
-            return await self._send(request, entry, Answer(status=409, shown="no such ticket"))
+            return await self._send(
+                request, entry, StandInAnswer(status=409, shown="no such ticket")
+            )
         self._sockets.tickets.discard(ticket)
         entry.applied, entry.status = True, 101
         return await self._sockets.serve(request)
@@ -164,11 +166,11 @@ class FakeSlack(PeopledSlack):
     async def _upload(self, request: BaseRequest, file_id: str) -> web.StreamResponse:
         data = await _uploaded(request)
 
-        async def effect(_: Action | None) -> Answer:
+        async def effect(_: FaultAction | None) -> StandInAnswer:
             taken = self._api.files.receive(file_id, data)
             text = f"OK - {len(data)}" if taken else "no such upload, or another length"
             headers = {"Content-Type": "text/plain"}
-            return Answer(
+            return StandInAnswer(
                 status=200 if taken else 400, body=text.encode(), headers=headers, shown=text
             )
 
@@ -177,29 +179,29 @@ class FakeSlack(PeopledSlack):
     async def _download(self, request: BaseRequest) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
 
-        async def effect(_: Action | None) -> Answer:
+        async def effect(_: FaultAction | None) -> StandInAnswer:
             file = self._api.files.by_path(request.path)
             allowed = token == self._tokens.bot and "files:read" in self.rules.bot_scopes
             if not allowed:
                 # Slack sends whoever is not signed in to a page, with status 200 in the end.
                 to = {"Location": f"{self.base_url}/signin?redir={request.path}"}
-                return Answer(status=302, headers=to, shown="to the sign-in page")
+                return StandInAnswer(status=302, headers=to, shown="to the sign-in page")
             if file is None or file.data is None:
                 return json_answer(SlackRefusal("file_not_found").payload, status=404)
             headers = {"Content-Type": file.mime_type}
-            return Answer(body=file.data, headers=headers, shown=f"{len(file.data)} bytes")
+            return StandInAnswer(body=file.data, headers=headers, shown=f"{len(file.data)} bytes")
 
         return await self.perform(request, "file", {"path": request.path}, effect)
 
     async def _response_url(self, request: BaseRequest) -> web.StreamResponse:
         params, _ = await read_params(request)
 
-        async def effect(_: Action | None) -> Answer:
+        async def effect(_: FaultAction | None) -> StandInAnswer:
             try:
                 self._answers.later(request.path, params)
             except SlackRefusal as wrong:
                 return json_answer(wrong.payload, status=wrong.status)
-            return Answer(body=b"ok", headers={"Content-Type": "text/plain"}, shown="ok")
+            return StandInAnswer(body=b"ok", headers={"Content-Type": "text/plain"}, shown="ok")
 
         return await self.perform(request, "response_url", params, effect)
 
@@ -225,16 +227,16 @@ class FakeSlack(PeopledSlack):
         self.rules.change(**rules)
 
 
-def _refused(wrong: SlackRefusal, headers: dict[str, str]) -> Answer:
+def _refused(wrong: SlackRefusal, headers: dict[str, str]) -> StandInAnswer:
     if wrong.retry_after is not None:
         headers = headers | {"Retry-After": str(wrong.retry_after)}
     spoken = json_answer(wrong.payload, status=wrong.status, headers=headers)
-    return Answer(
+    return StandInAnswer(
         status=spoken.status,
         body=spoken.body,
         headers=spoken.headers,
         shown=spoken.shown,
-        fault=Refused(kind=wrong.error),
+        fault=RefusedCall(kind=wrong.error),
     )
 
 

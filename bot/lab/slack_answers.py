@@ -5,17 +5,17 @@ Called by the Slack stand-in when something was taken or given up, and for respo
 
 from bot.lab.slack_chat import Chat
 from bot.lab.slack_delivery import Delivery
-from bot.lab.slack_params import Params
-from bot.lab.slack_state import RESPONSE_URL_USES, Json, SlackRefusal, Workspace
+from bot.lab.slack_params import SlackParams
+from bot.lab.slack_state import RESPONSE_URL_USES, Json, SlackRefusal, SlackWorkspace
 from bot.lab.slack_views import stored_view
 
 RESPONSE_URL_S = 1800.0
 
 
-class Answers:
+class SlackResponses:
     """Shows people what came back."""
 
-    def __init__(self, workspace: Workspace, chat: Chat) -> None:
+    def __init__(self, workspace: SlackWorkspace, chat: Chat) -> None:
         self._workspace = workspace
         self._chat = chat
 
@@ -26,7 +26,7 @@ class Answers:
         elif delivery.payload.get("type") == "view_submission" and delivery.state == "taken":
             self._form(delivery)
 
-    def later(self, path: str, params: Params) -> None:
+    def later(self, path: str, params: SlackParams) -> None:
         """An answer to a response URL; raises SlackRefusal when it is used up."""
         url = self._workspace.response_urls[path]
         if self._workspace.clock() - url.at > RESPONSE_URL_S:

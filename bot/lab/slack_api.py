@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.lab.slack_chat import Chat
-from bot.lab.slack_conversations import Conversations
+from bot.lab.slack_conversations import SlackConversations
 from bot.lab.slack_events import Events
-from bot.lab.slack_files import Files
-from bot.lab.slack_params import Params
-from bot.lab.slack_rules import Limits, Rules
-from bot.lab.slack_state import Conversation, Json, SlackRefusal, User, Workspace
-from bot.lab.slack_views import Views
+from bot.lab.slack_files import SharedFiles
+from bot.lab.slack_params import SlackParams
+from bot.lab.slack_rules import SlackLimits, SlackRules
+from bot.lab.slack_state import Conversation, Json, SlackRefusal, SlackWorkspace, User
+from bot.lab.slack_views import SlackViews
 
 _FAMILIES = ("channels", "groups", "mpim", "im")
 _FAMILY = {"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
@@ -73,22 +73,22 @@ class WebApi:
 
     def __init__(
         self,
-        workspace: Workspace,
-        rules: Rules,
+        workspace: SlackWorkspace,
+        rules: SlackRules,
         events: Events,
         *,
         tokens: Tokens,
         connect: Callable[[], str],
     ) -> None:
         self.chat = Chat(workspace, rules, events)
-        self.files = Files(workspace, self.chat)
-        self.conversations = Conversations(workspace)
-        self.views = Views(workspace, rules)
+        self.files = SharedFiles(workspace, self.chat)
+        self.conversations = SlackConversations(workspace)
+        self.views = SlackViews(workspace, rules)
         self._workspace = workspace
         self._rules = rules
         self._tokens = tokens
-        self._limits = Limits(workspace.clock)
-        self._handlers: dict[str, Callable[[Params], Json]] = {
+        self._limits = SlackLimits(workspace.clock)
+        self._handlers: dict[str, Callable[[SlackParams], Json]] = {
             "api.test": lambda p: {"args": dict(p)} if p else {},
             "auth.test": self._auth_test,
             _CONNECT: lambda _: {"url": connect()},
@@ -102,7 +102,7 @@ class WebApi:
             **self.views.methods,
         }
 
-    def call(self, method: str, params: Params, token: str) -> Json:
+    def call(self, method: str, params: SlackParams, token: str) -> Json:
         """What the method answers; raises SlackRefusal with Slack's word for what is wrong."""
         if method not in self._handlers:
             raise SlackRefusal("unknown_method", req_method=method)
@@ -144,7 +144,7 @@ class WebApi:
         if for_app and "connections:write" not in self._rules.app_scopes:
             raise self._missing(["connections:write"], self._rules.app_scopes)
 
-    def _check_scopes(self, method: str, scopes: tuple[str, ...], p: Params) -> None:
+    def _check_scopes(self, method: str, scopes: tuple[str, ...], p: SlackParams) -> None:
         if not scopes:
             return
         wanted: list[str] = []
@@ -164,7 +164,7 @@ class WebApi:
 
     # Who is who ---------------------------------------------------------------------------------
 
-    def _auth_test(self, _: Params) -> Json:
+    def _auth_test(self, _: SlackParams) -> Json:
         me = self._workspace.identity
         return {
             "url": f"https://{me.domain}.slack.com/",
@@ -176,22 +176,22 @@ class WebApi:
             "is_enterprise_install": False,
         }
 
-    def _team_info(self, _: Params) -> Json:
+    def _team_info(self, _: SlackParams) -> Json:
         me = self._workspace.identity
         return {"team": {"id": me.team, "name": me.team_name, "domain": me.domain}}
 
-    def _bots_info(self, p: Params) -> Json:
+    def _bots_info(self, p: SlackParams) -> Json:
         me = self._workspace.identity
         if p.text("bot") != me.bot:
             raise SlackRefusal("bot_not_found")
         bot = {"id": me.bot, "deleted": False, "name": me.app_name, "updated": 0}
         return {"bot": {**bot, "app_id": me.app, "user_id": me.bot_user, "icons": {}}}
 
-    def _users(self, p: Params) -> Json:
+    def _users(self, p: SlackParams) -> Json:
         members = [self._about_user(user_id, p) for user_id in self._workspace.users]
         return {"members": members, "response_metadata": {"next_cursor": ""}}
 
-    def _about_user(self, user_id: str, p: Params) -> Json:
+    def _about_user(self, user_id: str, p: SlackParams) -> Json:
         user = self._workspace.users.get(user_id)
         if user is None:
             raise SlackRefusal("user_not_found")

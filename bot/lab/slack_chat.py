@@ -12,9 +12,16 @@ from typing import Any
 
 from bot.lab.slack_blocks import MARKDOWN_CHARS_MAX, block_problems, chars
 from bot.lab.slack_events import Events
-from bot.lab.slack_params import Params
-from bot.lab.slack_rules import Rules
-from bot.lab.slack_state import Conversation, Json, Kept, SlackRefusal, Stream, Workspace
+from bot.lab.slack_params import SlackParams
+from bot.lab.slack_rules import SlackRules
+from bot.lab.slack_state import (
+    Conversation,
+    Json,
+    SlackMessage,
+    SlackRefusal,
+    SlackWorkspace,
+    Stream,
+)
 
 TEXT_CHARS_MAX = 40_000
 UPDATE_CHARS_MAX = 4_000
@@ -31,13 +38,13 @@ _CONTENT = ("text", "blocks", "attachments", "markdown_text")
 class Chat:
     """What the bot does to messages."""
 
-    def __init__(self, workspace: Workspace, rules: Rules, events: Events) -> None:
+    def __init__(self, workspace: SlackWorkspace, rules: SlackRules, events: Events) -> None:
         self._workspace = workspace
         self._rules = rules
         self._events = events
         self.sent: deque[Json] = deque(maxlen=SENT_KEPT)
         self.previewed: deque[Json] = deque(maxlen=SENT_KEPT)
-        self.methods: dict[str, Callable[[Params], Json]] = {
+        self.methods: dict[str, Callable[[SlackParams], Json]] = {
             "chat.postMessage": self._post_message,
             "chat.postEphemeral": self._post_ephemeral,
             "chat.update": self._update,
@@ -52,7 +59,7 @@ class Chat:
 
     def post(
         self, conversation: Conversation, content: Json, *, thread_ts: str | None = None
-    ) -> Kept:
+    ) -> SlackMessage:
         """A message of the bot, and its echo; also for files and answers to commands."""
         message = self._bot_message() | content
         if thread_ts is not None:
@@ -83,7 +90,7 @@ class Chat:
             raise SlackRefusal("not_in_channel")
         return found
 
-    def thread(self, conversation: Conversation, p: Params) -> str | None:
+    def thread(self, conversation: Conversation, p: SlackParams) -> str | None:
         """The ts of the parent under which a reply will stand; None: in the conversation."""
         given = p.get("thread_ts")
         if not given:
@@ -96,7 +103,7 @@ class Chat:
             raise SlackRefusal("thread_not_found")
         return parent.ts if parent is not None else None
 
-    def _post_message(self, p: Params) -> Json:
+    def _post_message(self, p: SlackParams) -> Json:
         conversation = self.writable(p.text("channel"))
         thread_ts = self.thread(conversation, p)
         content = self._content(p)
@@ -115,7 +122,7 @@ class Chat:
             answer |= {"warning": warned, "response_metadata": {"warnings": [warned]}}
         return answer
 
-    def _post_ephemeral(self, p: Params) -> Json:
+    def _post_ephemeral(self, p: SlackParams) -> Json:
         conversation = self.writable(p.text("channel"))
         user = p.needed("user")
         if user not in conversation.members:
@@ -130,7 +137,7 @@ class Chat:
 
     # Changing -----------------------------------------------------------------------------------
 
-    def _update(self, p: Params) -> Json:
+    def _update(self, p: SlackParams) -> Json:
         kept = self._own(p, "cant_update_message")
         conversation = self._workspace.conversations[kept.channel]
         window = self._rules.edit_window_s
@@ -155,7 +162,7 @@ class Chat:
             "message": shown,
         }
 
-    def change(self, kept: Kept, content: Json, *, text_given: bool = True) -> None:
+    def change(self, kept: SlackMessage, content: Json, *, text_given: bool = True) -> None:
         """Give a message of the bot new content; a new text alone takes its blocks away."""
         previous = self._workspace.shown(kept)
         message = {**kept.message}
@@ -168,18 +175,18 @@ class Chat:
         kept.edits += 1
         self._events.changed(kept, previous)
 
-    def remove(self, kept: Kept) -> None:
+    def remove(self, kept: SlackMessage) -> None:
         """Take a message away, and tell the app."""
         previous = self._workspace.shown(kept)
         self._workspace.delete(kept)
         self._events.deleted(kept, previous)
 
-    def _delete(self, p: Params) -> Json:
+    def _delete(self, p: SlackParams) -> Json:
         kept = self._own(p, "cant_delete_message")
         self.remove(kept)
         return {"channel": kept.channel, "ts": kept.ts}
 
-    def _permalink(self, p: Params) -> Json:
+    def _permalink(self, p: SlackParams) -> Json:
         conversation = self.writable(p.text("channel"))
         ts = p.text("message_ts")
         if self._workspace.find(conversation.id, ts) is None:
@@ -190,7 +197,7 @@ class Chat:
 
     # Streaming ----------------------------------------------------------------------------------
 
-    def _start_stream(self, p: Params) -> Json:
+    def _start_stream(self, p: SlackParams) -> Json:
         conversation = self.writable(p.text("channel"))
         p.needed("thread_ts")
         thread_ts = self.thread(conversation, p)
@@ -209,14 +216,14 @@ class Chat:
         kept.stream = stream
         return {"channel": conversation.id, "ts": kept.ts}
 
-    def _append_stream(self, p: Params) -> Json:
+    def _append_stream(self, p: SlackParams) -> Json:
         kept, stream = self._streaming(p)
         if p.get("markdown_text") is None and p.get("chunks") is None:
             raise SlackRefusal("markdown_text_or_chunks_required")
         self._grow(kept, stream, p)
         return {"channel": kept.channel, "ts": kept.ts}
 
-    def _stop_stream(self, p: Params) -> Json:
+    def _stop_stream(self, p: SlackParams) -> Json:
         kept, stream = self._streaming(p)
         blocks = self._blocks(p)
         metadata = self._metadata(p)
@@ -231,7 +238,7 @@ class Chat:
         self._events.changed(kept, previous)
         return {"channel": kept.channel, "ts": kept.ts, "message": self._shown(kept)}
 
-    def _streaming(self, p: Params) -> tuple[Kept, Stream]:
+    def _streaming(self, p: SlackParams) -> tuple[SlackMessage, Stream]:
         kept = self._own(p, "message_not_owned_by_app")
         stream = kept.stream
         lasts = self._rules.stream_lasts_s
@@ -244,13 +251,13 @@ class Chat:
             raise SlackRefusal("stopped_by_user")
         return kept, stream
 
-    def _grow(self, kept: Kept, stream: Stream, p: Params) -> None:
+    def _grow(self, kept: SlackMessage, stream: Stream, p: SlackParams) -> None:
         text, blocks = self._streamed(stream, p)
         kept.message["text"] = str(kept.message.get("text", "")) + text
         if blocks:
             kept.message["blocks"] = [*kept.message.get("blocks", []), *blocks]
 
-    def _streamed(self, stream: Stream, p: Params) -> tuple[str, list[Json]]:
+    def _streamed(self, stream: Stream, p: SlackParams) -> tuple[str, list[Json]]:
         """The text and the blocks that a call adds; the form must be that of the first one."""
         markdown, chunks = p.get("markdown_text"), p.nested("chunks", "invalid_chunks")
         if markdown is not None and chunks:
@@ -279,7 +286,7 @@ class Chat:
 
     # Parts --------------------------------------------------------------------------------------
 
-    def _own(self, p: Params, otherwise: str) -> Kept:
+    def _own(self, p: SlackParams, otherwise: str) -> SlackMessage:
         channel, ts = p.needed("channel"), p.needed("ts")
         conversation = self._workspace.conversations.get(channel)
         if conversation is None:
@@ -291,7 +298,7 @@ class Chat:
             raise SlackRefusal(otherwise)
         return kept
 
-    def _content(self, p: Params) -> Json:
+    def _content(self, p: SlackParams) -> Json:
         blocks = self._blocks(p)
         attachments = p.nested("attachments", "invalid_attachments")
         text = p.text("text")
@@ -310,13 +317,13 @@ class Chat:
             content["attachments"] = attachments
         return content
 
-    def _blocks(self, p: Params) -> list[Json] | None:
+    def _blocks(self, p: SlackParams) -> list[Json] | None:
         blocks = p.nested("blocks", "invalid_blocks_format")
         if blocks is None:
             return None
         return _checked_blocks(blocks, self._rules)
 
-    def _metadata(self, p: Params) -> Json | None:
+    def _metadata(self, p: SlackParams) -> Json | None:
         metadata = p.nested("metadata", "invalid_metadata_format")
         if metadata is None:
             return None
@@ -351,7 +358,7 @@ class Chat:
             },
         }
 
-    def _shown(self, kept: Kept) -> Json:
+    def _shown(self, kept: SlackMessage) -> Json:
         return self._workspace.shown(kept, metadata=True)
 
 
@@ -363,7 +370,7 @@ def _checked_markdown(text: Any) -> str:
     return text
 
 
-def _checked_blocks(blocks: Any, rules: Rules) -> list[Json]:
+def _checked_blocks(blocks: Any, rules: SlackRules) -> list[Json]:
     if not isinstance(blocks, list):
         raise SlackRefusal("invalid_blocks_format")
     if problems := block_problems(blocks):

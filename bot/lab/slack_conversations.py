@@ -6,18 +6,18 @@ Called by `bot.lab.slack_api` for each request.
 import base64
 from collections.abc import Callable
 
-from bot.lab.slack_params import Params
-from bot.lab.slack_state import Conversation, Json, Kept, SlackRefusal, Workspace
+from bot.lab.slack_params import SlackParams
+from bot.lab.slack_state import Conversation, Json, SlackMessage, SlackRefusal, SlackWorkspace
 
 PAGE_MAX = 999
 
 
-class Conversations:
+class SlackConversations:
     """What the bot asks about conversations."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: SlackWorkspace) -> None:
         self._workspace = workspace
-        self.methods: dict[str, Callable[[Params], Json]] = {
+        self.methods: dict[str, Callable[[SlackParams], Json]] = {
             "conversations.history": self._history,
             "conversations.info": self._info,
             "conversations.join": self._join,
@@ -31,25 +31,25 @@ class Conversations:
 
     # Conversations ------------------------------------------------------------------------------
 
-    def _readable(self, p: Params) -> Conversation:
+    def _readable(self, p: SlackParams) -> Conversation:
         found = self._workspace.find_conversation(p.needed("channel"))
         inside = found is not None and self._workspace.identity.bot_user in found.members
         if found is None or (found.kind != "channel" and not inside):
             raise SlackRefusal("channel_not_found")
         return found
 
-    def _inside(self, p: Params) -> Conversation:
+    def _inside(self, p: SlackParams) -> Conversation:
         found = self._readable(p)
         if self._workspace.identity.bot_user not in found.members:
             raise SlackRefusal("not_in_channel")
         return found
 
-    def _info(self, p: Params) -> Json:
+    def _info(self, p: SlackParams) -> Json:
         found = self._readable(p)
         more = {"num_members": len(found.members)} if p.flag("include_num_members") else {}
         return {"channel": self._about(found) | more}
 
-    def _list(self, p: Params) -> Json:
+    def _list(self, p: SlackParams) -> Json:
         wanted = (p.text("types") or "public_channel").split(",")
         kinds = {"public_channel": "channel", "private_channel": "group"}
         asked = {kinds.get(kind, kind) for kind in wanted}
@@ -58,18 +58,18 @@ class Conversations:
         shown = [self._about(c) for c in found if c.kind == "channel" or me in c.members]
         return {"channels": shown, "response_metadata": {"next_cursor": ""}}
 
-    def _members(self, p: Params) -> Json:
+    def _members(self, p: SlackParams) -> Json:
         members = sorted(self._readable(p).members)
         return {"members": members, "response_metadata": {"next_cursor": ""}}
 
-    def _join(self, p: Params) -> Json:
+    def _join(self, p: SlackParams) -> Json:
         found = self._readable(p)
         if found.kind != "channel":
             raise SlackRefusal("method_not_supported_for_channel_type")
         found.members.add(self._workspace.identity.bot_user)
         return {"channel": self._about(found)}
 
-    def _open(self, p: Params) -> Json:
+    def _open(self, p: SlackParams) -> Json:
         if channel := p.text("channel"):
             found = self._workspace.conversations.get(channel)
             if found is None or found.kind not in {"im", "mpim"}:
@@ -116,7 +116,7 @@ class Conversations:
 
     # Reading ------------------------------------------------------------------------------------
 
-    def _history(self, p: Params) -> Json:
+    def _history(self, p: SlackParams) -> Json:
         found = self._inside(p)
         top = [
             kept
@@ -126,7 +126,7 @@ class Conversations:
         page = self._page(_between(top, p)[::-1], p, default=100)
         return page | {"pin_count": 0, "channel_actions_ts": None, "channel_actions_count": 0}
 
-    def _replies(self, p: Params) -> Json:
+    def _replies(self, p: SlackParams) -> Json:
         found = self._inside(p)
         parent = self._workspace.parent_of(found.id, p.text("ts"))
         if parent is None:
@@ -134,7 +134,7 @@ class Conversations:
         replies = _between(self._workspace.replies(found.id, parent.ts), p)
         return self._page([parent, *replies], p, default=1000)
 
-    def _page(self, kept: list[Kept], p: Params, *, default: int) -> Json:
+    def _page(self, kept: list[SlackMessage], p: SlackParams, *, default: int) -> Json:
         limit = min(max(1, p.number("limit", default)), default if default > PAGE_MAX else PAGE_MAX)
         start = _start(kept, p.text("cursor"))
         page, rest = kept[start : start + limit], kept[start + limit :]
@@ -150,7 +150,7 @@ class Conversations:
 
     # Reactions ----------------------------------------------------------------------------------
 
-    def _react(self, p: Params) -> Json:
+    def _react(self, p: SlackParams) -> Json:
         kept, name, me = self._reacted(p)
         users = kept.reactions.setdefault(name, [])
         if me in users:
@@ -158,7 +158,7 @@ class Conversations:
         users.append(me)
         return {}
 
-    def _unreact(self, p: Params) -> Json:
+    def _unreact(self, p: SlackParams) -> Json:
         kept, name, me = self._reacted(p)
         if me not in kept.reactions.get(name, ()):
             raise SlackRefusal("no_reaction")
@@ -167,7 +167,7 @@ class Conversations:
             del kept.reactions[name]
         return {}
 
-    def _reacted(self, p: Params) -> tuple[Kept, str, str]:
+    def _reacted(self, p: SlackParams) -> tuple[SlackMessage, str, str]:
         name = p.needed("name").strip(":")
         if not name.replace("_", "").replace("-", "").replace("+", "").isalnum():
             raise SlackRefusal("invalid_name")
@@ -182,12 +182,12 @@ class Conversations:
         return kept, name, self._workspace.identity.bot_user
 
 
-def _between(kept: list[Kept], p: Params) -> list[Kept]:
+def _between(kept: list[SlackMessage], p: SlackParams) -> list[SlackMessage]:
     """Those within `oldest` and `latest`, the ends only if `inclusive`."""
     oldest, latest = _moment(p, "oldest"), _moment(p, "latest")
     inclusive = p.flag("inclusive")
 
-    def inside(one: Kept) -> bool:
+    def inside(one: SlackMessage) -> bool:
         at = float(one.ts)
         after = oldest is None or at > oldest or (inclusive and at == oldest)
         before = latest is None or at < latest or (inclusive and at == latest)
@@ -196,14 +196,14 @@ def _between(kept: list[Kept], p: Params) -> list[Kept]:
     return [one for one in kept if inside(one)]
 
 
-def _moment(p: Params, name: str) -> float | None:
+def _moment(p: SlackParams, name: str) -> float | None:
     try:
         return float(p.text(name)) if p.text(name) else None
     except ValueError:
         raise SlackRefusal(f"invalid_ts_{name}") from None
 
 
-def _start(kept: list[Kept], cursor: str) -> int:
+def _start(kept: list[SlackMessage], cursor: str) -> int:
     """Where the page begins that a cursor names by the ts of its first message."""
     if not cursor:
         return 0

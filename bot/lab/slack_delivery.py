@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from bot.lab.faults import Action, FaultTable
+from bot.lab.faults import FaultAction, FaultTable
 from bot.lab.slack_state import Json
 
 ACK_S = 3.0
@@ -19,24 +19,24 @@ RETRY_AFTER_S = (0.0, 60.0, 300.0)
 _SUMMED = ("type", "subtype", "channel", "ts", "thread_ts", "user", "text", "deleted_ts")
 
 
-def twice() -> Action:
+def twice() -> FaultAction:
     """A fault of `event`: the payload is sent twice at the same moment."""
-    return Action(kind="twice")
+    return FaultAction(kind="twice")
 
 
-def lose_ack() -> Action:
+def lose_ack() -> FaultAction:
     """A fault of `event`: sent and taken, but Slack does not see the acknowledgement."""
-    return Action(kind="lose_ack")
+    return FaultAction(kind="lose_ack")
 
 
-def forged() -> Action:
+def forged() -> FaultAction:
     """A fault of `event`, over HTTP: signed with another secret."""
-    return Action(kind="forged")
+    return FaultAction(kind="forged")
 
 
-def stale(seconds: float = 600.0) -> Action:
+def stale(seconds: float = 600.0) -> FaultAction:
     """A fault of `event`, over HTTP: signed rightly, but that long ago."""
-    return Action(kind="stale", seconds=seconds)
+    return FaultAction(kind="stale", seconds=seconds)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DeliveryOutcome:
     """What became of one sending."""
 
     failure: str = ""
@@ -84,13 +84,13 @@ class Sending:
     payload: Json
     number: int = 0
     reason: str = ""
-    fault: Action | None = None
+    fault: FaultAction | None = None
 
 
-class Way(Protocol):
+class PayloadCarrier(Protocol):
     """Carries one payload to the app, and waits for it to be taken; never raises."""
 
-    async def send(self, sending: Sending, *, within_s: float) -> Outcome: ...
+    async def send(self, sending: Sending, *, within_s: float) -> DeliveryOutcome: ...
 
 
 class Deliveries:
@@ -110,7 +110,7 @@ class Deliveries:
         self.retries_max = len(RETRY_AFTER_S)
         self.all: deque[Delivery] = deque(maxlen=cap)
         self.pending: dict[str, Delivery] = {}
-        self.way: Way | None = None
+        self.way: PayloadCarrier | None = None
         self.answered: Callable[[Delivery], None] | None = None
         self._faults = faults
         self._hold = hold
@@ -178,7 +178,7 @@ class Deliveries:
             self.answered(delivery)
         self._changed()
 
-    async def _attempt(self, delivery: Delivery, number: int, reason: str) -> Outcome:
+    async def _attempt(self, delivery: Delivery, number: int, reason: str) -> DeliveryOutcome:
         attempt = Attempt(number=number, at=self._clock())
         delivery.attempts.append(attempt)
         fault = self._faults.take("event", {**delivery.about, "attempt": number})
@@ -200,10 +200,10 @@ class Deliveries:
         self._changed()
         return outcome
 
-    async def _send(self, sending: Sending) -> Outcome:
+    async def _send(self, sending: Sending) -> DeliveryOutcome:
         kind = sending.fault.kind if sending.fault is not None else ""
         if self.way is None or kind == "drop":
-            return Outcome(failure="timeout")
+            return DeliveryOutcome(failure="timeout")
         if kind == "twice":
             both = await asyncio.gather(
                 self.way.send(sending, within_s=self.ack_s),
@@ -212,7 +212,7 @@ class Deliveries:
             return next((one for one in both if not one.failure), both[0])
         outcome = await self.way.send(sending, within_s=self.ack_s)
         if kind == "lose_ack":
-            return Outcome(failure="timeout", via=outcome.via, status=outcome.status)
+            return DeliveryOutcome(failure="timeout", via=outcome.via, status=outcome.status)
         return outcome
 
 

@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from bot.lab.slack_rules import Rules
-from bot.lab.slack_state import Conversation, Json, Kept, User, Workspace
+from bot.lab.slack_rules import SlackRules
+from bot.lab.slack_state import Conversation, Json, SlackMessage, SlackWorkspace, User
 
 VERIFICATION_TOKEN = "lab-verification"  # noqa: S105 - the long outdated one; nobody checks it
 _MESSAGE_EVENT = {
@@ -41,20 +41,20 @@ def as_typed(text: str, *, bot_user: str, bot_name: str) -> str:
 class Events:
     """Makes the payloads of one workspace's app, and passes on what it is subscribed to."""
 
-    def __init__(self, workspace: Workspace, rules: Rules, deliver: Deliver) -> None:
+    def __init__(self, workspace: SlackWorkspace, rules: SlackRules, deliver: Deliver) -> None:
         self._workspace = workspace
         self._rules = rules
         self._deliver = deliver
 
     # Messages -----------------------------------------------------------------------------------
 
-    def posted(self, kept: Kept) -> list[str]:
+    def posted(self, kept: SlackMessage) -> list[str]:
         """A message stands there now: `message`, and `app_mention` if it names the bot."""
         event = self._workspace.shown(kept)
         ids = self._message(kept, event)
         return ids + self._mention(kept, event)
 
-    def changed(self, kept: Kept, previous: Json) -> list[str]:
+    def changed(self, kept: SlackMessage, previous: Json) -> list[str]:
         """A message was edited; a mention in it makes Slack send `app_mention` once more."""
         now = self._workspace.shown(kept)
         ts = self._workspace.next_ts()
@@ -68,7 +68,7 @@ class Events:
         }
         return self._message(kept, event) + self._mention(kept, now)
 
-    def deleted(self, kept: Kept, previous: Json) -> list[str]:
+    def deleted(self, kept: SlackMessage, previous: Json) -> list[str]:
         """A message is gone; under a parent with replies a tombstone stays."""
         if kept.tombstone:
             return self.changed(kept, previous)
@@ -82,7 +82,7 @@ class Events:
         }
         return self._message(kept, event)
 
-    def _message(self, kept: Kept, event: Json) -> list[str]:
+    def _message(self, kept: SlackMessage, event: Json) -> list[str]:
         conversation = self._workspace.conversations[kept.channel]
         if kept.is_bot and not self._rules.echo:
             return []
@@ -92,7 +92,7 @@ class Events:
         whole = {**event, "channel": kept.channel, "event_ts": event["ts"]}
         return self._event(name, scope, whole | {"channel_type": conversation.kind})
 
-    def _mention(self, kept: Kept, shown: Json) -> list[str]:
+    def _mention(self, kept: SlackMessage, shown: Json) -> list[str]:
         conversation = self._workspace.conversations[kept.channel]
         mention = f"<@{self._workspace.identity.bot_user}>"
         there = self._workspace.identity.bot_user in conversation.members

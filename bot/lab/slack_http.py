@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlencode
 
 import aiohttp
 
-from bot.lab.slack_delivery import Outcome, Sending
+from bot.lab.slack_delivery import DeliveryOutcome, Sending
 from bot.lab.slack_events import VERIFICATION_TOKEN
 from bot.lab.slack_state import Json
 
@@ -49,7 +49,7 @@ class HttpOut:
         outcome = await self.send(Sending(kind="events_api", payload=payload), within_s=within_s)
         return not outcome.failure and _challenge(outcome.answer) == challenge
 
-    async def send(self, sending: Sending, *, within_s: float) -> Outcome:
+    async def send(self, sending: Sending, *, within_s: float) -> DeliveryOutcome:
         body, kind = _body(sending)
         headers = {**self._signed(body, sending), "Content-Type": kind}
         if sending.number:
@@ -69,13 +69,13 @@ class HttpOut:
             ) as response:
                 text = await response.text()
         except TimeoutError:
-            return Outcome(failure="http_timeout", via=self.url)
+            return DeliveryOutcome(failure="http_timeout", via=self.url)
         except aiohttp.TooManyRedirects:
-            return Outcome(failure="too_many_redirects", via=self.url)
+            return DeliveryOutcome(failure="too_many_redirects", via=self.url)
         except aiohttp.ClientError:
-            return Outcome(failure="connection_failed", via=self.url)
+            return DeliveryOutcome(failure="connection_failed", via=self.url)
         taken = 200 <= response.status < 300
-        return Outcome(
+        return DeliveryOutcome(
             failure="" if taken else "http_error",
             via=self.url,
             status=response.status,

@@ -12,7 +12,7 @@ from aiohttp.web_request import BaseRequest
 from bot.lab.slack_state import SlackRefusal
 
 
-class Params(dict[str, Any]):
+class SlackParams(dict[str, Any]):
     """The arguments as received: text from a form or query, anything from JSON."""
 
     def text(self, name: str) -> str:
@@ -54,9 +54,9 @@ class Params(dict[str, Any]):
         return list(value)
 
 
-async def read_params(request: BaseRequest) -> tuple[Params, str]:
+async def read_params(request: BaseRequest) -> tuple[SlackParams, str]:
     """The arguments, and the token from wherever Slack takes one; JSON bodies carry none."""
-    params = Params(request.query)
+    params = SlackParams(request.query)
     kind = request.content_type
     if kind == "application/json":
         token = ""

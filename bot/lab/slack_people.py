@@ -11,16 +11,25 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from bot.lab.faults import Action, Fault, FaultTable
+from bot.lab.faults import Fault, FaultAction, FaultTable
 from bot.lab.server import LabServer
-from bot.lab.slack_answers import Answers
+from bot.lab.slack_answers import SlackResponses
 from bot.lab.slack_api import Tokens, WebApi
 from bot.lab.slack_delivery import Deliveries, Delivery
 from bot.lab.slack_events import Events, person_message
 from bot.lab.slack_forms import action_from, form_state
-from bot.lab.slack_rules import Rules
+from bot.lab.slack_rules import SlackRules
 from bot.lab.slack_sockets import SocketInfo, Sockets
-from bot.lab.slack_state import Conversation, Identity, Json, Kept, Kind, Seen, User, Workspace
+from bot.lab.slack_state import (
+    Conversation,
+    Identity,
+    Json,
+    Kind,
+    SeenInSlack,
+    SlackMessage,
+    SlackWorkspace,
+    User,
+)
 
 EVENT = "event"
 """The name under which faults strike what is sent to the app, instead of what it asks."""
@@ -37,7 +46,7 @@ class PeopledSlack(LabServer):
         app_token: str,
         *,
         identity: Identity | None = None,
-        rules: Rules | None = None,
+        rules: SlackRules | None = None,
         seed: int = 0,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -46,11 +55,11 @@ class PeopledSlack(LabServer):
         wall: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(host=host, port=port, log_cap=log_cap, clock=clock)
-        self.rules = rules or Rules()
+        self.rules = rules or SlackRules()
         self.identity = identity or Identity()
         self._tokens = Tokens(bot=token, app=app_token)
         self._event_faults = FaultTable()
-        self._workspace = Workspace(self.identity, cap=log_cap, clock=clock, wall=wall)
+        self._workspace = SlackWorkspace(self.identity, cap=log_cap, clock=clock, wall=wall)
         self._deliveries = Deliveries(
             faults=self._event_faults,
             hold=self.hold,
@@ -70,7 +79,7 @@ class PeopledSlack(LabServer):
             tokens=self._tokens,
             connect=self._socket_url,
         )
-        self._answers = Answers(self._workspace, self._api.chat)
+        self._answers = SlackResponses(self._workspace, self._api.chat)
         self._deliveries.answered = self._answers.to
 
     # Who and where ------------------------------------------------------------------------------
@@ -324,7 +333,7 @@ class PeopledSlack(LabServer):
 
     # What people see ----------------------------------------------------------------------------
 
-    def chat(self, channel: str) -> list[Seen]:
+    def chat(self, channel: str) -> list[SeenInSlack]:
         """What stands in a conversation now, in order, each thread below its parent."""
         return self._workspace.seen(channel)
 
@@ -335,7 +344,7 @@ class PeopledSlack(LabServer):
                 return file.data
         raise LookupError(f"no file {name}")
 
-    def thread(self, channel: str, ts: str) -> list[Seen]:
+    def thread(self, channel: str, ts: str) -> list[SeenInSlack]:
         """A thread's messages, its parent first."""
         return [seen for seen in self.chat(channel) if ts in {seen.ts, seen.thread_ts}]
 
@@ -352,7 +361,7 @@ class PeopledSlack(LabServer):
             lines.append(f"{indent}{who}: {body}" + " (edited)" * bool(seen.edits) + signs)
         return "\n".join(lines)
 
-    def ephemeral(self, user: str | None = None) -> list[Seen]:
+    def ephemeral(self, user: str | None = None) -> list[SeenInSlack]:
         """What single persons saw: ephemeral messages and answers to commands."""
         return [seen for seen in self._workspace.ephemeral if user in {None, seen.only_for}]
 
@@ -444,7 +453,7 @@ class PeopledSlack(LabServer):
         self,
         method: str = "*",
         *,
-        action: Action,
+        action: FaultAction,
         times: int | None = 1,
         skip: int = 0,
         when: Mapping[str, Any] | None = None,
@@ -474,13 +483,13 @@ class PeopledSlack(LabServer):
             return self._workspace.direct(user)
         return self._workspace.conversation(channel)
 
-    def _kept(self, channel: str, ts: str) -> Kept:
+    def _kept(self, channel: str, ts: str) -> SlackMessage:
         kept = self._workspace.find(channel, ts)
         if kept is None:
             raise LookupError(f"no message {ts} in {channel}")
         return kept
 
-    def _shared(self, kept: Kept) -> Json:
+    def _shared(self, kept: SlackMessage) -> Json:
         """A message as it stands in another one with which it was shared."""
         author, place = (
             str(kept.message.get("user", "")),
@@ -512,7 +521,7 @@ class PeopledSlack(LabServer):
             raise LookupError(f"{user} has no home tab")
         return self._workspace.views[view_id]
 
-    def _on_message(self, kept: Kept, user: str) -> Json:
+    def _on_message(self, kept: SlackMessage, user: str) -> Json:
         place = self._workspace.conversations[kept.channel]
         path = self._workspace.response_url(place.id, user, kept.ts)
         container: Json = {
@@ -530,7 +539,7 @@ class PeopledSlack(LabServer):
             "response_url": self.base_url + path,
         }
 
-    def _reaction(self, kind: str, kept: Kept, name: str, user: str) -> None:
+    def _reaction(self, kind: str, kept: SlackMessage, name: str, user: str) -> None:
         item = {"type": "message", "channel": kept.channel, "ts": kept.ts}
         owner = kept.message.get("user", "")
         event = {"type": kind, "user": user, "reaction": name, "item": item, "item_user": owner}

@@ -28,7 +28,7 @@ TIERS = {1: 1, 2: 20, 3: 50, 4: 100}
 
 
 @dataclass(slots=True, kw_only=True)
-class Rules:
+class SlackRules:
     """How the stand-in behaves; each may be changed while it runs."""
 
     bot_scopes: set[str] = field(default_factory=lambda: set(BOT_SCOPES))
@@ -57,12 +57,12 @@ class Rules:
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _SlackBucket:
     level: float
     at: float
 
 
-class Limits:
+class SlackLimits:
     """Token buckets: a method's tier, 1/s a channel for posts, and one over all if wished."""
 
     POST = (1.0, 3.0)
@@ -70,9 +70,9 @@ class Limits:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._buckets: dict[tuple[str, str], _Bucket] = {}
+        self._buckets: dict[tuple[str, str], _SlackBucket] = {}
 
-    def wait_s(self, method: str, *, tier: int, channel: str, rules: Rules) -> int:
+    def wait_s(self, method: str, *, tier: int, channel: str, rules: SlackRules) -> int:
         """Take one call, or say in how many whole seconds it may be tried again."""
         asked: list[tuple[tuple[str, str], tuple[float, float]]] = []
         if rules.workspace_per_minute is not None:
@@ -97,9 +97,9 @@ class Limits:
             bucket.level -= 1.0
         return 0
 
-    def _bucket(self, key: tuple[str, str], *, burst: float, now: float) -> _Bucket:
+    def _bucket(self, key: tuple[str, str], *, burst: float, now: float) -> _SlackBucket:
         if key not in self._buckets and len(self._buckets) > self.BUCKETS_MAX:
             idle = [name for name, bucket in self._buckets.items() if now - bucket.at > 120.0]
             for name in idle:
                 del self._buckets[name]
-        return self._buckets.setdefault(key, _Bucket(burst, now))
+        return self._buckets.setdefault(key, _SlackBucket(burst, now))

@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import WSMsgType, web
 from aiohttp.web_request import BaseRequest
 
-from bot.lab.slack_delivery import Outcome, Sending
+from bot.lab.slack_delivery import DeliveryOutcome, Sending
 
 SOCKETS_MAX = 10
 PING_S = 30.0
@@ -47,7 +47,7 @@ class _Socket:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _WaitingPayload:
     taken: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -73,7 +73,7 @@ class Sockets:
         self._clock = clock
         self._random = random.Random(seed)
         self._open: dict[int, _Socket] = {}
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _WaitingPayload] = {}
         self._count = 0
         self._arrived = asyncio.Event()
         # Owned by this object: closings to come, ended in `close`.
@@ -123,11 +123,11 @@ class Sockets:
             self._gone(socket)
         return ws
 
-    async def send(self, sending: Sending, *, within_s: float) -> Outcome:
+    async def send(self, sending: Sending, *, within_s: float) -> DeliveryOutcome:
         """To one of the sockets, whichever; waits for one if there is none."""
         socket = await self._pick(within_s)
         if socket is None:
-            return Outcome(failure="timeout", via="no socket")
+            return DeliveryOutcome(failure="timeout", via="no socket")
         via = f"socket {socket.number}"
         envelope_id = str(uuid.uuid4())
         envelope: dict[str, Any] = {
@@ -138,17 +138,17 @@ class Sockets:
         }
         if sending.kind == "events_api":
             envelope |= {"retry_attempt": sending.number, "retry_reason": sending.reason}
-        waiting = self._waiting[envelope_id] = _Waiting()
+        waiting = self._waiting[envelope_id] = _WaitingPayload()
         try:
             await self._say(socket, envelope)
             socket.sent += 1
             async with asyncio.timeout(within_s):
                 answer = await waiting.taken
         except (TimeoutError, ConnectionError):
-            return Outcome(failure="timeout", via=via)
+            return DeliveryOutcome(failure="timeout", via=via)
         finally:
             del self._waiting[envelope_id]
-        return Outcome(via=via, answer=answer)
+        return DeliveryOutcome(via=via, answer=answer)
 
     def disconnect(
         self, *, reason: str = "refresh_requested", socket: int | None = None, after_s: float = 0.0

@@ -96,7 +96,7 @@ class Stream:
 
 
 @dataclass(slots=True, kw_only=True)
-class Kept:
+class SlackMessage:
     """A message in its conversation, in Slack's JSON, and what that does not tell."""
 
     channel: str
@@ -124,7 +124,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenInSlack:
     """A message as a person would see it now; `order` counts all messages of the workspace."""
 
     channel: str
@@ -148,7 +148,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class SlackFile:
     """A file of the workspace; its bytes may still have to come."""
 
     id: str
@@ -181,7 +181,7 @@ class ResponseUrl:
     uses: int = 0
 
 
-class Workspace:
+class SlackWorkspace:
     """All that stands in the workspace now."""
 
     def __init__(
@@ -197,8 +197,8 @@ class Workspace:
         self.wall = wall
         self.users: dict[str, User] = {}
         self.conversations: dict[str, Conversation] = {}
-        self.ephemeral: deque[Seen] = deque(maxlen=cap)
-        self.files: OrderedDict[str, File] = OrderedDict()
+        self.ephemeral: deque[SeenInSlack] = deque(maxlen=cap)
+        self.files: OrderedDict[str, SlackFile] = OrderedDict()
         self.triggers: OrderedDict[str, Trigger] = OrderedDict()
         self.response_urls: OrderedDict[str, ResponseUrl] = OrderedDict()
         self.views: dict[str, Json] = {}
@@ -207,8 +207,8 @@ class Workspace:
         self.titles: dict[tuple[str, str], str] = {}
         self.prompts: dict[tuple[str, str], list[Json]] = {}
         # All in the order of their ts, for each new one is the highest.
-        self._messages: dict[str, dict[str, Kept]] = {}
-        self._replies: dict[tuple[str, str], dict[str, Kept]] = {}
+        self._messages: dict[str, dict[str, SlackMessage]] = {}
+        self._replies: dict[tuple[str, str], dict[str, SlackMessage]] = {}
         self._by_age: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._cap = cap
         self._counter = itertools.count(1)
@@ -275,9 +275,11 @@ class Workspace:
 
     # Messages -----------------------------------------------------------------------------------
 
-    def keep(self, channel: str, message: Json, *, is_bot: bool) -> Kept:
+    def keep(self, channel: str, message: Json, *, is_bot: bool) -> SlackMessage:
         """Add a message; the oldest of all is forgotten beyond the cap."""
-        kept = Kept(channel=channel, message=message, order=next(self._order), is_bot=is_bot)
+        kept = SlackMessage(
+            channel=channel, message=message, order=next(self._order), is_bot=is_bot
+        )
         self._messages.setdefault(channel, {})[kept.ts] = kept
         self._by_age[(channel, kept.ts)] = None
         if kept.is_reply:
@@ -290,10 +292,10 @@ class Workspace:
             self._forget(self._messages[old_channel][old_ts])
         return kept
 
-    def find(self, channel: str, ts: str) -> Kept | None:
+    def find(self, channel: str, ts: str) -> SlackMessage | None:
         return self._messages.get(channel, {}).get(ts)
 
-    def delete(self, kept: Kept) -> bool:
+    def delete(self, kept: SlackMessage) -> bool:
         """Take a message away; a parent with replies leaves a tombstone, and that says True."""
         replies = self.replies(kept.channel, kept.ts)
         if not kept.is_reply and replies:
@@ -315,22 +317,22 @@ class Workspace:
             self._bury(kept.channel, str(kept.thread_ts))
         return False
 
-    def messages(self, channel: str) -> Iterator[Kept]:
+    def messages(self, channel: str) -> Iterator[SlackMessage]:
         """In the order of their ts."""
         return iter(self._messages.get(channel, {}).values())
 
-    def replies(self, channel: str, parent_ts: str) -> list[Kept]:
+    def replies(self, channel: str, parent_ts: str) -> list[SlackMessage]:
         """Below this parent, without it."""
         return list(self._replies.get((channel, parent_ts), {}).values())
 
-    def parent_of(self, channel: str, ts: str) -> Kept | None:
+    def parent_of(self, channel: str, ts: str) -> SlackMessage | None:
         """Where a reply to this ts would stand: the message itself, or the parent of a reply."""
         kept = self.find(channel, ts)
         if kept is not None and kept.is_reply:
             return self.find(channel, str(kept.thread_ts))
         return kept
 
-    def shown(self, kept: Kept, *, metadata: bool = False) -> Json:
+    def shown(self, kept: SlackMessage, *, metadata: bool = False) -> Json:
         """A message as the Web API shows it."""
         message = dict(kept.message)
         if kept.reactions:
@@ -357,9 +359,9 @@ class Workspace:
             }
         return message
 
-    def seen(self, channel: str) -> list[Seen]:
+    def seen(self, channel: str) -> list[SeenInSlack]:
         """What stands in the conversation, each thread below its parent."""
-        found: list[Kept] = []
+        found: list[SlackMessage] = []
         for kept in self.messages(channel):
             if not kept.is_reply:
                 found += [kept, *self.replies(channel, kept.ts)]
@@ -367,16 +369,16 @@ class Workspace:
                 found.append(kept)
         return [_seen(kept) for kept in found]
 
-    def whisper(self, channel: str, user: str, message: Json) -> Seen:
+    def whisper(self, channel: str, user: str, message: Json) -> SeenInSlack:
         """A message that one person sees, and that is not kept by Slack."""
-        kept = Kept(channel=channel, message=message, order=next(self._order), is_bot=True)
+        kept = SlackMessage(channel=channel, message=message, order=next(self._order), is_bot=True)
         seen = _seen(kept, only_for=user)
         self.ephemeral.append(seen)
         return seen
 
     # Files, triggers, response URLs -------------------------------------------------------------
 
-    def add_file(self, file: File) -> File:
+    def add_file(self, file: SlackFile) -> SlackFile:
         self.files[file.id] = file
         if len(self.files) > FILES_KEPT:
             self.files.popitem(last=False)
@@ -400,7 +402,7 @@ class Workspace:
             self.response_urls.popitem(last=False)
         return path
 
-    def _forget(self, kept: Kept) -> None:
+    def _forget(self, kept: SlackMessage) -> None:
         self._messages[kept.channel].pop(kept.ts, None)
         thread = (kept.channel, str(kept.thread_ts))
         if kept.is_reply and thread in self._replies:
@@ -419,9 +421,9 @@ class Workspace:
             parent.message.pop("thread_ts", None)
 
 
-def _seen(kept: Kept, *, only_for: str | None = None) -> Seen:
+def _seen(kept: SlackMessage, *, only_for: str | None = None) -> SeenInSlack:
     message = kept.message
-    return Seen(
+    return SeenInSlack(
         channel=kept.channel,
         ts=kept.ts,
         thread_ts=kept.thread_ts,

@@ -6,21 +6,21 @@ Called by `bot.lab.slack_api` for each request.
 from collections.abc import Callable
 
 from bot.lab.slack_blocks import view_problems
-from bot.lab.slack_params import Params
-from bot.lab.slack_rules import Rules
-from bot.lab.slack_state import Json, SlackRefusal, Workspace
+from bot.lab.slack_params import SlackParams
+from bot.lab.slack_rules import SlackRules
+from bot.lab.slack_state import Json, SlackRefusal, SlackWorkspace
 
 PROMPTS_MAX = 4
 LOADING_MESSAGES_MAX = 10
 
 
-class Views:
+class SlackViews:
     """What the bot shows beside messages."""
 
-    def __init__(self, workspace: Workspace, rules: Rules) -> None:
+    def __init__(self, workspace: SlackWorkspace, rules: SlackRules) -> None:
         self._workspace = workspace
         self._rules = rules
-        self.methods: dict[str, Callable[[Params], Json]] = {
+        self.methods: dict[str, Callable[[SlackParams], Json]] = {
             "assistant.threads.setStatus": self._set_status,
             "assistant.threads.setSuggestedPrompts": self._set_prompts,
             "assistant.threads.setTitle": self._set_title,
@@ -31,7 +31,7 @@ class Views:
 
     # Assistant threads --------------------------------------------------------------------------
 
-    def _assistant_thread(self, p: Params) -> tuple[str, str]:
+    def _assistant_thread(self, p: SlackParams) -> tuple[str, str]:
         channel = self._workspace.conversations.get(p.needed("channel_id"))
         if channel is None:
             raise SlackRefusal("channel_not_found")
@@ -40,7 +40,7 @@ class Views:
             raise SlackRefusal("invalid_thread_ts")
         return channel.id, thread_ts
 
-    def _set_status(self, p: Params) -> Json:
+    def _set_status(self, p: SlackParams) -> Json:
         thread = self._assistant_thread(p)
         loading = p.nested("loading_messages", "invalid_arguments")
         if isinstance(loading, list) and len(loading) > LOADING_MESSAGES_MAX:
@@ -51,12 +51,12 @@ class Views:
             self._workspace.statuses[thread] = status
         return {}
 
-    def _set_title(self, p: Params) -> Json:
+    def _set_title(self, p: SlackParams) -> Json:
         thread = self._assistant_thread(p)
         self._workspace.titles[thread] = p.needed("title")
         return {}
 
-    def _set_prompts(self, p: Params) -> Json:
+    def _set_prompts(self, p: SlackParams) -> Json:
         thread = self._assistant_thread(p)
         prompts = p.objects("prompts")
         whole = all(one.get("title") and one.get("message") for one in prompts)
@@ -67,7 +67,7 @@ class Views:
 
     # Views --------------------------------------------------------------------------------------
 
-    def _open_view(self, p: Params) -> Json:
+    def _open_view(self, p: SlackParams) -> Json:
         trigger = self._workspace.triggers.get(p.text("trigger_id"))
         if trigger is None:
             raise SlackRefusal("invalid_trigger_id")
@@ -81,7 +81,7 @@ class Views:
         self._workspace.views[view["id"]] = view
         return {"view": view}
 
-    def _publish_view(self, p: Params) -> Json:
+    def _publish_view(self, p: SlackParams) -> Json:
         user = p.needed("user_id")
         if user not in self._workspace.users:
             raise SlackRefusal("user_not_found")
@@ -93,7 +93,7 @@ class Views:
         self._workspace.homes[user] = view
         return {"view": view}
 
-    def _update_view(self, p: Params) -> Json:
+    def _update_view(self, p: SlackParams) -> Json:
         before = self._workspace.views.get(p.needed("view_id"))
         if before is None:
             raise SlackRefusal("not_found")
@@ -103,14 +103,14 @@ class Views:
         self._workspace.views[before["id"]] = view
         return {"view": view}
 
-    def _view(self, p: Params, kinds: tuple[str, ...]) -> Json:
+    def _view(self, p: SlackParams, kinds: tuple[str, ...]) -> Json:
         view = p.nested("view", "invalid_arguments")
         if problems := view_problems(view, kinds=kinds):
             raise SlackRefusal("invalid_arguments", messages=problems)
         return stored_view(self._workspace, view)
 
 
-def stored_view(workspace: Workspace, view: Json) -> Json:
+def stored_view(workspace: SlackWorkspace, view: Json) -> Json:
     """A view with what Slack adds to it."""
     me = workspace.identity
     return {

@@ -16,16 +16,16 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from aiohttp.web_request import BaseRequest, FileField
 
-from bot.lab.faults import Action, answer
+from bot.lab.faults import FaultAction, answer
 from bot.lab.server import (
-    Answer,
     LabServer,
+    StandInAnswer,
     client_there,
     common_options,
     json_answer,
     serve_until_interrupted,
 )
-from bot.lab.telegram_api import BotApi, Params, Upload, bad, too_many_requests
+from bot.lab.telegram_api import BotApi, TelegramParams, Upload, bad, too_many_requests
 from bot.lab.telegram_people import (
     ChatType,
     bot_user,
@@ -35,8 +35,16 @@ from bot.lab.telegram_people import (
     person,
     worded,
 )
-from bot.lab.telegram_state import ApiError, Chats, Json, Limits, Seen, Updates, without_reply
-from bot.lab.telegram_webhook import Webhook
+from bot.lab.telegram_state import (
+    ApiError,
+    Json,
+    SeenInTelegram,
+    TelegramChats,
+    TelegramLimits,
+    Updates,
+    without_reply,
+)
+from bot.lab.telegram_webhook import WebhookSender
 
 LONG_POLL_S_MAX = 50
 _PATH = re.compile(r"/bot(?P<token>[^/]+)/(?P<method>[^/]+)/?")
@@ -52,19 +60,19 @@ _CONFLICT = {
 }
 
 
-def refusal(status: int, description: str, *, after: bool = False) -> Action:
+def refusal(status: int, description: str, *, after: bool = False) -> FaultAction:
     """A fault: the Bot API refuses in its own shape."""
     return answer(status, ApiError(status, description).payload, after=after)
 
 
-def flood(retry_after: int) -> Action:
+def flood(retry_after: int) -> FaultAction:
     """A fault: 429 with `parameters.retry_after`, as the flood limits give it."""
     return answer(429, too_many_requests(retry_after).payload)
 
 
-def refuse_markup() -> Action:
+def refuse_markup() -> FaultAction:
     """A fault: 400 whenever parse_mode is set; plain text passes."""
-    return Action(kind="refuse_markup", after=True)
+    return FaultAction(kind="refuse_markup", after=True)
 
 
 class FakeTelegram(LabServer):
@@ -87,18 +95,20 @@ class FakeTelegram(LabServer):
         super().__init__(host=host, port=port, log_cap=log_cap, clock=clock)
         self.token = token
         self._updates = Updates(next_update_id)
-        self._chats = Chats(cap=log_cap)
+        self._chats = TelegramChats(cap=log_cap)
         self._api = BotApi(
             bot=bot_user(token, username),
             chats=self._chats,
             updates=self._updates,
-            limits=Limits(clock),
+            limits=TelegramLimits(clock),
             cap=log_cap,
         )
         self._api.limited = limits
         self._api.known_chats = None if known_chats is None else set(known_chats)
         self._poll: asyncio.Future[str] | None = None
-        self._webhook = Webhook(self._updates, backoff_s=webhook_backoff_s, changed=self.changed)
+        self._webhook = WebhookSender(
+            self._updates, backoff_s=webhook_backoff_s, changed=self.changed
+        )
 
     async def __aexit__(self, *_: object) -> None:
         self._end_poll("over")
@@ -245,7 +255,7 @@ class FakeTelegram(LabServer):
 
     # What people see ----------------------------------------------------------------------------
 
-    def chat(self, chat_id: int) -> list[Seen]:
+    def chat(self, chat_id: int) -> list[SeenInTelegram]:
         """The messages of a chat as a person would see them now, in their order."""
         return self._chats.seen(chat_id)
 
@@ -314,7 +324,7 @@ class FakeTelegram(LabServer):
         params = await _params(request)
         method = match["method"]
 
-        async def effect(action: Action | None) -> Answer:
+        async def effect(action: FaultAction | None) -> StandInAnswer:
             try:
                 self._check_token(match["token"])
                 if action is not None and action.kind == "refuse_markup" and "parse_mode" in params:
@@ -326,7 +336,7 @@ class FakeTelegram(LabServer):
 
         return await self.perform(request, method, params, effect)
 
-    async def _result(self, method: str, params: Params, request: BaseRequest) -> Any:
+    async def _result(self, method: str, params: TelegramParams, request: BaseRequest) -> Any:
         match method:
             case "getupdates":
                 return await self._get_updates(params, request)
@@ -339,7 +349,7 @@ class FakeTelegram(LabServer):
             raise ApiError(404, "Not Found: method not found")
         return handler(params)
 
-    async def _get_updates(self, p: Params, request: BaseRequest) -> list[Json]:
+    async def _get_updates(self, p: TelegramParams, request: BaseRequest) -> list[Json]:
         if self._webhook.url:
             raise ApiError(409, _CONFLICT["active"])
         self._updates.allow(p.nested("allowed_updates", "allowed updates"))
@@ -384,7 +394,7 @@ class FakeTelegram(LabServer):
             self._webhook.wake()
         self.changed()
 
-    def _set_webhook(self, method: str, p: Params) -> bool:
+    def _set_webhook(self, method: str, p: TelegramParams) -> bool:
         url = p.text("url") if method == "setwebhook" else ""
         secret = p.text("secret_token")
         if url and not re.match(r"https?://", url):
@@ -409,12 +419,12 @@ class FakeTelegram(LabServer):
             raise ApiError(401, "Unauthorized")
 
     async def _download(self, request: BaseRequest, token: str, path: str) -> web.StreamResponse:
-        async def effect(_: Action | None) -> Answer:
+        async def effect(_: FaultAction | None) -> StandInAnswer:
             file = self._api.files.by_path(path) if token == self.token else None
             if file is None:
                 return json_answer(ApiError(404, "Not Found").payload, status=404)
             headers = {"Content-Type": "application/octet-stream"}
-            return Answer(body=file.data, headers=headers, shown=f"{len(file.data)} bytes")
+            return StandInAnswer(body=file.data, headers=headers, shown=f"{len(file.data)} bytes")
 
         return await self.perform(request, "file", {"path": path}, effect)
 
@@ -467,8 +477,8 @@ class FakeTelegram(LabServer):
             self._api.blocked = set(blocked)
 
 
-async def _params(request: BaseRequest) -> Params:
-    params = Params(request.query) if request.query_string else Params()
+async def _params(request: BaseRequest) -> TelegramParams:
+    params = TelegramParams(request.query) if request.query_string else TelegramParams()
     kind = request.content_type
     if kind == "multipart/form-data":
         for name, value in (await request.post()).items():

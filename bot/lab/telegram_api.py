@@ -16,11 +16,11 @@ from agent.files.sniff import picture_of
 from bot.lab.entities import MarkupError, Parsed, parse_html, trimmed, units
 from bot.lab.telegram_state import (
     ApiError,
-    Chats,
-    Files,
     Json,
-    Kept,
-    Limits,
+    StoredFiles,
+    TelegramChats,
+    TelegramLimits,
+    TelegramMessage,
     Updates,
     without_reply,
 )
@@ -69,7 +69,7 @@ class Upload:
         return f"{self.name} ({len(self.data)} bytes)"
 
 
-class Params(dict[str, Any]):
+class TelegramParams(dict[str, Any]):
     """The parameters as received: text from a form, anything from JSON."""
 
     def text(self, name: str) -> str:
@@ -107,16 +107,16 @@ class BotApi:
         self,
         *,
         bot: Json,
-        chats: Chats,
+        chats: TelegramChats,
         updates: Updates,
-        limits: Limits,
+        limits: TelegramLimits,
         cap: int,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.bot = bot
         self.chats = chats
         self.updates = updates
-        self.files = Files()
+        self.files = StoredFiles()
         self.limited = False
         self.known_chats: set[int] | None = None
         self.blocked: set[int] = set()
@@ -128,7 +128,7 @@ class BotApi:
         self._limits = limits
         self._wall = wall
         self._commands: dict[str, list[Json]] = {}
-        self.methods: dict[str, Callable[[Params], Any]] = {
+        self.methods: dict[str, Callable[[TelegramParams], Any]] = {
             "getme": lambda _: self.bot,
             "sendmessage": self._send_message,
             "editmessagetext": self._edit_text,
@@ -148,7 +148,7 @@ class BotApi:
 
     # Messages -----------------------------------------------------------------------------------
 
-    def _send_message(self, p: Params) -> Json:
+    def _send_message(self, p: TelegramParams) -> Json:
         parsed = self._formatted(p, "text", "entities")
         if not parsed.text:
             raise bad("message text is empty")
@@ -161,7 +161,7 @@ class BotApi:
         self._note_preview(p, message)
         return message
 
-    def _send_file(self, p: Params, kind: str) -> Json:
+    def _send_file(self, p: TelegramParams, kind: str) -> Json:
         upload = p.get(kind)
         if isinstance(upload, str) and upload.startswith("attach://"):
             upload = p.get(upload.removeprefix("attach://"))
@@ -190,7 +190,7 @@ class BotApi:
             content |= {"caption": caption.text, "caption_entities": list(caption.entities)}
         return self._post(p, content)
 
-    def _edit_text(self, p: Params) -> Json:
+    def _edit_text(self, p: TelegramParams) -> Json:
         parsed = self._formatted(p, "text", "entities")
         if not parsed.text:
             raise bad("message text is empty")
@@ -215,7 +215,7 @@ class BotApi:
         self._note_preview(p, message)
         return dict(message)
 
-    def _edit_markup(self, p: Params) -> Json:
+    def _edit_markup(self, p: TelegramParams) -> Json:
         kept = self._own_message(p)
         markup = self._markup(p)
         if markup == kept.message.get("reply_markup"):
@@ -226,13 +226,13 @@ class BotApi:
         kept.edits += 1
         return dict(kept.message)
 
-    def _delete(self, p: Params) -> bool:
+    def _delete(self, p: TelegramParams) -> bool:
         chat_id = self._chat_id(p)
         if not self.chats.delete(chat_id, p.number("message_id")):
             raise bad("message to delete not found")
         return True
 
-    def _react(self, p: Params) -> bool:
+    def _react(self, p: TelegramParams) -> bool:
         kept = self.chats.find(self._chat_id(p), p.number("message_id"))
         if kept is None:
             raise bad("message to react not found")
@@ -242,7 +242,7 @@ class BotApi:
         kept.reaction = list(wanted)
         return True
 
-    def _chat_action(self, p: Params) -> bool:
+    def _chat_action(self, p: TelegramParams) -> bool:
         chat_id = self._chat_id(p)
         if p.text("action") not in ACTIONS:
             raise bad("wrong parameter action in request")
@@ -252,7 +252,7 @@ class BotApi:
 
     # Everything else ----------------------------------------------------------------------------
 
-    def _set_commands(self, p: Params) -> bool:
+    def _set_commands(self, p: TelegramParams) -> bool:
         commands = p.nested("commands", "bot commands") or []
         if len(commands) > COMMANDS_MAX:
             raise bad("BOT_COMMANDS_TOO_MUCH")
@@ -264,7 +264,7 @@ class BotApi:
         self._commands[_scope(p)] = commands
         return True
 
-    def _answer_query(self, p: Params) -> bool:
+    def _answer_query(self, p: TelegramParams) -> bool:
         query_id = p.text("callback_query_id")
         if query_id not in self.queries:
             wrong = "query is too old and response timeout expired or query ID is invalid"
@@ -276,7 +276,7 @@ class BotApi:
         self.answers.append({"callback_query_id": query_id, **shown})
         return True
 
-    def _get_chat(self, p: Params) -> Json:
+    def _get_chat(self, p: TelegramParams) -> Json:
         chat_id = self._chat_id(p)
         plain: Json = {"id": chat_id, "type": "private" if chat_id > 0 else "supergroup"}
         kinds = "unlimited_gifts limited_gifts unique_gifts premium_subscription"
@@ -284,7 +284,7 @@ class BotApi:
         full: Json = {"accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts}
         return {**plain, **self.chats.about.get(chat_id, {}), **full}
 
-    def _get_file(self, p: Params) -> Json:
+    def _get_file(self, p: TelegramParams) -> Json:
         file = self.files.by_id(p.text("file_id"))
         if file is None:
             raise bad("invalid file_id")
@@ -294,7 +294,7 @@ class BotApi:
 
     # Parts --------------------------------------------------------------------------------------
 
-    def _post(self, p: Params, content: Json) -> Json:
+    def _post(self, p: TelegramParams, content: Json) -> Json:
         chat_id = self._chat_id(p)
         thread_id = self._thread(p, chat_id)
         replied = self._replied(p, chat_id)
@@ -322,14 +322,14 @@ class BotApi:
         self.sent.append(shown)
         return shown
 
-    def _note_preview(self, p: Params, message: Json) -> None:
+    def _note_preview(self, p: TelegramParams, message: Json) -> None:
         """A text in which the real server looks for an address to open, with or without one."""
         wanted = p.nested("link_preview_options", "link preview options")
         is_off = isinstance(wanted, dict) and wanted.get("is_disabled") is True
         if not (is_off or p.flag("disable_web_page_preview")):
             self.previewed.append({"chat_id": message["chat"]["id"], "text": message["text"]})
 
-    def _formatted(self, p: Params, name: str, entities: str) -> Parsed:
+    def _formatted(self, p: TelegramParams, name: str, entities: str) -> Parsed:
         text = p.text(name)
         mode = p.text("parse_mode").lower()
         try:
@@ -342,7 +342,7 @@ class BotApi:
         given = p.nested(entities, "entities") or []
         return trimmed(Parsed(text=text, entities=tuple(given)))
 
-    def _chat_id(self, p: Params) -> int:
+    def _chat_id(self, p: TelegramParams) -> int:
         given = p.text("chat_id")
         if not given:
             raise bad("chat_id is empty")
@@ -354,14 +354,14 @@ class BotApi:
             raise ApiError(403, "Forbidden: bot was blocked by the user")
         return chat_id
 
-    def _thread(self, p: Params, chat_id: int) -> int:
+    def _thread(self, p: TelegramParams, chat_id: int) -> int:
         thread_id = p.number("message_thread_id")
         known = chat_id not in self.chats.about or thread_id in self.chats.topics.get(chat_id, ())
         if thread_id and not known:
             raise bad("message thread not found")
         return thread_id
 
-    def _replied(self, p: Params, chat_id: int) -> Json | None:
+    def _replied(self, p: TelegramParams, chat_id: int) -> Json | None:
         wanted = p.nested("reply_parameters", "reply parameters") or {}
         message_id = int(wanted.get("message_id") or p.number("reply_to_message_id"))
         if not message_id:
@@ -374,7 +374,7 @@ class BotApi:
             raise bad("message to be replied not found")
         return kept.message
 
-    def _own_message(self, p: Params) -> Kept:
+    def _own_message(self, p: TelegramParams) -> TelegramMessage:
         kept = self.chats.find(self._chat_id(p), p.number("message_id"))
         if kept is None:
             raise bad("message to edit not found")
@@ -382,7 +382,7 @@ class BotApi:
             raise bad("message can't be edited")
         return kept
 
-    def _markup(self, p: Params) -> Json | None:
+    def _markup(self, p: TelegramParams) -> Json | None:
         markup = p.nested("reply_markup", "reply keyboard markup")
         if markup is None:
             return None
@@ -436,6 +436,6 @@ def too_many_requests(retry_after: int) -> ApiError:
     return ApiError(429, said, {"retry_after": retry_after})
 
 
-def _scope(p: Params) -> str:
+def _scope(p: TelegramParams) -> str:
     scope = p.nested("scope", "bot command scope") or {"type": "default"}
     return f"{json.dumps(scope, sort_keys=True)} {p.text('language_code')}"

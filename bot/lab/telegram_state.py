@@ -37,7 +37,7 @@ class ApiError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenInTelegram:
     """A message as a person would see it now; `order` counts all messages of the server."""
 
     chat_id: int
@@ -58,7 +58,7 @@ class Seen:
 
 
 @dataclass(slots=True, kw_only=True)
-class Kept:
+class TelegramMessage:
     """A message in a chat, as the Bot API would show it, and what it does not tell."""
 
     message: Json
@@ -68,12 +68,12 @@ class Kept:
     parse_mode: str | None = None
     reaction: list[Json] = field(default_factory=list)
 
-    def seen(self) -> Seen:
+    def seen(self) -> SeenInTelegram:
         message = self.message
         replied = message.get("reply_to_message")
         text = message.get("text") or message.get("caption") or ""
         entities = message.get("entities") or message.get("caption_entities") or ()
-        return Seen(
+        return SeenInTelegram(
             chat_id=message["chat"]["id"],
             message_id=message["message_id"],
             text=text,
@@ -99,13 +99,13 @@ def _file_of(message: Json) -> str | None:
     return str(file_id) if file_id else None
 
 
-class Chats:
+class TelegramChats:
     """Every chat's messages; the oldest of all are forgotten beyond `cap`."""
 
     def __init__(self, cap: int) -> None:
         self.about: dict[int, Json] = {}
         self.topics: dict[int, set[int]] = {}
-        self._messages: dict[int, dict[int, Kept]] = {}
+        self._messages: dict[int, dict[int, TelegramMessage]] = {}
         self._next_id: dict[int, int] = {}
         self._by_age: deque[tuple[int, int]] = deque()
         self._cap = cap
@@ -122,11 +122,15 @@ class Chats:
         self._next_id[chat_id] = message_id + 1
         return message_id
 
-    def keep(self, message: Json, *, is_bot: bool, parse_mode: str | None = None) -> Kept:
+    def keep(
+        self, message: Json, *, is_bot: bool, parse_mode: str | None = None
+    ) -> TelegramMessage:
         """Add a message to its chat."""
         chat_id, message_id = message["chat"]["id"], message["message_id"]
         self._order += 1
-        kept = Kept(message=message, is_bot=is_bot, order=self._order, parse_mode=parse_mode)
+        kept = TelegramMessage(
+            message=message, is_bot=is_bot, order=self._order, parse_mode=parse_mode
+        )
         self._messages.setdefault(chat_id, {})[message_id] = kept
         self._next_id[chat_id] = max(self._next_id.get(chat_id, 1), message_id + 1)
         self._by_age.append((chat_id, message_id))
@@ -135,13 +139,13 @@ class Chats:
             self._messages[old_chat].pop(old_id, None)
         return kept
 
-    def find(self, chat_id: int, message_id: int) -> Kept | None:
+    def find(self, chat_id: int, message_id: int) -> TelegramMessage | None:
         return self._messages.get(chat_id, {}).get(message_id)
 
     def delete(self, chat_id: int, message_id: int) -> bool:
         return self._messages.get(chat_id, {}).pop(message_id, None) is not None
 
-    def seen(self, chat_id: int) -> list[Seen]:
+    def seen(self, chat_id: int) -> list[SeenInTelegram]:
         return [kept.seen() for kept in self._messages.get(chat_id, {}).values()]
 
 
@@ -230,7 +234,7 @@ class Updates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class TelegramFile:
     """The bytes behind a file id."""
 
     file_id: str
@@ -245,36 +249,36 @@ class File:
         }
 
 
-class Files:
+class StoredFiles:
     """Files that people sent or the bot sent; only the last few hundred are kept."""
 
     def __init__(self) -> None:
-        self._by_id: OrderedDict[str, File] = OrderedDict()
+        self._by_id: OrderedDict[str, TelegramFile] = OrderedDict()
         self._count = 0
 
-    def add(self, data: bytes, *, folder: str, ending: str) -> File:
+    def add(self, data: bytes, *, folder: str, ending: str) -> TelegramFile:
         self._count += 1
         path = f"{folder}/file_{self._count}{ending}"
-        file = File(file_id=f"FILE{self._count:06d}", path=path, data=data)
+        file = TelegramFile(file_id=f"FILE{self._count:06d}", path=path, data=data)
         self._by_id[file.file_id] = file
         if len(self._by_id) > FILES_KEPT:
             self._by_id.popitem(last=False)
         return file
 
-    def by_id(self, file_id: str) -> File | None:
+    def by_id(self, file_id: str) -> TelegramFile | None:
         return self._by_id.get(file_id)
 
-    def by_path(self, path: str) -> File | None:
+    def by_path(self, path: str) -> TelegramFile | None:
         return next((file for file in self._by_id.values() if file.path == path), None)
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _TelegramBucket:
     level: float
     at: float
 
 
-class Limits:
+class TelegramLimits:
     """The documented limits: 1/s in a chat with a short burst, 20/min in a group, 30/s in all."""
 
     PRIVATE = (1.0, 3.0)
@@ -284,7 +288,7 @@ class Limits:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._buckets: dict[int | str, _Bucket] = {}
+        self._buckets: dict[int | str, _TelegramBucket] = {}
 
     def wait_s(self, chat_id: int) -> int:
         """Take one send, or say in how many whole seconds it may be tried again."""
@@ -308,12 +312,12 @@ class Limits:
             bucket.level -= 1.0
         return 0
 
-    def _bucket(self, key: int | str, *, burst: float, now: float) -> _Bucket:
+    def _bucket(self, key: int | str, *, burst: float, now: float) -> _TelegramBucket:
         if key not in self._buckets and len(self._buckets) > self.BUCKETS_MAX:
             idle = [name for name, bucket in self._buckets.items() if now - bucket.at > 60.0]
             for name in idle:
                 del self._buckets[name]
-        return self._buckets.setdefault(key, _Bucket(burst, now))
+        return self._buckets.setdefault(key, _TelegramBucket(burst, now))
 
 
 def without_reply(message: Mapping[str, Any]) -> Json:

@@ -15,7 +15,7 @@ WEBHOOK_TIMEOUT_S = 30.0
 WEBHOOK_BACKOFF_S_MAX = 5.0
 
 
-class Webhook:
+class WebhookSender:
     """Posts the pending updates one by one, in order, each until it is taken."""
 
     def __init__(self, updates: Updates, *, backoff_s: float, changed: Callable[[], None]) -> None:

@@ -12,8 +12,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bot.markup.layout import BLOCK, GLUED, HELD, LINE, SENTENCE, SPACE, Piece, Styles
-from bot.markup.tree import Mark, Style
+from bot.markup.layout import BLOCK, GLUED, HELD, LINE, SENTENCE, SPACE, Styles, TextPiece
+from bot.markup.tree import Style, TextMark
 
 Run = tuple[str, Styles]
 
@@ -36,8 +36,8 @@ _PLACES = re.compile(
     r"|(?P<space>\s+|(?<=[、，；]))"
 )
 _WORTH = {"line": LINE, "sentence": SENTENCE, "space": SPACE}
-_KEEPS = (Mark.PRE, Mark.QUOTE)
-_WHOLE = (Mark.LINK, Mark.CODE, Mark.WHOLE)
+_KEEPS = (TextMark.PRE, TextMark.QUOTE)
+_WHOLE = (TextMark.LINK, TextMark.CODE, TextMark.WHOLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class TextSection:
     runs: tuple[Run, ...]
     source: slice
 
@@ -77,7 +77,7 @@ def blank(text: str) -> bool:
     return _SEEN.search(text) is None
 
 
-def cut(pieces: Sequence[Piece], source: str, room: Room) -> tuple[Section, ...]:
+def cut(pieces: Sequence[TextPiece], source: str, room: Room) -> tuple[TextSection, ...]:
     """Parts in order. Their sources join to the whole; each shows something, and fits in `room`,
     where white space at the ends is free of charge.
     None at all when that cannot be, since too much that is not shown stands between two words.
@@ -86,25 +86,25 @@ def cut(pieces: Sequence[Piece], source: str, room: Room) -> tuple[Section, ...]
     return sections if all(_is_within(section, source, room) for section in sections) else ()
 
 
-def _is_within(section: Section, source: str, room: Room) -> bool:
+def _is_within(section: TextSection, source: str, room: Room) -> bool:
     shown = sum(utf16_length(text) for text, _ in section.runs)
     raw = source[section.source].strip(UNSEEN)
     return shown <= room.shown and utf16_length(raw) <= room.source
 
 
-def _sound(pieces: Sequence[Piece], source: str, room: Room) -> list[Piece]:
+def _sound(pieces: Sequence[TextPiece], source: str, room: Room) -> list[TextPiece]:
     """Leads in order from 0, and whatever could not fit in any part shown as it was written."""
     leads = [0]
     for piece in pieces[1:]:
         leads.append(max(leads[-1], piece.lead))
     leads.append(len(source))
-    sound: list[Piece] = []
+    sound: list[TextPiece] = []
     for number, piece in enumerate(pieces):
         sound.append(_fitting(piece, leads[number], leads[number + 1], source, room))
     return [piece for piece in sound if piece.text]
 
 
-def _fitting(piece: Piece, lead: int, end: int, source: str, room: Room) -> Piece:
+def _fitting(piece: TextPiece, lead: int, end: int, source: str, room: Room) -> TextPiece:
     raw = source[lead:end]
     copied = piece.at is not None and lead <= piece.at <= end - len(piece.text)
     placed = replace(piece, lead=lead, at=piece.at if copied else None)
@@ -114,7 +114,7 @@ def _fitting(piece: Piece, lead: int, end: int, source: str, room: Room) -> Piec
     return replace(placed, text=raw, at=lead, styles=styles)
 
 
-def _too_large(piece: Piece, raw: str, room: Room) -> bool:
+def _too_large(piece: TextPiece, raw: str, room: Room) -> bool:
     if len(raw) <= room.source // 4 and len(piece.text) <= room.shown // 4:
         return False
     if piece.at is None:
@@ -126,7 +126,7 @@ def _too_large(piece: Piece, raw: str, room: Room) -> bool:
 class _Cutter:
     """Greedy: takes what fits, then steps back to the best place to stop."""
 
-    def __init__(self, pieces: list[Piece], source: str, room: Room) -> None:
+    def __init__(self, pieces: list[TextPiece], source: str, room: Room) -> None:
         self._pieces = pieces
         self._source = source
         self._room = room
@@ -147,18 +147,18 @@ class _Cutter:
         self._places: list[tuple[int, int, float]] = []
         self._place_offsets: list[int] = []
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[TextSection]:
         offset = position = 0
         start, seen = self._start(0)
         if self._fits(start, len(self._text), 0, len(self._source)):
-            yield Section(runs=self._runs(start, self._end), source=slice(0, len(self._source)))
+            yield TextSection(runs=self._runs(start, self._end), source=slice(0, len(self._source)))
             return
         self._places = list(self._find_places())
         self._place_offsets = [place[0] for place in self._places]
         while offset < self._end:
             start, seen = self._start(offset)
             stop, stop_position = self._stop(start, seen, position)
-            yield Section(runs=self._runs(start, stop), source=slice(position, stop_position))
+            yield TextSection(runs=self._runs(start, stop), source=slice(position, stop_position))
             offset, position = stop, stop_position
 
     def _find_places(self) -> Iterator[tuple[int, int, float]]:
@@ -198,7 +198,7 @@ class _Cutter:
 
     def _in_code(self, offset: int) -> bool:
         piece = self._pieces[bisect_right(self._offsets, offset) - 1]
-        return any(style.mark is Mark.PRE for style in piece.styles)
+        return any(style.mark is TextMark.PRE for style in piece.styles)
 
     def _stop(self, start: int, seen: int, position: int) -> tuple[int, int]:
         """The end of the part that begins at `start`: its offset in flow and source."""
@@ -287,9 +287,9 @@ class _Cutter:
         return tuple(runs)
 
 
-def _wholes(pieces: Sequence[Piece], source: str, room: Room) -> list[Style | None]:
+def _wholes(pieces: Sequence[TextPiece], source: str, room: Room) -> list[Style | None]:
     """For each piece the code block or link that it belongs to, if that would fit in one part."""
-    marks = (Mark.PRE, Mark.LINK)
+    marks = (TextMark.PRE, TextMark.LINK)
     blocks = [next((one for one in piece.styles if one.mark in marks), None) for piece in pieces]
     shown: dict[Style, int] = {}
     begins: dict[Style, int] = {}

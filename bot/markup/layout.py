@@ -15,16 +15,16 @@ from bot.markup.tree import (
     CodeBlock,
     Heading,
     Inline,
-    Item,
-    Listing,
-    Mark,
-    Paragraph,
+    ListBlock,
+    ListItem,
+    ParagraphBlock,
     Quote,
-    Rule,
+    RuleBlock,
     Style,
     Styled,
-    Table,
-    Words,
+    TableBlock,
+    TextMark,
+    TextRun,
     poses,
 )
 
@@ -39,7 +39,7 @@ _RULE = "—" * 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class TextPiece:
     text: str
     lead: int  # where its part of the source begins
     at: int | None  # where its first character stands in the source; None: it may not be cut
@@ -47,17 +47,17 @@ class Piece:
     weight: int = POOR
 
 
-def flow(blocks: Sequence[Block], links: Callable[[str], bool]) -> list[Piece]:
+def flow(blocks: Sequence[Block], links: Callable[[str], bool]) -> list[TextPiece]:
     """All that is shown, in order; a link that `links` refuses, or whose words name another host,
     has its address written out."""
-    writer = _Writer(links)
+    writer = _LayoutWriter(links)
     writer.blocks(blocks, (), "")
     return writer.pieces
 
 
-class _Writer:
+class _LayoutWriter:
     def __init__(self, links: Callable[[str], bool]) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[TextPiece] = []
         self._links = links
 
     def blocks(self, blocks: Sequence[Block], styles: Styles, indent: str) -> None:
@@ -66,7 +66,7 @@ class _Writer:
             if number:
                 weight = SENTENCE if after_heading else ITEM if indent or styles else BLOCK
                 self._gap(block.lead, block.spaced, styles, weight)
-                if not isinstance(block, Quote | CodeBlock | Table | Listing):
+                if not isinstance(block, Quote | CodeBlock | TableBlock | ListBlock):
                     self._glue(indent, block.lead, styles, HELD)
             self._block(block, styles, indent)
             after_heading = isinstance(block, Heading)
@@ -74,32 +74,34 @@ class _Writer:
     def _gap(self, lead: int, spaced: bool, styles: Styles, weight: int) -> None:
         if self.pieces:
             text = "\n\n" if spaced else "\n"
-            self.pieces.append(Piece(text=text, lead=lead, at=None, styles=styles, weight=weight))
+            self.pieces.append(
+                TextPiece(text=text, lead=lead, at=None, styles=styles, weight=weight)
+            )
 
     def _glue(self, text: str, lead: int, styles: Styles, weight: int) -> None:
         if text:
-            piece = Piece(text=text, lead=lead, at=None, styles=styles, weight=weight)
+            piece = TextPiece(text=text, lead=lead, at=None, styles=styles, weight=weight)
             self.pieces.append(piece)
 
     def _block(self, block: Block, styles: Styles, indent: str) -> None:
         match block:
-            case Paragraph(children=children):
+            case ParagraphBlock(children=children):
                 self._inline(children, styles, indent)
             case Heading(children=children):
-                self._inline(children, _with(styles, Style(mark=Mark.BOLD)), indent)
+                self._inline(children, _with(styles, Style(mark=TextMark.BOLD)), indent)
             case CodeBlock():
                 self._code(block, styles)
             case Quote(children=children):
-                self.blocks(children, _with(styles, Style(mark=Mark.QUOTE, at=block.lead)), "")
-            case Listing(items=items):
+                self.blocks(children, _with(styles, Style(mark=TextMark.QUOTE, at=block.lead)), "")
+            case ListBlock(items=items):
                 for number, item in enumerate(items):
                     self._item(item, styles, indent, first=number == 0)
-            case Table():
+            case TableBlock():
                 self._table(block, styles)
-            case Rule(lead=lead):
-                self.pieces.append(Piece(text=_RULE, lead=lead, at=None, styles=styles))
+            case RuleBlock(lead=lead):
+                self.pieces.append(TextPiece(text=_RULE, lead=lead, at=None, styles=styles))
 
-    def _item(self, item: Item, styles: Styles, indent: str, *, first: bool) -> None:
+    def _item(self, item: ListItem, styles: Styles, indent: str, *, first: bool) -> None:
         if not first:
             self._gap(item.lead, item.spaced, styles, ITEM)
         if self.pieces and self.pieces[-1].weight == HELD:  # a list that begins an item
@@ -110,13 +112,13 @@ class _Writer:
             self.pieces[-1] = replace(self.pieces[-1], weight=POOR)
 
     def _code(self, block: CodeBlock, styles: Styles) -> None:
-        style = Style(mark=Mark.PRE, value=block.language, at=block.lead)
+        style = Style(mark=TextMark.PRE, value=block.language, at=block.lead)
         for number, line in enumerate(block.lines):
             weight = LINE if number else POOR
             self._words(line, _with(styles, style), weight)
 
-    def _table(self, table: Table, styles: Styles) -> None:
-        style = Style(mark=Mark.PRE, at=table.lead)
+    def _table(self, table: TableBlock, styles: Styles) -> None:
+        style = Style(mark=TextMark.PRE, at=table.lead)
         widths = [0] * max(len(row.cells) for row in table.rows)
         for row in table.rows:
             for column, cell in enumerate(row.cells):
@@ -128,24 +130,24 @@ class _Writer:
             if number == len(table.rows) - 1:
                 text = text.rstrip("\n")
             weight = LINE if number else POOR
-            words = Words(text=text, lead=row.lead, at=None)
+            words = TextRun(text=text, lead=row.lead, at=None)
             self._words(words, _with(styles, style), weight)
 
     def _inline(self, children: Sequence[Inline], styles: Styles, indent: str) -> None:
         weight = POOR
         for child in children:
             match child:
-                case Words():
+                case TextRun():
                     self._words(child, styles, weight)
                 case Break(lead=lead):
-                    self._words(Words(text="\n" + indent, lead=lead, at=None), styles, SPACE)
+                    self._words(TextRun(text="\n" + indent, lead=lead, at=None), styles, SPACE)
                 case Styled(style=style):
                     self._styled(child, _with(styles, style), weight)
             weight = LINE if isinstance(child, Break) else POOR
 
     def _styled(self, node: Styled, styles: Styles, weight: int) -> None:
         start = len(self.pieces)
-        refused = node.style.mark is Mark.LINK and not (
+        refused = node.style.mark is TextMark.LINK and not (
             self._links(node.style.value) and not poses(_read(node), node.style.value)
         )
         if refused:
@@ -161,9 +163,9 @@ class _Writer:
                 lead = last.lead if last.at is None else last.at + len(last.text)
                 self._glue(f" ({url})", lead, styles, GLUED)
 
-    def _words(self, words: Words, styles: Styles, weight: int) -> None:
+    def _words(self, words: TextRun, styles: Styles, weight: int) -> None:
         if words.text:
-            piece = Piece(
+            piece = TextPiece(
                 text=words.text, lead=words.lead, at=words.at, styles=styles, weight=weight
             )
             self.pieces.append(piece)
@@ -172,7 +174,7 @@ class _Writer:
 def _read(node: Inline) -> str:
     """The words of it."""
     match node:
-        case Words(text=text):
+        case TextRun(text=text):
             return text
         case Break():
             return " "

@@ -22,17 +22,17 @@ from bot.markup.tree import (
     CodeBlock,
     Heading,
     Inline,
-    Item,
-    Listing,
-    Mark,
-    Paragraph,
+    ListBlock,
+    ListItem,
+    ParagraphBlock,
     Quote,
-    Row,
-    Rule,
+    RuleBlock,
     Style,
     Styled,
-    Table,
-    Words,
+    TableBlock,
+    TableRow,
+    TextMark,
+    TextRun,
 )
 
 # --- markup dialect -----------------------------------------------------------------------------
@@ -192,11 +192,11 @@ MARKS_MAX = 20_000  # so many marks and lines are an attack or an accident, and 
 _MARKS = re.compile(r"[\[\]*_~`>|!<($#\\\n-]")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")
 _STYLES = {
-    "strong_open": Mark.BOLD,
-    "em_open": Mark.ITALIC,
-    "s_open": Mark.STRIKE,
-    "spoiler_open": Mark.SPOILER,
-    "link_open": Mark.LINK,
+    "strong_open": TextMark.BOLD,
+    "em_open": TextMark.ITALIC,
+    "s_open": TextMark.STRIKE,
+    "spoiler_open": TextMark.SPOILER,
+    "link_open": TextMark.LINK,
 }
 
 
@@ -219,9 +219,9 @@ def plain(source: str) -> tuple[Block, ...]:
         if at:
             children.append(Break(lead=at - 1))
         if line:
-            children.append(Words(text=line, lead=at, at=at))
+            children.append(TextRun(text=line, lead=at, at=at))
         at += len(line) + 1
-    return (Paragraph(lead=0, spaced=False, children=tuple(children)),)
+    return (ParagraphBlock(lead=0, spaced=False, children=tuple(children)),)
 
 
 class _Blocks:
@@ -263,13 +263,13 @@ class _Blocks:
                 children = self.read("blockquote_close")
                 return Quote(lead=lead, spaced=spaced, children=children)
             case "bullet_list_open" | "ordered_list_open":
-                return Listing(lead=lead, spaced=spaced, items=tuple(self._items()))
+                return ListBlock(lead=lead, spaced=spaced, items=tuple(self._items()))
             case "table_open":
-                return Table(lead=lead, spaced=spaced, rows=tuple(self._rows()))
+                return TableBlock(lead=lead, spaced=spaced, rows=tuple(self._rows()))
             case "hr":
-                return Rule(lead=lead, spaced=spaced)
+                return RuleBlock(lead=lead, spaced=spaced)
             case _:
-                return Paragraph(lead=lead, spaced=spaced, children=self._inline())
+                return ParagraphBlock(lead=lead, spaced=spaced, children=self._inline())
 
     def _spaced(self, line: int) -> bool:
         return line > 0 and not self._lines[line - 1].strip("> \t")
@@ -277,10 +277,10 @@ class _Blocks:
     def _inline(self) -> tuple[Inline, ...]:
         token = self._take()
         self._take()
-        place = _Places(token.content, self._lines, self._starts, _first_line(token))
+        place = _SourcePositions(token.content, self._lines, self._starts, _first_line(token))
         return _read_inline(token.children or [], place)
 
-    def _code(self, token: Token, first: int) -> Iterator[Words]:
+    def _code(self, token: Token, first: int) -> Iterator[TextRun]:
         lines = token.content.removesuffix("\n").split("\n") if token.content else []
         opening = first + (token.type == "fence")
         for number, line in enumerate(lines, opening):
@@ -288,22 +288,22 @@ class _Blocks:
             at = start + len(raw) - len(line) if raw.endswith(line) else None
             ending = "\n" if number - opening < len(lines) - 1 else ""
             lead = start if number > opening else self._starts[first]
-            yield Words(text=line + ending, lead=lead, at=at)
+            yield TextRun(text=line + ending, lead=lead, at=at)
 
-    def _items(self) -> Iterator[Item]:
+    def _items(self) -> Iterator[ListItem]:
         while (token := self._take()).type == "list_item_open":
             first = _first_line(token)
             children = self.read("list_item_close")
             marker = f"{token.info}{token.markup}" if token.info else "•"
             marker, children = _task(marker, children)
-            yield Item(
+            yield ListItem(
                 lead=self._starts[first],
                 spaced=self._spaced(first),
                 marker=marker,
                 children=children,
             )
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[TableRow]:
         cells: list[str] = []
         lead = 0
         while (token := self._take()).type != "table_close":
@@ -312,7 +312,7 @@ class _Blocks:
             elif token.type == "inline":
                 cells.append(_cell(token.children or []))
             elif token.type == "tr_close":
-                yield Row(lead=lead, cells=tuple(cells))
+                yield TableRow(lead=lead, cells=tuple(cells))
 
 
 def _first_line(token: Token) -> int:
@@ -321,11 +321,14 @@ def _first_line(token: Token) -> int:
 
 def _task(marker: str, children: tuple[Block, ...]) -> tuple[str, tuple[Block, ...]]:
     match children:
-        case (Paragraph(children=(Words(text=text, at=int(at)) as words, *more)) as first, *rest):
+        case (
+            ParagraphBlock(children=(TextRun(text=text, at=int(at)) as words, *more)) as first,
+            *rest,
+        ):
             box = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}.get(text[:4])
             if box and len(text) > 4:
-                head = Words(text=text[4:], lead=words.lead, at=at + 4)
-                body = Paragraph(lead=first.lead, spaced=first.spaced, children=(head, *more))
+                head = TextRun(text=text[4:], lead=words.lead, at=at + 4)
+                body = ParagraphBlock(lead=first.lead, spaced=first.spaced, children=(head, *more))
                 return box, (body, *rest)
     return marker, children
 
@@ -349,7 +352,7 @@ def _cell(tokens: list[Token]) -> str:
     return "".join(shown).replace("\n", " ")
 
 
-class _Places:
+class _SourcePositions:
     """From a position in a block's text (marks and indents of its lines cut off) to the source."""
 
     def __init__(self, text: str, lines: list[str], starts: list[int], first: int) -> None:
@@ -374,18 +377,18 @@ class _Places:
     def line_start(self, position: int) -> int:
         return self._line_starts[bisect_right(self._begins, position) - 1]
 
-    def words(self, text: str, position: int, lead: int | None) -> Iterator[Words]:
+    def words(self, text: str, position: int, lead: int | None) -> Iterator[TextRun]:
         """A literal text that may run over lines, a piece for each line."""
         while text:
             cut = self.text.find("\n", position, position + len(text)) + 1
             size = cut - position if cut else len(text)
             at = self.source(position)
-            yield Words(text=text[:size], lead=at if lead is None else lead, at=at)
+            yield TextRun(text=text[:size], lead=at if lead is None else lead, at=at)
             text, position = text[size:], position + size
             lead = self.line_start(position) if text else None
 
 
-def _read_inline(tokens: list[Token], place: _Places) -> tuple[Inline, ...]:
+def _read_inline(tokens: list[Token], place: _SourcePositions) -> tuple[Inline, ...]:
     reader = _InlineReader(place)
     for token in tokens:
         reader.feed(token)
@@ -395,7 +398,7 @@ def _read_inline(tokens: list[Token], place: _Places) -> tuple[Inline, ...]:
 class _InlineReader:
     """Builds the inline tree; a style inside the same style is no second one, so depth is small."""
 
-    def __init__(self, place: _Places) -> None:
+    def __init__(self, place: _SourcePositions) -> None:
         self._place = place
         self._levels: list[list[Inline]] = [[]]
         self._open: list[Style | None] = []
@@ -422,27 +425,27 @@ class _InlineReader:
             self._code(token, at)
         elif token.type == "whole":
             words = self._words(token.content, at)
-            self._levels[-1].append(Styled(style=Style(mark=Mark.WHOLE), children=words))
+            self._levels[-1].append(Styled(style=Style(mark=TextMark.WHOLE), children=words))
         elif token.type == "text":
             self._levels[-1].extend(self._words(token.content, at))
         elif token.content:
             self._levels[-1].append(self._made(token.content, at))
 
-    def _words(self, text: str, at: int) -> tuple[Words, ...]:
+    def _words(self, text: str, at: int) -> tuple[TextRun, ...]:
         lead = self._lead
         if text:
             self._lead = None
         return tuple(self._place.words(text, at, lead))
 
-    def _made(self, text: str, at: int) -> Words:
+    def _made(self, text: str, at: int) -> TextRun:
         lead = self._place.source(at) if self._lead is None else self._lead
         self._lead = None
-        return Words(text=text, lead=lead, at=None)
+        return TextRun(text=text, lead=lead, at=None)
 
     def _start(self, token: Token, at: int) -> None:
         mark = _STYLES[token.type]
         if self._lead is None:
-            self._lead = self._place.source(at - (mark is Mark.BOLD))
+            self._lead = self._place.source(at - (mark is TextMark.BOLD))
         if any(style and style.mark is mark for style in self._open):
             self._open.append(None)
             return
@@ -455,9 +458,9 @@ class _InlineReader:
         if style is None:
             return
         children = self._levels.pop()
-        if style.mark is Mark.LINK and not children:
+        if style.mark is TextMark.LINK and not children:
             lead = style.at if self._lead is None else self._lead
-            children = [Words(text=style.value, lead=lead, at=None)]
+            children = [TextRun(text=style.value, lead=lead, at=None)]
             self._lead = None
         if children:
             self._levels[-1].append(Styled(style=style, children=tuple(children)))
@@ -465,7 +468,7 @@ class _InlineReader:
     def _image(self, token: Token, at: int) -> None:
         url = str(token.attrs["src"])
         words = self._made(token.content.replace("\n", " ").strip() or url, at)
-        style = Style(mark=Mark.LINK, value=url, at=words.lead)
+        style = Style(mark=TextMark.LINK, value=url, at=words.lead)
         self._levels[-1].append(Styled(style=style, children=(words,)))
 
     def _code(self, token: Token, at: int) -> None:
@@ -476,5 +479,5 @@ class _InlineReader:
         lead = self._place.source(at) if self._lead is None else self._lead
         self._lead = None
         words = tuple(self._place.words(token.content, begin, lead))
-        style = Style(mark=Mark.CODE, at=lead)
+        style = Style(mark=TextMark.CODE, at=lead)
         self._levels[-1].append(Styled(style=style, children=words))

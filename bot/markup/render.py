@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from bot.markup import telegram as markup_telegram
 from bot.markup.cut import Room, Run, blank, cut, utf16_length
-from bot.markup.layout import Piece, flow
+from bot.markup.layout import TextPiece, flow
 from bot.markup.tree import Block
 
-__all__ = ["Part", "slack_parts", "telegram_parts", "utf16_length"]
+__all__ = ["RenderedPart", "slack_parts", "telegram_parts", "utf16_length"]
 
 TELEGRAM_UNITS_MAX = 4_096  # UTF-16 units after parsing: the Bot API's limit of sendMessage
 TELEGRAM_HTML_MAX = 16_000  # characters; Telegram refuses very long raw text, at no stated length
@@ -31,7 +31,7 @@ _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class RenderedPart:
     """One message. `source` is the slice of the original text that it shows, sent as it is when
     the platform refuses the markup; the slices join to the original."""
 
@@ -39,7 +39,7 @@ class Part:
     source: str
 
 
-def telegram_parts(text: str, *, limit: int = TELEGRAM_UNITS_MAX) -> tuple[Part, ...]:
+def telegram_parts(text: str, *, limit: int = TELEGRAM_UNITS_MAX) -> tuple[RenderedPart, ...]:
     """Telegram HTML in parts of at most `limit` UTF-16 units (64 or more), none of them blank; no
     part for a blank text. Each `source` fits in `limit` too; only white space at its ends, which
     Telegram takes away before it counts, may exceed it, and only after a run of limit/4 of it."""
@@ -51,7 +51,7 @@ def telegram_parts(text: str, *, limit: int = TELEGRAM_UNITS_MAX) -> tuple[Part,
     )
 
 
-def slack_parts(text: str, *, limit: int = SLACK_CHARS_MAX) -> tuple[Part, ...]:
+def slack_parts(text: str, *, limit: int = SLACK_CHARS_MAX) -> tuple[RenderedPart, ...]:
     """Slack's mrkdwn in parts of at most `limit` characters (200 or more), marks and escapes
     counted, none of them blank; no part for a blank text. Each `source`, when escaped, fits too."""
     # Here, not above: where there is no Slack, nobody waits for it.
@@ -65,10 +65,14 @@ def slack_parts(text: str, *, limit: int = SLACK_CHARS_MAX) -> tuple[Part, ...]:
             parts = _slack(text, source, blocks, int(limit * share))
             if parts and all(_fits_slack(part, limit) for part in parts):
                 return parts
-    return tuple(Part(markup=escaped(piece), source=piece) for piece in _pieces(source, limit // 5))
+    return tuple(
+        RenderedPart(markup=escaped(piece), source=piece) for piece in _pieces(source, limit // 5)
+    )
 
 
-def _slack(text: str, source: str, blocks: tuple[Block, ...], size: int) -> tuple[Part, ...]:
+def _slack(
+    text: str, source: str, blocks: tuple[Block, ...], size: int
+) -> tuple[RenderedPart, ...]:
     from bot.markup import slack as markup_slack
 
     room = Room(
@@ -83,7 +87,7 @@ def _slack(text: str, source: str, blocks: tuple[Block, ...], size: int) -> tupl
     return _cut(text, source, pieces, room, markup_slack.mrkdwn)
 
 
-def _fits_slack(part: Part, limit: int) -> bool:
+def _fits_slack(part: RenderedPart, limit: int) -> bool:
     from bot.markup.slack import escaped
 
     plain = escaped(part.source.strip())
@@ -96,7 +100,9 @@ def _pieces(source: str, size: int) -> list[str]:
     return [piece for piece in pieces if not blank(piece)]
 
 
-def _telegram(text: str, source: str, blocks: tuple[Block, ...], limit: int) -> tuple[Part, ...]:
+def _telegram(
+    text: str, source: str, blocks: tuple[Block, ...], limit: int
+) -> tuple[RenderedPart, ...]:
     room = Room(
         shown=limit,
         source=limit,
@@ -112,15 +118,15 @@ def _telegram(text: str, source: str, blocks: tuple[Block, ...], limit: int) -> 
 def _cut(
     text: str,
     source: str,
-    pieces: Sequence[Piece],
+    pieces: Sequence[TextPiece],
     room: Room,
     rendered: Callable[[Sequence[Run]], str],
-) -> tuple[Part, ...]:
+) -> tuple[RenderedPart, ...]:
     """The parts; none when the tree shows nothing, or cannot be cut."""
     if blank("".join(piece.text for piece in pieces)):
         return ()
     return tuple(
-        Part(markup=rendered(section.runs), source=text[section.source])
+        RenderedPart(markup=rendered(section.runs), source=text[section.source])
         for section in cut(pieces, source, room)
     )
 

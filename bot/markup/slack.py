@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from bot.markup.cut import Run, shared
 from bot.markup.layout import Styles
-from bot.markup.tree import Mark, Style
+from bot.markup.tree import Style, TextMark
 
 EDGE = "\u200b"
 
-_MARKS = {Mark.BOLD: "*", Mark.ITALIC: "_", Mark.STRIKE: "~", Mark.CODE: "`"}
+_MARKS = {TextMark.BOLD: "*", TextMark.ITALIC: "_", TextMark.STRIKE: "~", TextMark.CODE: "`"}
 _FENCE = "```"
 _BEFORE = frozenset(" \t\xa0([{\"'“‘«" + EDGE)
 _AFTER = frozenset(" \t\xa0)]}\"'”’».,;:!?…" + EDGE)
@@ -35,24 +35,24 @@ def allowed(styles: Styles) -> Styles:
     """Code holds no other mark; the words of a link are shown as they are, so what stands inside
     it gives way. Slack cannot hide a spoiler, and puts no code block into a quotation."""
     marks = [style.mark for style in styles]
-    if Mark.PRE in marks:
-        kept = {Mark.PRE}
-    elif Mark.LINK in marks:
-        styles = styles[: marks.index(Mark.LINK) + 1]
-        kept = {Mark.QUOTE, Mark.BOLD, Mark.ITALIC, Mark.STRIKE, Mark.LINK}
-    elif Mark.CODE in marks:
-        kept = {Mark.QUOTE, Mark.CODE}
+    if TextMark.PRE in marks:
+        kept = {TextMark.PRE}
+    elif TextMark.LINK in marks:
+        styles = styles[: marks.index(TextMark.LINK) + 1]
+        kept = {TextMark.QUOTE, TextMark.BOLD, TextMark.ITALIC, TextMark.STRIKE, TextMark.LINK}
+    elif TextMark.CODE in marks:
+        kept = {TextMark.QUOTE, TextMark.CODE}
     else:
-        kept = {Mark.QUOTE, Mark.BOLD, Mark.ITALIC, Mark.STRIKE, Mark.WHOLE}
+        kept = {TextMark.QUOTE, TextMark.BOLD, TextMark.ITALIC, TextMark.STRIKE, TextMark.WHOLE}
     return tuple(style for style in styles if style.mark in kept)
 
 
 def weigh(style: Style) -> int:
     """Characters that a style adds, edges included; `bot.markup.render` looks at what became of
     it."""
-    if style.mark is Mark.LINK:
+    if style.mark is TextMark.LINK:
         return len(_address(style.value)) + 3
-    if style.mark is Mark.PRE:
+    if style.mark is TextMark.PRE:
         return 2 * len(_FENCE) + 2
     return 4
 
@@ -65,7 +65,7 @@ def escaped(text: str) -> str:
 
 def mrkdwn(runs: Sequence[Run]) -> str:
     """Lines of mrkdwn; no mark reaches over the end of a line."""
-    writer = _Writer()
+    writer = _MrkdwnWriter()
     for text, styles in _addresses_whole(runs):
         writer.feed(text, allowed(styles))
     return writer.whole()
@@ -75,7 +75,7 @@ def _addresses_whole(runs: Sequence[Run]) -> list[Run]:
     """A bare address is marked from its "://" on; its scheme belongs to it."""
     whole: list[Run] = []
     for text, styles in runs:
-        if text.startswith("://") and whole and styles and styles[-1].mark is Mark.WHOLE:
+        if text.startswith("://") and whole and styles and styles[-1].mark is TextMark.WHOLE:
             before, worn = whole[-1]
             if scheme := _SCHEME.search(before):
                 whole[-1] = (before[: scheme.start()], worn)
@@ -96,11 +96,11 @@ class _Atom:
     def is_space(self) -> bool:
         return not self.text.strip()
 
-    def wears(self, mark: Mark) -> bool:
+    def wears(self, mark: TextMark) -> bool:
         return any(style.mark is mark for style in self.styles)
 
 
-class _Writer:
+class _MrkdwnWriter:
     """Puts lines together: quoted ones, those of code blocks, and all others."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class _Writer:
         self._pre: Style | None = None
 
     def feed(self, text: str, styles: Styles) -> None:
-        pre = next((style for style in styles if style.mark is Mark.PRE), None)
+        pre = next((style for style in styles if style.mark is TextMark.PRE), None)
         if pre != self._pre:
             self._end_pre()
             self._begin_pre(pre)
@@ -118,8 +118,8 @@ class _Writer:
             return
         if text and self._ends_with(_FENCE) and not text.startswith("\n"):
             self._out.append("\n")
-        quoted = any(style.mark is Mark.QUOTE for style in styles)
-        worn = tuple(style for style in styles if style.mark is not Mark.QUOTE)
+        quoted = any(style.mark is TextMark.QUOTE for style in styles)
+        worn = tuple(style for style in styles if style.mark is not TextMark.QUOTE)
         *lines, last = text.split("\n")
         for line in lines:
             self._add(line, worn, quoted)
@@ -133,7 +133,7 @@ class _Writer:
         return "".join(self._out)
 
     def _add(self, text: str, styles: Styles, quoted: bool) -> None:
-        where = (Style(mark=Mark.QUOTE),) if quoted else ()
+        where = (Style(mark=TextMark.QUOTE),) if quoted else ()
         for atom in _atoms(text, styles):
             self._line.append(_Atom(text=atom.text, styles=(*where, *atom.styles)))
 
@@ -142,13 +142,15 @@ class _Writer:
         self._out.append("\n")
 
     def _flush(self, *, quoted: bool) -> None:
-        quoted = any(atom.wears(Mark.QUOTE) for atom in self._line) or (quoted and not self._line)
+        quoted = any(atom.wears(TextMark.QUOTE) for atom in self._line) or (
+            quoted and not self._line
+        )
         bare = [
-            _Atom(text=a.text, styles=tuple(s for s in a.styles if s.mark is not Mark.QUOTE))
+            _Atom(text=a.text, styles=tuple(s for s in a.styles if s.mark is not TextMark.QUOTE))
             for a in self._line
         ]
         self._line = []
-        line = _Line(bare).written()
+        line = _MrkdwnLine(bare).written()
         if quoted:
             line = f"> {line}"
         elif line.startswith("&gt;"):  # Slack would take it for a quotation
@@ -190,20 +192,20 @@ def _links_whole(atoms: Sequence[_Atom]) -> list[_Atom]:
     whole: list[_Atom] = []
     for atom in atoms:
         before = whole[-1] if whole else None
-        if before is not None and before.styles == atom.styles and atom.wears(Mark.LINK):
+        if before is not None and before.styles == atom.styles and atom.wears(TextMark.LINK):
             whole[-1] = replace(before, text=before.text + atom.text)
         else:
             whole.append(atom)
     return whole
 
 
-class _Line:
+class _MrkdwnLine:
     """One line: marks open and close as neighbours differ, and never touch white space inside."""
 
     def __init__(self, atoms: Sequence[_Atom]) -> None:
         atoms = _links_whole(atoms)
         self._atoms = [self._spaced(atoms, number) for number in range(len(atoms))]
-        literal = "".join(a.text for a in self._atoms if not a.wears(Mark.CODE))
+        literal = "".join(a.text for a in self._atoms if not a.wears(TextMark.CODE))
         self._doubled = {mark for mark in _MARKS.values() if literal.count(mark) > 1}
         self._out = ""
         self._closed = False
@@ -227,13 +229,13 @@ class _Line:
             before = atoms[number - 1].styles if number else ()
             after = atoms[number + 1].styles if number + 1 < len(atoms) else ()
             kept = min(shared(before, atom.styles), shared(atom.styles, after))
-            kept_styles = tuple(s for s in atom.styles[:kept] if s.mark is not Mark.LINK)
+            kept_styles = tuple(s for s in atom.styles[:kept] if s.mark is not TextMark.LINK)
             return _Atom(text=atom.text, styles=kept_styles)
-        if atom.wears(Mark.CODE) and "`" in atom.text:
-            bare = tuple(style for style in atom.styles if style.mark is not Mark.CODE)
+        if atom.wears(TextMark.CODE) and "`" in atom.text:
+            bare = tuple(style for style in atom.styles if style.mark is not TextMark.CODE)
             return _Atom(text=atom.text, styles=bare)
-        if atom.wears(Mark.WHOLE) and not _WEB.fullmatch(atom.text) and _needs_code(atom.text):
-            return _Atom(text=atom.text, styles=(Style(mark=Mark.CODE),))
+        if atom.wears(TextMark.WHOLE) and not _WEB.fullmatch(atom.text) and _needs_code(atom.text):
+            return _Atom(text=atom.text, styles=(Style(mark=TextMark.CODE),))
         return atom
 
     def _turn_to(self, wanted: Styles) -> None:
@@ -253,16 +255,16 @@ class _Line:
         self._closed = True
 
     def _write(self, atom: _Atom, following: str) -> None:
-        link = next((style for style in atom.styles if style.mark is Mark.LINK), None)
+        link = next((style for style in atom.styles if style.mark is TextMark.LINK), None)
         if self._closed and atom.text[0] not in _AFTER:
             self._out += EDGE
         self._closed = False
         if link is not None:
             address, label = _address(link.value), escaped(atom.text).replace("|", "¦")
             self._out += f"<{address}>" if label == address else f"<{address}|{label}>"
-        elif atom.wears(Mark.CODE):
+        elif atom.wears(TextMark.CODE):
             self._out += escaped(atom.text)
-        elif atom.wears(Mark.WHOLE) and _WEB.fullmatch(atom.text):
+        elif atom.wears(TextMark.WHOLE) and _WEB.fullmatch(atom.text):
             self._out += f"<{_address(atom.text)}>"
         else:
             self._out += self._literal(atom.text, following)

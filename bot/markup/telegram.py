@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from bot.markup.cut import Run, shared
 from bot.markup.layout import Styles
-from bot.markup.tree import Mark, Style
+from bot.markup.tree import Style, TextMark
 
 _TAGS = {
-    Mark.BOLD: "b",
-    Mark.ITALIC: "i",
-    Mark.STRIKE: "s",
-    Mark.SPOILER: "tg-spoiler",
-    Mark.CODE: "code",
-    Mark.QUOTE: "blockquote",
+    TextMark.BOLD: "b",
+    TextMark.ITALIC: "i",
+    TextMark.STRIKE: "s",
+    TextMark.SPOILER: "tg-spoiler",
+    TextMark.CODE: "code",
+    TextMark.QUOTE: "blockquote",
 }
 # Telegram silently drops a link whose host has no dot ("localhost"), and makes a web address of
 # mailto: (TDLib 1.8); those addresses are written out.
@@ -31,12 +31,12 @@ def allowed(styles: Styles) -> Styles:
     """Code holds no other entity, so inside it only a quotation stays; in a link, code gives way;
     WHOLE shows nothing."""
     marks = {style.mark for style in styles}
-    if Mark.PRE in marks:
-        kept = {Mark.QUOTE, Mark.PRE}
-    elif Mark.CODE in marks and Mark.LINK not in marks:
-        kept = {Mark.QUOTE, Mark.CODE}
+    if TextMark.PRE in marks:
+        kept = {TextMark.QUOTE, TextMark.PRE}
+    elif TextMark.CODE in marks and TextMark.LINK not in marks:
+        kept = {TextMark.QUOTE, TextMark.CODE}
     else:
-        kept = marks - {Mark.CODE, Mark.WHOLE}
+        kept = marks - {TextMark.CODE, TextMark.WHOLE}
     return tuple(style for style in styles if style.mark in kept)
 
 
@@ -68,17 +68,17 @@ def _escaped(text: str) -> str:
 
 
 def _opening(style: Style) -> str:
-    if style.mark is Mark.LINK:
+    if style.mark is TextMark.LINK:
         address = _escaped(style.value).replace('"', "&quot;")
         return f'<a href="{address}">'
-    if style.mark is Mark.PRE:
+    if style.mark is TextMark.PRE:
         return f'<pre><code class="language-{style.value}">' if style.value else "<pre>"
     return f"<{_TAGS[style.mark]}>"
 
 
 def _closing(style: Style) -> str:
-    if style.mark is Mark.LINK:
+    if style.mark is TextMark.LINK:
         return "</a>"
-    if style.mark is Mark.PRE:
+    if style.mark is TextMark.PRE:
         return "</code></pre>" if style.value else "</pre>"
     return f"</{_TAGS[style.mark]}>"

@@ -14,7 +14,7 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 
-class Mark(Enum):
+class TextMark(Enum):
     BOLD = "bold"
     ITALIC = "italic"
     STRIKE = "strike"
@@ -28,13 +28,13 @@ class Mark(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    mark: Mark
+    mark: TextMark
     value: str = ""  # the address of a link, the language of a code block
     at: int = -1  # keeps neighbours apart that would otherwise be equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class TextRun:
     text: str
     lead: int
     at: int | None
@@ -51,11 +51,11 @@ class Styled:
     children: tuple[Inline, ...]
 
 
-Inline = Words | Break | Styled
+Inline = TextRun | Break | Styled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paragraph:
+class ParagraphBlock:
     lead: int
     spaced: bool  # a blank line stands before it
     children: tuple[Inline, ...]
@@ -73,7 +73,7 @@ class CodeBlock:
     lead: int
     spaced: bool
     language: str
-    lines: tuple[Words, ...]
+    lines: tuple[TextRun, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class ListItem:
     lead: int
     spaced: bool
     marker: str  # "•", "3.", "☐" or "☑"
@@ -92,32 +92,32 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ListBlock:
     lead: int
     spaced: bool
-    items: tuple[Item, ...]
+    items: tuple[ListItem, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     lead: int
     cells: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class TableBlock:
     lead: int
     spaced: bool
-    rows: tuple[Row, ...]  # the first one is the header
+    rows: tuple[TableRow, ...]  # the first one is the header
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class RuleBlock:
     lead: int
     spaced: bool
 
 
-Block = Paragraph | Heading | CodeBlock | Quote | Listing | Table | Rule
+Block = ParagraphBlock | Heading | CodeBlock | Quote | ListBlock | TableBlock | RuleBlock
 
 
 # --- markup links -------------------------------------------------------------------------------

@@ -27,16 +27,17 @@ from bot.channels.base import (
     Refused,
     Removes,
     SendsFiles,
-    Sent,
+    SentMessage,
     SettlesDoubt,
     Uploaded,
     UploadsAhead,
 )
-from bot.inbox.ports import NewMessage, OutboxState, OutboxStore, OutPart, OutRow, PartState
 from bot.outbox.drafts import as_tried, ending, is_to_go, planned
-from bot.outbox.files import CopyGone, Outgoing
+from bot.outbox.files import CopyGone, OutgoingFiles
 from memory.records.errors import StorageError
 from memory.records.messages import Address, OutboxId
+from memory.records.rows import NewMessage, OutboxState, OutPart, OutRow, PartState
+from memory.stores.outbox import SqliteOutbox
 
 log = structlog.get_logger()
 
@@ -64,23 +65,23 @@ async def untold(_row: OutRow, _why: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class DeliveryRoute:
     """Where a row goes, and through what. Without `copies` no file can go."""
 
     address: Address
     channel: Channel
-    copies: Outgoing | None = None
+    copies: OutgoingFiles | None = None
     undelivered: Undelivered = untold
 
 
-class Sending:
+class RowDelivery:
     """One row on its way: its parts, in order, each through its states."""
 
     def __init__(
         self,
         row: OutRow,
-        way: Way,
-        store: OutboxStore,
+        way: DeliveryRoute,
+        store: SqliteOutbox,
         *,
         rest: Callable[[int, StorageError], Awaitable[None]],
         is_revised: Callable[[], bool],
@@ -200,7 +201,7 @@ class Sending:
     async def _settle_by(self, part: OutPart, found: LookedUp) -> float | None:
         """Ends a doubt by what was found; seconds to wait where that is not known yet."""
         match found:
-            case Sent(message_id=message_id):
+            case SentMessage(message_id=message_id):
                 # The messages of a turn may stand there as a draft: an edit completes each.
                 is_draft = self._row.run_id is not None
                 state = PartState.READY if is_draft else PartState.SENT
@@ -313,7 +314,7 @@ class Sending:
             self._address, part.message_id, self._message(part)
         )
         match outcome:
-            case Sent():
+            case SentMessage():
                 await self._mark(part, PartState.SENT)
             case MessageGone():
                 await self._anew(part)
@@ -329,7 +330,7 @@ class Sending:
         """Somebody deleted this message. It comes anew, and below it what stood below it."""
         below = [one for one in self.parts[part.n + 1 :] if one.message_id and one.source]
         for one in below:
-            if isinstance(await self._taken_away(one), Sent | MessageGone):
+            if isinstance(await self._taken_away(one), SentMessage | MessageGone):
                 await self._mark(replace(one, message_id=""), PartState.READY)
         await self._mark(replace(part, message_id=""), PartState.READY)
 
@@ -340,7 +341,7 @@ class Sending:
                 return self._later(outcome)
             case Refused(reason=reason):
                 log.warning("outbox.left_behind", row=self._row.id, part=part.n, why=reason)
-            case Sent() | MessageGone():
+            case SentMessage() | MessageGone():
                 pass
             case other:
                 assert_never(other)
@@ -354,7 +355,7 @@ class Sending:
 
     async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:
         match outcome:
-            case Sent(message_id=message_id):
+            case SentMessage(message_id=message_id):
                 await self._mark(replace(part, message_id=message_id), PartState.SENT)
             case NotSent():
                 again_s = self._later(outcome)

@@ -21,12 +21,13 @@ from bot.channels.base import (
     MessagePart,
     NotSent,
     Refused,
-    Sent,
+    SentMessage,
     ShowsWork,
 )
-from bot.inbox.ports import OutboxState, OutboxStore, OutPart, OutRow, PartState
 from memory.records.errors import StorageError
 from memory.records.messages import Address, RunId
+from memory.records.rows import OutboxState, OutPart, OutRow, PartState
+from memory.stores.outbox import SqliteOutbox
 
 log = structlog.get_logger()
 
@@ -62,7 +63,7 @@ class _Message:
     shown: MessagePart | None = None
 
 
-class Unseen:
+class DetachedDraft:
     """The draft of a turn whose channel is not configured any more. Nobody looks at it."""
 
     def text(self, so_far: str) -> None:
@@ -81,7 +82,7 @@ class LiveDraft:
         address: Address,
         channel: Channel,
         *,
-        store: OutboxStore,
+        store: SqliteOutbox,
         spawn: Spawn,
         clean: Callable[[str], str] = str,
     ) -> None:
@@ -243,7 +244,7 @@ class LiveDraft:
 
     async def _settle(self, row: OutRow, stored: OutPart, part: MessagePart) -> bool:
         match await self._channel.send(self._address, replace(part, mark=row.mark(stored.n))):
-            case Sent(message_id=message_id):
+            case SentMessage(message_id=message_id):
                 self._messages.append(_Message(message_id, shown=part))
                 stored = replace(stored, state=PartState.READY, message_id=message_id)
             case InDoubt():
@@ -260,7 +261,7 @@ class LiveDraft:
         if message.shown == part:
             return True
         match await self._channel.edit(self._address, message.id, part):
-            case Sent():
+            case SentMessage():
                 message.shown = part
                 return True
             case NotSent(retry_after_s=after_s):

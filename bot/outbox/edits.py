@@ -21,48 +21,18 @@ from bot.channels.base import (
     NotSent,
     Pressed,
     Refused,
-    Sent,
+    SentMessage,
 )
-from bot.inbox.ports import OutboxState, OutboxStore, OutPart, OutRow
 from memory.records.errors import StorageError
 from memory.records.messages import Address, OutboxId
 from memory.records.ports import Clock
-from memory.records.rows import NewMessage
+from memory.records.rows import NewMessage, OutboxState, OutPart, OutRow
+from memory.stores.approvals import SqliteCards
+from memory.stores.outbox import SqliteOutbox
 
 log = structlog.get_logger()
 
 OPEN = frozenset({OutboxState.DRAFT, OutboxState.READY})
-
-
-class RevisionStore(OutboxStore, Protocol):
-    """An outbox whose rows can be revised. Implemented by `memory`; raises StorageError alone."""
-
-    async def revise(self, outbox_id: OutboxId, text: str) -> str | None:
-        """Keeps what a row is to read instead, in place of an earlier wish; its lane.
-
-        None where nothing is to be done: there is no such row, or it reads so, without buttons.
-        """
-
-    async def adopt(self, outbox_id: OutboxId) -> OutRow | None:
-        """Makes the revision of a row of which nothing went out its text; the row as it is then."""
-
-    async def revised(
-        self, outbox_id: OutboxId, text: str, *, rest: NewMessage | None = None
-    ) -> OutboxId | None:
-        """A row reads so now. `rest` is what found no place in its messages: a row of its own,
-        whose id is returned.
-
-        Does nothing when another revision is wanted by now.
-        """
-
-    async def with_buttons(
-        self, channel: str, *, since_ms: int, limit: int = 20
-    ) -> Sequence[OutRow]:
-        """The newest rows of a channel that were sent with buttons and have them, in order."""
-
-    async def to_revise(self) -> Sequence[tuple[str, OutboxId]]:
-        """Lanes and ids of rows that were sent and are to read otherwise, oldest first."""
-
 
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
@@ -72,7 +42,7 @@ class Revisions:
 
     def __init__(
         self,
-        store: RevisionStore,
+        store: SqliteOutbox,
         channels: Mapping[str, Channel],
         *,
         clock: Clock,
@@ -152,7 +122,7 @@ class Revisions:
         """Seconds to wait before it is tried again (0: back off). A message that is gone, or that
         the platform lets nobody change, is left as it is."""
         match await channel.edit(address, message_id, part):
-            case Sent():
+            case SentMessage():
                 return None
             case MessageGone():
                 log.info("outbox.revision_without_message", lane=address.key)
@@ -218,7 +188,7 @@ def _is_last(row: OutRow, part: OutPart) -> bool:
 # Used by the desks whose buttons stand under messages that others sent, such as reminders.
 
 
-class Outgoing(Protocol):
+class SendsAndEdits(Protocol):
     """Sends and edits; `bot.outbox.outbox` is one. Raises StorageError."""
 
     async def post(self, message: NewMessage) -> OutboxId:
@@ -228,18 +198,10 @@ class Outgoing(Protocol):
         """Makes it read so, without buttons; may be repeated."""
 
 
-class FindsCards(Protocol):
-    """Knows our messages by the platform's ids; `memory.stores.approvals` does. Raises
-    StorageError."""
-
-    async def standing(self, lane: str, message_id: str) -> tuple[OutboxId, str] | None:
-        """A message that still has its buttons, and its text."""
-
-
-class Cards:
+class QuestionMessages:
     """Everything may raise StorageError."""
 
-    def __init__(self, outgoing: Outgoing, found: FindsCards) -> None:
+    def __init__(self, outgoing: SendsAndEdits, found: SqliteCards) -> None:
         self._outgoing = outgoing
         self._found = found
 

@@ -27,7 +27,7 @@ class CopyGone(Permanent):
     """The copy of a file is not there any more, or is not what it was."""
 
 
-class Outgoing:
+class OutgoingFiles:
     """The copies in one folder, which is nobody else's."""
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A reply goes out: stored, sent, retried, marked (SPEC §2.7). Called by the engine and the door.
+"""A reply goes out: stored, sent, retried, marked (SPEC §2.7). Called by the engine and the intake.
 
 Every reply is a row with an id before anything is sent. Rows of one address go out in order; a
 part that was sent is never sent again; one whose fate is unknown is sent again, marked. A row ends
@@ -18,17 +18,18 @@ from typing import Self
 import structlog
 
 from bot.channels.base import Channel, MessagePart, RemembersButtons
-from bot.channels.health import Outage, Trouble
-from bot.inbox.ports import NewMessage, OutboxState, OutFile, OutRow
-from bot.outbox.delivery import Sending, Superseded, Undelivered, Way, untold
-from bot.outbox.drafts import REPEATED, LiveDraft, Unseen
-from bot.outbox.edits import Revisions, RevisionStore
-from bot.outbox.files import Outgoing
+from bot.channels.health import ChannelTrouble, Outage
+from bot.outbox.delivery import DeliveryRoute, RowDelivery, Superseded, Undelivered, untold
+from bot.outbox.drafts import REPEATED, DetachedDraft, LiveDraft
+from bot.outbox.edits import Revisions
+from bot.outbox.files import OutgoingFiles
 from memory.records.errors import StorageError
 from memory.records.messages import Address, OutboxId, RunId
 from memory.records.ports import Clock, Draft
+from memory.records.rows import NewMessage, OutboxState, OutFile, OutRow
 
 __all__ = ["BACK_OFF_S", "REPEATED", "NewFile", "Outbox"]
+from memory.stores.outbox import SqliteOutbox
 
 log = structlog.get_logger()
 
@@ -49,7 +50,7 @@ class NewFile:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _SendQueue:
     rows: deque[OutboxId] = field(default_factory=deque)
     worker: asyncio.Task[None] | None = None
 
@@ -59,13 +60,13 @@ class Outbox:
 
     def __init__(
         self,
-        store: RevisionStore,
+        store: SqliteOutbox,
         channels: Mapping[str, Channel],
         *,
         clock: Clock,
         clean: Callable[[str], str] = str,
         chance: Callable[[], float] = random.random,
-        copies: Outgoing | None = None,
+        copies: OutgoingFiles | None = None,
         undelivered: Undelivered = untold,
     ) -> None:
         """`clean` takes secrets out of whatever is shown (SPEC §15); without `copies` no file can
@@ -79,7 +80,7 @@ class Outbox:
         self._clean = clean
         self._clock = clock
         self._chance = chance
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, _SendQueue] = {}
         self._drafts: dict[RunId, LiveDraft] = {}
         self._group = asyncio.TaskGroup()
         self._accepting = False
@@ -237,7 +238,7 @@ class Outbox:
         """Rows by state."""
         return await self._store.counts()
 
-    def troubles(self) -> dict[str, Trouble]:
+    def troubles(self) -> dict[str, ChannelTrouble]:
         """Return the channels through which nothing goes out until the owner mends something."""
         found = {name: outage.trouble for name, outage in self._refusals.items()}
         return {name: trouble for name, trouble in found.items() if trouble is not None}
@@ -249,7 +250,7 @@ class Outbox:
         draft = self._drafts.get(run_id)
         channel = self._channels.get(address.channel)
         if channel is None:
-            return Unseen()
+            return DetachedDraft()
         if draft is None:
             draft = LiveDraft(
                 run_id,
@@ -276,12 +277,12 @@ class Outbox:
     # --- delivering ----------------------------------------------------------------------------
 
     def _queue(self, key: str, outbox_id: OutboxId) -> None:
-        lane = self._lanes.setdefault(key, _Lane())
+        lane = self._lanes.setdefault(key, _SendQueue())
         lane.rows.append(outbox_id)
         if lane.worker is None and self._accepting:
             lane.worker = self._group.create_task(self._work(key, lane), name=f"outbox {key}")
 
-    async def _work(self, key: str, lane: _Lane) -> None:
+    async def _work(self, key: str, lane: _SendQueue) -> None:
         try:
             while lane.rows and self._accepting:
                 try:
@@ -321,9 +322,9 @@ class Outbox:
         if row.revision is not None or outbox_id in self._to_revise:
             self._to_revise.discard(outbox_id)
             row = await self._store.adopt(outbox_id) or row
-        sending = Sending(
+        sending = RowDelivery(
             self._cleaned(row),
-            Way(
+            DeliveryRoute(
                 address=address,
                 channel=channel,
                 copies=self._copies,
@@ -361,7 +362,7 @@ class Outbox:
         file = row.file and replace(row.file, name=self._clean(row.file.name))
         return replace(row, text=self._clean(row.text), buttons=buttons, file=file)
 
-    async def _again(self, sending: Sending, again_s: float) -> None:
+    async def _again(self, sending: RowDelivery, again_s: float) -> None:
         """Wait before the next try; its time is stored, so a restart does not hurry it."""
         pause_s = max(again_s, 0.0) or self._pause(sending.attempts)
         tell = log.debug if sending.attempts else log.warning  # once, not at each try

@@ -8,11 +8,12 @@ from datetime import timedelta
 
 from bot.commands.memory_messages import bare
 from bot.commands.table import as_typed
-from bot.inbox.ports import NewMessage, OutboxStore, OutRow, Person
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from memory.records.messages import Address
 from memory.records.ports import Clock
+from memory.records.rows import NewMessage, OutRow, Person
+from memory.stores.outbox import SqliteOutbox
 
 CHARS_MAX = 200
 """How much of the message's beginning is quoted."""
@@ -26,7 +27,7 @@ LAST = "\n\nI will not report more about this chat today; `/status` counts what 
 class DeliveryNotices:
     """Writes the notices. Implements `bot.outbox.delivery.Undelivered`."""
 
-    def __init__(self, access: Access, store: OutboxStore, *, clock: Clock) -> None:
+    def __init__(self, access: Access, store: SqliteOutbox, *, clock: Clock) -> None:
         self._access = access
         self._store = store
         self._clock = clock

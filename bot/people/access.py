@@ -1,4 +1,4 @@
-"""People, their addresses and roles: who is let in (SPEC §4). Called by the door and the CLI.
+"""People, their addresses and roles: who is let in (SPEC §4). Called by the inbox and the CLI.
 
 Closed by default. An address is a channel and a numeric id; names are never identity. The whole
 directory is small and stands in memory; every change goes through the store first.
@@ -14,7 +14,6 @@ from typing import Any, Literal
 import structlog
 
 from agent.prompt.languages import language_of
-from bot.inbox.ports import Directory, PeopleStore, Person
 from bot.people.linking import Deliver, Linking, LinkRefused, Redeemed, if_it_is_you
 from bot.people.pairing import ANSWER_EVERY_MS, Pairings, UnknownCode, is_group
 from bot.people.register import (
@@ -29,6 +28,8 @@ from bot.people.timezone import zone_of
 from memory.records.errors import Permanent
 from memory.records.messages import Address, PersonId, Role
 from memory.records.ports import Clock
+from memory.records.rows import Directory, Person
+from memory.stores.people import SqlitePeople
 
 __all__ = [
     "ADMITTED",
@@ -84,7 +85,7 @@ class Access:
 
     def __init__(
         self,
-        store: PeopleStore,
+        store: SqlitePeople,
         *,
         policy: Policy,
         allowed: Sequence[str],
@@ -116,11 +117,15 @@ class Access:
         """Everybody and every chat, as last read."""
         return self._register.directory
 
-    # --- at the door --------------------------------------------------------------------------
+    # --- who is let in ------------------------------------------------------------------------
 
     def who(self, sender: str) -> Person | None:
         """The person behind an address; None is a stranger."""
         return self._register.who(sender)
+
+    def person(self, person_id: PersonId) -> Person | None:
+        """Return who somebody is now; None if they were removed."""
+        return next((one for one in self.directory.people if one.id == person_id), None)
 
     def is_at_terminal(self, person_id: PersonId) -> bool:
         """Whether this person talks in the terminal of this machine."""

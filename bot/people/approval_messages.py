@@ -13,10 +13,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from agent.policy.presentation import visible
-from bot.inbox.ports import Person
 from bot.people.register import plain_name, shown
 from memory.records.messages import Role
-from memory.records.rows import Button, ButtonRows, Grant, NewApproval, Outcome, StoredApproval
+from memory.records.rows import (
+    Button,
+    ButtonRows,
+    Grant,
+    NewApproval,
+    Outcome,
+    Person,
+    StoredApproval,
+)
 
 CODE_CHARS = 6
 """Of an id, as they are typed."""
@@ -77,7 +84,7 @@ _PLAINER = str.maketrans("`[]", "'()")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class ApprovalCard:
     """What a card is made of: the question, whose turn it is, who reads it, and when the answer is
     due: "within 10 minutes" (of its arrival), or "by 12:10"."""
 
@@ -88,7 +95,7 @@ class Card:
     answer: str
 
 
-def card_text(card: Card) -> str:
+def card_text(card: ApprovalCard) -> str:
     """The question, with what would be done."""
     return "\n\n".join(
         (
@@ -213,7 +220,7 @@ def minutes_of(seconds: float) -> str:
 # --- inside ------------------------------------------------------------------------------------
 
 
-def _whose(card: Card) -> str:
+def _whose(card: ApprovalCard) -> str:
     """In whose turn it came up. A model may have been talked into it: nobody is said to want it."""
     person = card.person
     if person is None:

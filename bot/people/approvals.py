@@ -1,7 +1,7 @@
 """Asks people whether a call may run: cards with buttons, their answers, and `/approve`.
 
-The core asks by the port `memory.records.ports.Approvals`; buttons come from the door. An answer is
-checked against the person who was recognised, never against what a button says (SPEC §4, §6).
+The core asks by the port `memory.records.ports.Approvals`; buttons come from the intake. An answer
+is checked against the person who was recognised, never against what a button says (SPEC §4, §6).
 """
 
 from __future__ import annotations
@@ -17,14 +17,20 @@ import structlog
 
 from bot.channels.base import Pressed
 from bot.commands.typed import all_as_typed
-from bot.inbox.ports import Person
 from bot.people import approval_messages as words
 from bot.people.access import Access
 from bot.people.timezone import zone_of
 from memory.records.errors import StorageError
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
 from memory.records.ports import Clock, Json, waits_on
-from memory.records.rows import Decided, Grant, NewApproval, NewMessage, Outcome, StoredApproval
+from memory.records.rows import (
+    NewApproval,
+    NewMessage,
+    Outcome,
+    Person,
+    StoredApproval,
+)
+from memory.stores.approvals import SqliteApprovals
 
 log = structlog.get_logger()
 
@@ -46,52 +52,7 @@ Signal = Callable[[str, Json], Awaitable[object]]
 StorageError."""
 
 
-class ApprovalStore(Protocol):
-    """Questions and answers. Each method is one durable transaction and raises StorageError."""
-
-    async def add(
-        self,
-        asked: NewApproval,
-        *,
-        role: Role,
-        expires_ms: int,
-        card: NewMessage | None,
-        notices: Sequence[NewMessage] = (),
-    ) -> Sequence[tuple[str, OutboxId]] | None:
-        """Keeps a question together with what is sent of it; None when its id is known."""
-
-    async def get(self, approval_id: str) -> StoredApproval | None:
-        """One question."""
-
-    async def open_ones(self) -> Sequence[StoredApproval]:
-        """Those that nobody answered yet, oldest first."""
-
-    async def next_expiry(self) -> int | None:
-        """When the time of the first open one is over, epoch ms."""
-
-    async def decide(self, approval_id: str, outcome: Outcome, *, by: PersonId) -> Decided | None:
-        """Writes an answer if it is the first and in time; None for an unknown id."""
-
-    async def expire(self) -> int:
-        """Closes those whose time is over, or whose turn was ended."""
-
-    async def unsettled(self) -> Sequence[StoredApproval]:
-        """Decided ones of which not all that follows is done."""
-
-    async def settle(self, approval_id: str) -> None:
-        """Writes that all that follows is done."""
-
-    async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
-        """Whether it was agreed to for good."""
-
-    async def grants(self, person_id: PersonId) -> Sequence[Grant]:
-        """What this person agreed to for good."""
-
-    async def revoke(self, person_id: PersonId, tool: str) -> int:
-        """Takes that back; returns how many there were."""
-
-
-class Cards(Protocol):
+class ClosesQuestions(Protocol):
     """What is done with messages that ask; `bot.outbox.outbox` is one."""
 
     def deliver(self, rows: Sequence[tuple[str, OutboxId]]) -> None:
@@ -110,7 +71,7 @@ class ApprovalOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _QuestionPlace:
     """Where a question goes: a lane, or nowhere, and who reads it there. `is_here`: where the turn
     is."""
 
@@ -119,15 +80,15 @@ class _Place:
     is_here: bool
 
 
-class ApprovalDesk:
+class ApprovalService:
     """Implements `memory.records.ports.Approvals`. An async context manager; `start` takes up what
     a former process left."""
 
     def __init__(
         self,
-        store: ApprovalStore,
+        store: SqliteApprovals,
         access: Access,
-        cards: Cards,
+        cards: ClosesQuestions,
         signal: Signal,
         *,
         clock: Clock,
@@ -293,7 +254,7 @@ class ApprovalDesk:
 
     def _shown(self, approval: StoredApproval, reader: Person) -> str:
         asked = approval.asked
-        card = words.Card(
+        card = words.ApprovalCard(
             asked=asked,
             person=self._person(asked.person_id),
             reader=reader,
@@ -304,22 +265,22 @@ class ApprovalDesk:
 
     # --- cards --------------------------------------------------------------------------------
 
-    async def _place(self, asked: NewApproval, person: Person | None) -> _Place:
+    async def _place(self, asked: NewApproval, person: Person | None) -> _QuestionPlace:
         """In the chat of the turn, if whoever may answer is there and nobody reads along who has
         no business with it; else in the owner's private chat. What stands in a private chat is
         never shown in a group."""
         is_owners = person is not None and person.role is Role.OWNER
         if not asked.owner_alone or (is_owners and not is_shared(asked.lane)):
-            return _Place(lane=asked.lane, reader=person, is_here=True)
+            return _QuestionPlace(lane=asked.lane, reader=person, is_here=True)
         owners = [one for one in self._access.directory.people if one.role is Role.OWNER]
         owners.sort(key=lambda one: one.id != asked.person_id)
         for owner in owners:
             for lane in await self._access.private_chats(owner.id):
-                return _Place(lane=lane, reader=owner, is_here=False)
-        return _Place(lane="", reader=None, is_here=False)
+                return _QuestionPlace(lane=lane, reader=owner, is_here=False)
+        return _QuestionPlace(lane="", reader=None, is_here=False)
 
-    def _card(self, asked: NewApproval, person: Person | None, place: _Place) -> NewMessage:
-        card = words.Card(
+    def _card(self, asked: NewApproval, person: Person | None, place: _QuestionPlace) -> NewMessage:
+        card = words.ApprovalCard(
             asked=asked,
             person=person,
             reader=place.reader,

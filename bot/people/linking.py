@@ -1,6 +1,6 @@
 """One more address for a person, by a code that is asked for on one side and sent from the other.
 
-Used by `bot.people.access` (the door) and `bot.commands.people` (`/link`). The code is a proof:
+Used by `bot.people.access` (the intake) and `bot.commands.people` (`/link`). The code is a proof:
 whoever sends it is taken for the person who asked for it. So it is short-lived, good for one use,
 never logged, compared in constant time, and guessing ends after three wrong ones an hour.
 """
@@ -15,10 +15,10 @@ from enum import StrEnum
 import structlog
 
 from bot.commands.typed import slash
-from bot.inbox.ports import LinkCode, NewMessage, Person
 from bot.people.register import CONSOLE_ADDRESS, Register, shown
 from memory.records.errors import Permanent
 from memory.records.messages import Address, OutboxId, Role
+from memory.records.rows import LinkCode, NewMessage, Person
 
 log = structlog.get_logger()
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import structlog
 
-from bot.inbox.ports import Pairing
 from bot.people.register import Register
 from memory.records.errors import Permanent
+from memory.records.rows import Pairing
 
 log = structlog.get_logger()
 

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bot.inbox.ports import Directory, PeopleStore, Person
 from memory.records.messages import PersonId, Role
 from memory.records.ports import Clock
+from memory.records.rows import Directory, Person
+from memory.stores.people import SqlitePeople
 
 CODE_ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """Without letters and digits that look alike."""
@@ -35,7 +36,7 @@ class Register:
     changes at a time could each leave the other one's owner, and so none.
     """
 
-    def __init__(self, store: PeopleStore, clock: Clock) -> None:
+    def __init__(self, store: SqlitePeople, clock: Clock) -> None:
         self.store = store
         self.changing = asyncio.Lock()
         self._clock = clock

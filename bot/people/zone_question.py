@@ -12,20 +12,18 @@ from typing import Protocol, assert_never
 
 import structlog
 
-from agent.turn.aftermath import Ended
+from agent.turn.aftermath import EndedTurn
 from bot.channels.base import Pressed
 from bot.commands.people import Offer
 from bot.commands.schedule_messages import event_words, name_of
 from bot.commands.typed import as_typed
-from bot.inbox.ports import Person
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
-from bot.wiring.memories import person_of
 from memory.records.jobs import Job, SetBy
 from memory.records.messages import IncomingMessage, OutboxId, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Button, ButtonRows, NewMessage
+from memory.records.rows import Button, ButtonRows, NewMessage, Person
 from memory.records.schedule import Event, TimeRead, due_words, moment_words
 from memory.records.zones import (
     Asking,
@@ -67,7 +65,7 @@ class AssumedZones:
 
     def is_assumed(self, person_id: PersonId) -> bool:
         """Whether this machine's zone stands in for a person's."""
-        person = person_of(self._access, person_id)
+        person = self._access.person(person_id)
         return person is not None and not person.time_zone
 
     # --- what was set up ----------------------------------------------------------------------
@@ -95,7 +93,7 @@ class AssumedZones:
     async def used(self, person_id: PersonId, lane: str) -> None:
         """Something that was set up in a chat hangs on the clock on a person's wall: if that is not
         known, they are asked there, once, after the answer."""
-        person = person_of(self._access, person_id)
+        person = self._access.person(person_id)
         if person is None or not _is_asked(person, lane):
             return
         if await self.store.want(person_id, lane=lane, zone=self.zone):
@@ -145,15 +143,15 @@ IN_PRIVATE = (
 )
 
 
-class Cards(Protocol):
-    """See `bot.outbox.edits.Cards`."""
+class ClosesZoneQuestions(Protocol):
+    """See `bot.outbox.edits.QuestionMessages`."""
 
     async def close(self, pressed: Pressed, said: str) -> None: ...
 
     async def revise(self, card: OutboxId, text: str) -> None: ...
 
 
-class ZoneDesk:
+class ZoneQuestions:
     """Everything may raise StorageError."""
 
     def __init__(
@@ -161,7 +159,7 @@ class ZoneDesk:
         assumed: AssumedZones,
         access: Access,
         moves: Moves,
-        cards: Cards,
+        cards: ClosesZoneQuestions,
         *,
         clock: Clock,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
@@ -191,14 +189,14 @@ class ZoneDesk:
         if (waiting := self._assumed.waiting_in(lane)) is not None and not self._busy(lane):
             await self._ask(waiting, lane)
 
-    async def after_turn(self, ended: Ended) -> None:
+    async def after_turn(self, ended: EndedTurn) -> None:
         """The answer of a turn is stored."""
         lane = ended.turn.message.address.key
         if (waiting := self._assumed.waiting_in(lane)) is not None:
             await self._ask(waiting, lane)
 
     async def _ask(self, person_id: PersonId, lane: str) -> None:
-        person = person_of(self._access, person_id)
+        person = self._access.person(person_id)
         if person is None or person.time_zone:
             await self._store.end(person_id)
         else:

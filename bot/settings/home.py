@@ -89,7 +89,7 @@ OPEN_FILES = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class HomeProblem:
     """Something that works but should not stay so, and what to do about it."""
 
     problem: str
@@ -105,7 +105,7 @@ def find_home(env: Mapping[str, str]) -> Home:
     return Home(Path(wanted).resolve())
 
 
-def prepare(home: Home) -> list[Finding]:
+def prepare(home: Home) -> list[HomeProblem]:
     """Creates what is missing, and says what is readable by others.
 
     May be called at any time, beside a running bot and on a full disk too; whether the home can be
@@ -300,24 +300,24 @@ def _copy_once(source: Path, target: Path) -> None:
         raise _trouble(target, error) from error
 
 
-def _config_mode(home: Home) -> list[Finding]:
+def _config_mode(home: Home) -> list[HomeProblem]:
     mode = _mode(home.config)
     if not mode & 0o077 or not holds_secret(home.config):
         return []
     return [
-        Finding(
+        HomeProblem(
             problem=f"{home.config} holds a secret and others can read it (mode {mode:04o})",
             fix=f"chmod 600 {shlex.quote(str(home.config))}",
         )
     ]
 
 
-def _folder_modes(home: Home) -> list[Finding]:
+def _folder_modes(home: Home) -> list[HomeProblem]:
     # The home itself may be seen, as it often is made by somebody else (a container, systemd);
     # who can write there could put in another config.toml.
     refused = {home.path: 0o022, home.workspace: 0o077, home.data: 0o077, home.logs: 0o077}
     return [
-        Finding(
+        HomeProblem(
             problem=f"{folder} is open to others (mode {_mode(folder):04o})",
             fix=f"chmod 700 {shlex.quote(str(folder))}",
         )

@@ -9,9 +9,9 @@ from agent.models.catalog import FOREIGN, PROVIDERS
 from agent.models.choose import Wanted, choose, models_at
 from bot.doctor.live import offers, try_model, versioned, with_version
 from bot.settings.edit import Value
+from bot.settings.options import wanted_of
 from bot.settings.tree import KeyPath
-from bot.setup.terminal import Desk, Plan, Situation
-from bot.wiring.options import wanted_of
+from bot.setup.terminal import Plan, SetupState, SetupTerminal
 from memory.records.errors import AssistantError
 
 TRY_S = 60.0
@@ -22,7 +22,7 @@ KEPT_MODELS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Way:
+class _ModelSource:
     """One line of the choice. `asks` makes the changes, or nothing when it was given up."""
 
     title: str
@@ -30,11 +30,11 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelStep:
+class SetupModelStep:
     """Asks for the model and adds it to the plan."""
 
-    desk: Desk
-    here: Situation
+    desk: SetupTerminal
+    here: SetupState
     plan: Plan
     tried: list[str] = field(default_factory=list)
 
@@ -62,22 +62,22 @@ class ModelStep:
                 )
                 return
 
-    def _ways(self, *, is_set: bool) -> list[_Way]:
+    def _ways(self, *, is_set: bool) -> list[_ModelSource]:
         llm = self.here.settings.llm
         ways = []
         if is_set:
             now = llm.model or f"the first that {llm.api_base} lists"
-            ways.append(_Way(title=f"{now}, as it is now", asks=dict))
+            ways.append(_ModelSource(title=f"{now}, as it is now", asks=dict))
         for offer in self.desk.live("Looking for models", offers(self.here.env)):
             found: dict[KeyPath, Value] = {MODEL: offer.model, BASE: None, KEY: None}
             if not is_set or offer.model != llm.model:
-                ways.append(_Way(title=offer.title, asks=lambda found=found: found))  # type: ignore[misc]
+                ways.append(_ModelSource(title=offer.title, asks=lambda found=found: found))  # type: ignore[misc]
         demo: dict[KeyPath, Value] = {MODEL: "embedded", BASE: None, KEY: None}
         last = [
-            _Way(title="a provider that you have a key of", asks=self._by_key),
-            _Way(title="another server that speaks OpenAI's format", asks=self._by_address),
+            _ModelSource(title="a provider that you have a key of", asks=self._by_key),
+            _ModelSource(title="another server that speaks OpenAI's format", asks=self._by_address),
         ]
-        small = _Way(
+        small = _ModelSource(
             title="the small embedded model: works at once, but it is a demo that invents things "
             "and has no tools",
             asks=lambda: demo,
@@ -159,7 +159,7 @@ class ModelStep:
         return True
 
 
-async def _asked(wanted: Wanted, here: Situation) -> str:
+async def _asked(wanted: Wanted, here: SetupState) -> str:
     choice = await choose(wanted, env=here.env)
     trial = await try_model(choice, limit_s=TRY_S)
     return f"{choice.model} answered after {trial.seconds:.1f} s: “{trial.text}”"

@@ -10,7 +10,7 @@ from typing import Any
 from agent.prompt.languages import AUTO, read_language
 from bot.doctor.live_telegram import Newcomer
 from bot.people.timezone import read_zone
-from bot.setup.terminal import Desk, Plan, Situation
+from bot.setup.terminal import Plan, SetupState, SetupTerminal
 from memory.records.errors import AssistantError
 
 Listen = Callable[[Collection[str]], Coroutine[Any, Any, Newcomer]]
@@ -23,7 +23,7 @@ LATER = (
 
 
 def find_owner(
-    desk: Desk, here: Situation, plan: Plan, *, channel: str, how: str, listen: Listen
+    desk: SetupTerminal, here: SetupState, plan: Plan, *, channel: str, how: str, listen: Listen
 ) -> None:
     """Adds the owner to the plan, unless there is one or nobody writes.
 
@@ -76,8 +76,8 @@ LANGUAGE_CHARS_MAX = 50
 class PersonStep:
     """Asks about the owner and adds it to the plan."""
 
-    desk: Desk
-    here: Situation
+    desk: SetupTerminal
+    here: SetupState
     plan: Plan
 
     def run(self) -> None:

@@ -14,7 +14,7 @@ from bot.doctor.live_slack import (
 )
 from bot.settings.tree import KeyPath
 from bot.setup.person import find_owner
-from bot.setup.terminal import Desk, Plan, Situation
+from bot.setup.terminal import Plan, SetupState, SetupTerminal
 from memory.records.errors import AssistantError
 
 BOT, APP = ("slack", "bot_token"), ("slack", "app_token")
@@ -39,8 +39,8 @@ HOW_SIGNING = "Under Basic Information, App Credentials, copy the Signing Secret
 class SlackStep:
     """Asks for the tokens and adds them to the plan."""
 
-    desk: Desk
-    here: Situation
+    desk: SetupTerminal
+    here: SetupState
     plan: Plan
 
     def run(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.doctor.live_telegram import BotAccount, account, first_message
 from bot.setup.person import find_owner
-from bot.setup.terminal import Desk, Plan, Situation
+from bot.setup.terminal import Plan, SetupState, SetupTerminal
 from memory.records.errors import AssistantError
 
 TOKEN = ("telegram", "token")
@@ -21,8 +21,8 @@ HOW = """\
 class TelegramStep:
     """Asks for the token and adds it to the plan."""
 
-    desk: Desk
-    here: Situation
+    desk: SetupTerminal
+    here: SetupState
     plan: Plan
 
     def run(self) -> None:

@@ -20,7 +20,7 @@ from bot.settings.tree import KeyPath
 T = TypeVar("T")
 
 
-class Desk(Protocol):
+class SetupTerminal(Protocol):
     """Where the person sits. Each question may raise KeyboardInterrupt: then nothing is saved."""
 
     def title(self, text: str) -> None:
@@ -55,7 +55,7 @@ class Desk(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class SetupState:
     """What there is before anything is asked.
 
     `owners` are the addresses of the owner; `is_running` says whether a bot serves this home now;

@@ -17,14 +17,14 @@ from bot.doctor.live_telegram import account
 from bot.settings.edit import change, decoded
 from bot.settings.load import load
 from bot.settings.messages import dotted
+from bot.settings.options import wanted_of
 from bot.settings.schema.settings import CONFIG_NAME, KEYS, Settings
 from bot.settings.tree import is_secret
-from bot.setup.model import TRY_S, ModelStep
+from bot.setup.model import TRY_S, SetupModelStep
 from bot.setup.person import PersonStep
 from bot.setup.slack import SlackStep
 from bot.setup.telegram import TelegramStep
-from bot.setup.terminal import Desk, Plan, Situation
-from bot.wiring.options import wanted_of
+from bot.setup.terminal import Plan, SetupState, SetupTerminal
 from memory.records.errors import AssistantError, SettingsWrong
 
 WELCOME = """\
@@ -32,11 +32,11 @@ This sets up your assistant. Each answer is tested before it is saved, and all i
 the end; until then Ctrl-C leaves everything as it was. You can run it again at any time."""
 
 
-def ask_all(desk: Desk, here: Situation) -> Plan:
+def ask_all(desk: SetupTerminal, here: SetupState) -> Plan:
     """Every step, each of which can be skipped."""
     plan = Plan()
     desk.say(WELCOME)
-    for step in (ModelStep, TelegramStep, SlackStep, PersonStep):
+    for step in (SetupModelStep, TelegramStep, SlackStep, PersonStep):
         step(desk, here, plan).run()
     return plan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from bot.lab.model_script import Step, make_call
+from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.slack import FakeSlack
 from docs.pictures.drawing import EDGE, picture
 from docs.pictures.lines import MONO_EM, MONO_SIZE
@@ -62,12 +62,12 @@ async def slack(folder: Path) -> str:
 async def _thread(fake: FakeSlack, stage: Stage) -> list[Item]:
     await stage.put("watering.md", WATERING)
     call = make_call("read_file", {"path": "watering.md"})
-    stage.model.step(Step(calls=(call,), usage=USED))
+    stage.model.step(ScriptedStep(calls=(call,), usage=USED))
     text = (
         "Today is Monday, so:\n\n| what | when |\n|---|---|\n| tomatoes | this evening |\n"
         "| roses | this evening |\n| herbs | tomorrow again |\n\nIt all stands in `watering.md`."
     )
-    stage.model.step(Step(text=text, usage=USED))
+    stage.model.step(ScriptedStep(text=text, usage=USED))
     fake.post(text="<@U0LABBOT> what needs water today?", channel=GARDEN, user=SLACK_ANN)
     await slack_reads(fake, GARDEN, "tomatoes")
     fake.command(text="status", channel=GARDEN, user=SLACK_ANN)
@@ -83,7 +83,7 @@ async def _thread(fake: FakeSlack, stage: Stage) -> list[Item]:
 
 async def _typed(fake: FakeSlack, stage: Stage) -> list[Item]:
     direct = fake.direct(SLACK_ANN)
-    stage.model.step(Step(text="*Herbs*, and the tomatoes again.", usage=USED))
+    stage.model.step(ScriptedStep(text="*Herbs*, and the tomatoes again.", usage=USED))
     fake.post(text="And tomorrow?", user=SLACK_ANN)
     answer = await slack_reads(fake, direct, "Herbs")
     question = fake.chat(direct)[0]

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
-from bot.lab.telegram_state import Seen
+from bot.lab.telegram_state import SeenInTelegram
 from docs.pictures.drawing import picture
 from docs.pictures.processes import Process
 from docs.pictures.seen import bubble
@@ -128,7 +128,7 @@ async def approval(folder: Path) -> str:
     """An answer that grows while a tool runs, a card with buttons, and what its tap did."""
     go = asyncio.Event()
 
-    def shown(seen: list[Seen], *, pressed: str = "") -> tuple[Item, ...]:
+    def shown(seen: list[SeenInTelegram], *, pressed: str = "") -> tuple[Item, ...]:
         return tuple(_bubble(one, {f"http://{host}": "weather.example"}, pressed) for one in seen)
 
     async with FakeTelegram() as telegram, _forecast(go) as host:
@@ -265,7 +265,7 @@ def _shell(shell: Shell, put_right: Mapping[str, str]) -> Shell:
     return replace(shell, heading=_put_right(shell.heading, put_right), lines=lines)
 
 
-def _bubble(seen: Seen, put_right: Mapping[str, str], pressed: str = "") -> Bubble:
+def _bubble(seen: SeenInTelegram, put_right: Mapping[str, str], pressed: str = "") -> Bubble:
     return bubble(replace(seen, text=_put_right(seen.text, put_right)), pressed=pressed)
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bot.lab.slack_state import Seen as SlackSeen
-from bot.lab.telegram_state import Seen
+from bot.lab.slack_state import SeenInSlack as SlackSeen
+from bot.lab.telegram_state import SeenInTelegram
 from docs.pictures.shapes import Block, Bubble, Button, Paragraph, Post, Rows, Span, Text
 
 Json = Mapping[str, Any]
@@ -22,7 +22,7 @@ _MRKDWN = re.compile(
 )
 
 
-def bubble(seen: Seen, *, pressed: str = "") -> Bubble:
+def bubble(seen: SeenInTelegram, *, pressed: str = "") -> Bubble:
     """A message in Telegram; `pressed` is the button that Ann is about to tap."""
     rows = (seen.markup or {}).get("inline_keyboard", ())
     shown = tuple(tuple(_button(one, one["text"], pressed) for one in row) for row in rows)

@@ -1,4 +1,4 @@
-"""The whole bot on a stage: its files, its database and its wiring, before the stand-ins of
+"""The whole bot on a stage: its files, its database and its App, before the stand-ins of
 `bot/lab`, with a clock that is set. Called by `docs.make_pictures`."""
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bot.app import Bot, open_bot
+from bot.app import App
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack
-from bot.lab.slack_state import Seen as SlackSeen
+from bot.lab.slack_state import SeenInSlack as SlackSeen
 from bot.lab.telegram import FakeTelegram
-from bot.lab.telegram_state import Seen
+from bot.lab.telegram_state import SeenInTelegram
 from bot.settings.home import Home, prepare, settings_digest
 from bot.settings.load import load
-from bot.wiring.clock import CheckedClock
+from scheduler.clock.machine import CheckedClock
 
 ANN = 4242
 SLACK_ANN, TEAM = "U0ANN", "T0LAB"
@@ -74,13 +74,14 @@ class Stage:
         await asyncio.to_thread(file.write_text, content, encoding="utf-8")
 
     @asynccontextmanager
-    async def serving(self, clock: StageClock) -> AsyncIterator[Bot]:
+    async def serving(self, clock: StageClock) -> AsyncIterator[App]:
         """The bot, until the block ends."""
         settings = load(self.home.path, self.env)
         digest = settings_digest(self.home, self.env)
         # The stand-ins tell the real time.
         own = CheckedClock(clock, is_trusted=True)
-        async with open_bot(self.home, settings, env=self.env, digest=digest, clock=own) as bot:
+        app = App(self.home, settings, env=self.env, digest=digest, clock=own)
+        async with app.running() as bot:
             stopping = asyncio.Event()
             serving = asyncio.create_task(bot.serve(stopping))
             try:
@@ -138,11 +139,11 @@ class AnnInTelegram:
     def says(self, text: str) -> None:
         self._telegram.message(chat_id=ANN, text=text)
 
-    def sees(self) -> list[Seen]:
+    def sees(self) -> list[SeenInTelegram]:
         """The chat as it reads now."""
         return self._telegram.chat(ANN)
 
-    async def reads(self, words: str) -> Seen:
+    async def reads(self, words: str) -> SeenInTelegram:
         """Waits for a message of the bot with these words; the last one."""
         return await self._found(lambda seen: words in seen.text)
 
@@ -152,7 +153,7 @@ class AnnInTelegram:
             lambda: not any(words in seen.text for seen in self.sees()), timeout_s=WAIT_S
         )
 
-    async def reads_card(self, words: str, *, button: str) -> Seen:
+    async def reads_card(self, words: str, *, button: str) -> SeenInTelegram:
         """Waits for a message with these words and this button; the last one."""
         return await self._found(lambda seen: words in seen.text and button in buttons(seen))
 
@@ -161,15 +162,15 @@ class AnnInTelegram:
         card = await self.reads_card(on, button=label)
         self._telegram.callback(chat_id=ANN, message_id=card.message_id, data=buttons(card)[label])
 
-    async def _found(self, wanted: Callable[[Seen], bool]) -> Seen:
-        def found() -> list[Seen]:
+    async def _found(self, wanted: Callable[[SeenInTelegram], bool]) -> SeenInTelegram:
+        def found() -> list[SeenInTelegram]:
             return [seen for seen in self.sees() if seen.is_bot and wanted(seen)]
 
         await self._telegram.until(found, timeout_s=WAIT_S)
         return found()[-1]
 
 
-def buttons(seen: Seen) -> dict[str, str]:
+def buttons(seen: SeenInTelegram) -> dict[str, str]:
     """What the buttons of a message send back, by what they read."""
     rows = (seen.markup or {}).get("inline_keyboard", ())
     return {button["text"]: button["callback_data"] for row in rows for button in row}

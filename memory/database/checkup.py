@@ -13,11 +13,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.budget.spending import Pause, Paused
 from memory.database.backup import all_backups, newest_good, problems
 from memory.database.errors import storage_error
 from memory.database.schema import MIGRATIONS, is_ours, read_migrations, version_of
 from memory.records.messages import DEFAULT_AGENT
+from memory.records.spending import Pause, Paused
 
 _INBOX = "select state, count(*) from inbox group by state"
 _OUTBOX = "select state, count(*) from outbox group by state"

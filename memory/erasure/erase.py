@@ -25,16 +25,14 @@ from memory.erasure.places import (
     Key,
     Place,
     Search,
-    asked,
     counted,
     facts_holding,
     is_busy,
     left_over,
     located,
     scopes_of,
-    search_of,
-    together,
 )
+from memory.erasure.plan import asked, search_of, similar, together
 from memory.erasure.run import (
     BUSY,
     Premises,
@@ -43,7 +41,6 @@ from memory.erasure.run import (
     clean_file,
     empty_wal,
     erase_rows,
-    lines_without,
     looking,
     make_anew,
     note_files,
@@ -150,9 +147,8 @@ class Forgetting:
     async def _begin(self, wish: Wish, begun: tuple[Wish, Wording] | None) -> tuple[Wish, Wording]:
         """Writes down what is to be done, before anything is: with its words, which are soon
         nowhere else."""
-        wording, search = await self._apart(
-            looking, self._path, lambda connection: asked(wish, connection)
-        )
+        search = await self._apart(looking, self._path, lambda connection: asked(wish, connection))
+        wording = search.wording
         if begun is not None:
             wish, wording = together(begun, (wish, wording))
         await self._apart(check_space, self._path)
@@ -239,7 +235,7 @@ class Forgetting:
     def _clean_files(self, wish: Wish, wording: Wording) -> tuple[int, list[Path]]:
         """How many files of notes lost lines, and which others had the words blanked."""
         notes = note_files(self._premises, wish.person_id, is_owner=wish.is_owner)
-        cleaned = sum(clean_file(path, lines_without(wording)) for path in notes)
+        cleaned = sum(clean_file(path, wording.without_lines) for path in notes)
         if not wish.with_files:
             return cleaned, []
         said = Wording(wording.phrases)
@@ -283,7 +279,7 @@ class Forgetting:
     def _judged(self, proof: Proof, wish: Wish, search: Search, found: Scan) -> Proof:
         """Tells what is a failure from what is others', and from what was left on purpose."""
         in_copies, hits, left, theirs = [], [], [], []
-        for path in (hit.path for hit in found.hits):
+        for path in found.hits:
             if self._is_copy(path):
                 in_copies.append(path)
             elif self._is_of_another(path, wish):
@@ -306,7 +302,6 @@ class Forgetting:
     ) -> tuple[list[str], list[str]]:
         """Where the phrases stand in rows of this person, and in those of others."""
         mine, others = left_over(connection, search)
-        # The words as they are: what only sounds like them is no failure of a look at bytes.
         said = replace(search, wording=Wording(search.wording.phrases))
         spots = places(self._database.now_ms())
         kinds = [kind.value for kind in counted(_found_in(connection, said, spots))]
@@ -330,12 +325,16 @@ class Forgetting:
         spots = places(self._database.now_ms())
 
         def work(connection: sqlite3.Connection) -> tuple[Wording, Found]:
-            wording, search = asked(wish, connection)
+            search = asked(wish, connection)
             facts = facts_holding(connection, search)
             counts = {Kind.FACT: len(facts)} if facts else {}
             counts.update(counted(_found_in(connection, search, spots)))
-            refusal = BUSY if is_busy(connection, search) else ""
-            return wording, Found(counts=counts, facts=tuple(facts), refusal=refusal)
+            return search.wording, Found(
+                counts=counts,
+                facts=tuple(facts),
+                similar=similar(connection, search) if wish.facts else (),
+                refusal=BUSY if is_busy(connection, search) else "",
+            )
 
         wording, found = looking(self._path, work)
         counts = dict(found.counts)
@@ -358,7 +357,7 @@ class Forgetting:
         """Files of the workspace that have the words as they are, apart from anybody's notes."""
         mine = set(note_files(self._premises, wish.person_id, is_owner=wish.is_owner))
         found = scan(self._premises.workspace, wording.phrases, leaving_out=mine)
-        return [hit.path for hit in found.hits if not self._is_of_another(hit.path, wish)]
+        return [path for path in found.hits if not self._is_of_another(path, wish)]
 
     def _is_of_another(self, path: Path, wish: Wish) -> bool:
         return self._premises.is_of_another(path, wish.person_id, is_owner=wish.is_owner)

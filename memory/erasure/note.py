@@ -95,15 +95,11 @@ def _read(data: dict[str, Any]) -> tuple[Wish, Wording]:
             phrases=_texts(wish["phrases"]),
             everything=bool(wish["everything"]),
             is_owner=bool(wish["is_owner"]),
-            names=_texts(wish["names"]),
             lanes=_texts(wish["lanes"]),
             with_files=bool(wish["with_files"]),
             cards=tuple(OutboxId(int(one)) for one in wish.get("cards", ())),
         ),
-        Wording(
-            *(_texts(wording[name]) for name in ("phrases", "sentences", "names")),
-            everything=bool(wording["everything"]),
-        ),
+        Wording(_texts(wording["phrases"]), everything=bool(wording["everything"])),
     )
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from memory.erasure.verify import Wording, telling_sentences
-from memory.records.erasure import Kind, Wish, too_short
+from memory.erasure.verify import Wording, sentences
+from memory.records.erasure import Kind
 from memory.records.messages import PersonId
 
-TOLD_MAX = 400
-"""Sentences of somebody, the newest, that are looked for in what others were told."""
+TOLD_MAX, TOLD_CHARS_MIN = 400, 12
+"""Sentences of somebody, the newest, that are looked for in what others were told; shorter ones say
+too little."""
 
 Key = int | str
 
@@ -44,7 +45,7 @@ class Search:
     @property
     def among_others(self) -> Search:
         """For what was told of it in shared conversations, by its words: rows of nobody's own."""
-        wording = Wording(self.told, self.told, self.wording.names)
+        wording = Wording(self.told)
         return Search(person_id=PersonId(""), wording=wording, touched=self.shared)
 
     @property
@@ -99,9 +100,6 @@ with recursive chain (id) as (
 )
 select id from chain
 """
-_FACT_TEXTS = """
-select text, quote from facts where id in (select value from json_each(:facts)) order by id
-"""
 _SHARED_SAYINGS = """
 select conversation_id, body, turns.person_id
 from messages join turns on turns.run_id = messages.run_id
@@ -129,11 +127,6 @@ def located(connection: sqlite3.Connection, search: Search) -> Search:
     if search.wording.everything:
         return _with_shared(connection, found)
     return replace(found, touched=_touched(connection, found))
-
-
-def texts_of(connection: sqlite3.Connection, search: Search) -> list[tuple[str, str]]:
-    """Text and quote of each fact of the search."""
-    return list(connection.execute(_FACT_TEXTS, search.values))
 
 
 def is_busy(connection: sqlite3.Connection, search: Search) -> bool:
@@ -164,7 +157,8 @@ def _with_shared(connection: sqlite3.Connection, search: Search) -> Search:
         shared[conversation] = None
         entry = json.loads(body)
         if (entry.get("by") or person_id) == search.person_id:
-            mine.update(dict.fromkeys(telling_sentences(entry.get("text", ""))))
+            parts = (part.strip(" .!?") for _, part in sentences(entry.get("text", "")))
+            mine.update(dict.fromkeys(one for one in parts if len(one) >= TOLD_CHARS_MIN))
         else:
             theirs.append(entry.get("text", ""))
     told = list(mine)[-TOLD_MAX:]
@@ -274,10 +268,6 @@ class Prompts:
 _SCOPES = """
 select scope, id from facts where id in (select value from json_each(?)) order by scope, id
 """
-_SAYINGS = """
-select body from messages join turns on turns.run_id = messages.run_id
-where kind = 'said' and turns.person_id = :person order by messages.id desc
-"""
 
 
 def scopes_of(connection: sqlite3.Connection, fact_ids: Sequence[int]) -> dict[str, list[int]]:
@@ -288,22 +278,12 @@ def scopes_of(connection: sqlite3.Connection, fact_ids: Sequence[int]) -> dict[s
     return scopes
 
 
-def sayings(connection: sqlite3.Connection, search: Search) -> Iterator[str]:
-    """What the person said, the newest first."""
-    for (body,) in connection.execute(_SAYINGS, search.values):
-        entry = json.loads(body)
-        if entry.get("by", "") in {"", search.person_id}:
-            yield entry.get("text", "")
-
-
 _FACTS_HELD = "select id, text, quote from facts where person_id = :person"
 
 
 def facts_holding(connection: sqlite3.Connection, search: Search) -> list[int]:
-    """Facts of the person that are to go: those that were named, and those that hold the very
-    words. What only sounds like them is for the person to name."""
-    named, wording = set(search.facts), search.wording
-    said = replace(wording, sentences=())
+    """Facts of the person that are to go: those that were named, and those that hold the words."""
+    named, said = set(search.facts), search.wording
     return [
         fact_id
         for fact_id, text, quote in connection.execute(_FACTS_HELD, search.values)
@@ -395,64 +375,3 @@ def counted(found: Iterable[tuple[Place, Sequence[Key]]]) -> Mapping[Kind, int]:
         if keys:
             counts[place.kind] = counts.get(place.kind, 0) + len(keys)
     return counts
-
-
-# --- wishes -------------------------------------------------------------------------------------
-#
-# What a wish to forget means: which words are looked for, and where.
-#
-# Called by `memory.erasure.erase`.
-
-T = TypeVar("T")
-
-SAMPLED_MAX, SAMPLE_CHARS_MIN = 200, 12
-"""Of everything that somebody said, what the files are looked through for at the end."""
-
-
-def search_of(wish: Wish, wording: Wording) -> Search:
-    return Search(person_id=wish.person_id, wording=wording, facts=wish.facts, lanes=wish.lanes)
-
-
-def asked(wish: Wish, connection: sqlite3.Connection) -> tuple[Wording, Search]:
-    """What to look for: the words of the facts too, and where."""
-    plain = Wording(wish.phrases, everything=wish.everything)
-    search = located(connection, search_of(wish, plain))
-    if wish.everything:
-        search = replace(search, facts=tuple(facts_holding(connection, search)))
-    of_facts = [text for pair in texts_of(connection, search) for text in pair]
-    of_facts = [text for text in dict.fromkeys(of_facts) if text and not too_short(text)]
-    if wish.everything:
-        said = [text for text in sayings(connection, search) if len(text) >= SAMPLE_CHARS_MIN]
-        sample = tuple(dict.fromkeys([*of_facts, *said]))[:SAMPLED_MAX]
-        wording = Wording(sample, everything=True)
-    else:
-        phrases = tuple(dict.fromkeys([*wish.phrases, *of_facts]))
-        wording = Wording(phrases, tuple(of_facts), wish.names)
-    return wording, located(connection, replace(search, wording=wording))
-
-
-def together(former: tuple[Wish, Wording], now: tuple[Wish, Wording]) -> tuple[Wish, Wording]:
-    """Both wishes of one person as one: the words of the former may be nowhere else any more."""
-    (a, said), (b, says) = former, now
-    wish = Wish(
-        person_id=b.person_id,
-        facts=_both(a.facts, b.facts),
-        phrases=_both(a.phrases, b.phrases),
-        everything=a.everything or b.everything,
-        is_owner=b.is_owner,
-        names=_both(a.names, b.names),
-        lanes=_both(a.lanes, b.lanes),
-        with_files=a.with_files or b.with_files,
-        cards=_both(a.cards, b.cards),
-    )
-    wording = Wording(
-        _both(said.phrases, says.phrases),
-        _both(said.sentences, says.sentences),
-        _both(said.names, says.names),
-        everything=wish.everything,
-    )
-    return wish, wording
-
-
-def _both(first: tuple[T, ...], second: tuple[T, ...]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys((*first, *second)))

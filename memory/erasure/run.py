@@ -28,7 +28,7 @@ from memory.database.backup import (
 from memory.database.connection import Database, Work
 from memory.database.errors import storage_error
 from memory.erasure.places import Key, Place, Search, drop_everything, is_busy
-from memory.erasure.verify import Wording, all_files
+from memory.erasure.verify import all_files
 from memory.facts.tombstones import raise_generation
 from memory.records.erasure import ForgettingRefused
 from memory.records.errors import StorageFull
@@ -224,11 +224,6 @@ def clean_file(path: Path, change: Callable[[str], str]) -> bool:
         if _replaced(path, changed, before):
             return True
     return False
-
-
-def lines_without(wording: Wording) -> Callable[[str], str]:
-    """For notes: without the lines that hold it."""
-    return wording.without_lines
 
 
 _TRIES = 5

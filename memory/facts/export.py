@@ -1,7 +1,7 @@
 """What is remembered of a person, taken out as one JSON object and brought in again.
 
 A file is read with distrust: checked as a whole before anything is changed, bounded, and whatever
-it says about whose it is, it is brought in for the person who asked. Used by `bot.commands.memory`.
+it says about whose it is, it is brought in for the person who asked. Used by `memory.service`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import asyncio
 import json
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
@@ -23,10 +23,6 @@ from memory.records.erasure import FILE_BYTES_MAX, CarryingRefused, Imported
 from memory.records.errors import StorageError
 from memory.records.facts import FACT_CHARS_MAX, Category
 from memory.records.messages import PersonId
-
-if TYPE_CHECKING:
-    from memory.facts.load import Taken
-
 
 _FACTS = """
 select id, scope, text, category, confidence, source, quote, speaker, valid_from_ms, valid_to_ms,
@@ -50,46 +46,36 @@ FORMAT, VERSION = "hearthbot-memory", 1
 CONVERSATIONS = "Conversations are not in here: `hearthbot sessions export` writes them."
 
 
-class Carrying:
-    """Implements `memory.records.erasure.Carries`."""
+class Transfer:
+    """Takes out and brings in what is remembered of one person. Raises StorageError."""
 
     def __init__(self, database: Database, premises: Premises) -> None:
         self._database = database
         self._premises = premises
 
-    async def taken_out(self, person_id: PersonId, *, is_owner: bool) -> dict[str, Any]:
+    async def export(self, person_id: PersonId, *, is_owner: bool) -> dict[str, Any]:
         """Facts with those that no longer hold, the profile with its history, documents, notes, and
-        how many things were forgotten."""
+        how many things were forgotten: one JSON object, of the form of `Carried`."""
         stored = await self._database.read(partial(_stored, person_id=person_id))
         notes = await asyncio.to_thread(self._notes, person_id, is_owner=is_owner)
         now_ms = self._database.now_ms()
         head = {"format": FORMAT, "version": VERSION, "made_ms": now_ms, "person_id": person_id}
         return {**head, **stored, "notes": notes, "conversations": CONVERSATIONS}
 
-    async def brought_in(self, person_id: PersonId, path: Path, *, is_owner: bool) -> Imported:
-        """Facts, profile and documents in one transaction, then notes that are not there yet."""
+    async def load(self, person_id: PersonId, path: Path, *, is_owner: bool) -> Imported:
+        """Add what a file holds: facts, profile and documents in one transaction, then notes that
+        are not there yet. Raise CarryingRefused when it cannot be read: nothing is changed then."""
         # Hardly any process ever brings a file in, so none loads at its start what reads one.
         from memory.facts.load import take_in
 
         text = await asyncio.to_thread(_text, path)
         carried = await asyncio.to_thread(read_file, text, str(path))
         now_ms = self._database.now_ms()
-        taken: Taken = await self._database.write(
+        taken: Imported = await self._database.write(
             partial(take_in, person_id=person_id, carried=carried, now_ms=now_ms)
         )
-        notes, left = await asyncio.to_thread(
-            self._put_notes, person_id, carried, is_owner=is_owner
-        )
-        return Imported(
-            stored=taken.stored,
-            refreshed=taken.refreshed,
-            superseded=taken.superseded,
-            refused=tuple(taken.refused),
-            profile=tuple(taken.profile),
-            documents=tuple(taken.documents),
-            notes=tuple(notes),
-            left=(*taken.left, *left),
-        )
+        await asyncio.to_thread(self._put_notes, person_id, carried, taken, is_owner=is_owner)
+        return taken
 
     def _notes(self, person_id: PersonId, *, is_owner: bool) -> list[dict[str, str]]:
         folder = self._premises.notes(person_id, is_owner=is_owner)
@@ -101,19 +87,17 @@ class Carrying:
         return found
 
     def _put_notes(
-        self, person_id: PersonId, carried: Carried, *, is_owner: bool
-    ) -> tuple[list[str], list[str]]:
+        self, person_id: PersonId, carried: Carried, taken: Imported, *, is_owner: bool
+    ) -> None:
         folder = self._premises.notes(person_id, is_owner=is_owner)
-        put, left = [], []
         for note in carried.notes:
             path = folder / note.path
             if _NOTE.fullmatch(note.path) and text_of(path) == note.text:
                 continue
             if _NOTE.fullmatch(note.path) and _write_new(path, note):
-                put.append(note.path)
+                taken.notes.append(note.path)
             else:
-                left.append(f"notes {note.path}")
-        return put, left
+                taken.left.append(f"notes {note.path}")
 
 
 def _stored(connection: sqlite3.Connection, person_id: PersonId) -> dict[str, Any]:
@@ -178,11 +162,6 @@ def _write_new(path: Path, note: CarriedNote) -> bool:
             f"({error.strerror}). Mend that, and bring the file in once more."
         ) from error
     return True
-
-
-def as_json(carried: Mapping[str, Any]) -> str:
-    """As it is written to a file: one can read it, too."""
-    return json.dumps(carried, ensure_ascii=False, indent=1) + "\n"
 
 
 # --- carried file -------------------------------------------------------------------------------

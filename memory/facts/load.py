@@ -10,7 +10,6 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from memory.database.stored_text import dump, storable
 from memory.facts import tombstones
@@ -19,7 +18,7 @@ from memory.facts.profile_values import checked
 from memory.facts.rows import close, insert, owned_by, reopen, select
 from memory.facts.similarity import sentence
 from memory.facts.write import Alike, refusal, tidy, write
-from memory.records.erasure import CarryingRefused, Refused
+from memory.records.erasure import CarryingRefused, Imported, Refused
 from memory.records.errors import ProfileWrong
 from memory.records.facts import FactSource, NewFact, StoredFact, Storing, Whose
 from memory.records.messages import PersonId
@@ -50,24 +49,11 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id
 _ADD_PASSAGE = "insert into chunks (document_id, n, text) values (?, ?, ?)"
 
 
-@dataclass(slots=True)
-class Taken:
-    """What became of it so far."""
-
-    stored: int = 0
-    refreshed: int = 0
-    superseded: int = 0
-    refused: list[Refused] = field(default_factory=list)
-    profile: list[str] = field(default_factory=list)
-    documents: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-
-
 def take_in(
     connection: sqlite3.Connection, person_id: PersonId, carried: Carried, now_ms: int
-) -> Taken:
+) -> Imported:
     """All of it, in the caller's transaction. Raises CarryingRefused."""
-    taken = Taken()
+    taken = Imported()
     _Facts(connection, person_id, now_ms, taken).take(carried.facts)
     _take_profile(connection, person_id, carried, taken, now_ms=now_ms)
     for document in carried.documents:
@@ -79,7 +65,7 @@ class _Facts:
     """Facts on their way in. `_ids` leads from the file's numbers to ours."""
 
     def __init__(
-        self, connection: sqlite3.Connection, person_id: PersonId, now_ms: int, taken: Taken
+        self, connection: sqlite3.Connection, person_id: PersonId, now_ms: int, taken: Imported
     ) -> None:
         self._connection = connection
         self._person_id = person_id
@@ -181,7 +167,7 @@ def _take_profile(
     connection: sqlite3.Connection,
     person_id: PersonId,
     carried: Carried,
-    taken: Taken,
+    taken: Imported,
     *,
     now_ms: int,
 ) -> None:
@@ -220,7 +206,7 @@ def _take_document(
     connection: sqlite3.Connection,
     person_id: PersonId,
     document: CarriedDocument,
-    taken: Taken,
+    taken: Imported,
     *,
     now_ms: int,
 ) -> None:

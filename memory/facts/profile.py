@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -50,14 +50,6 @@ where person_id = ? and run_id = ? and run_id <> '' and undone_ms is null order 
 _UNDONE = "update profile_changes set undone_ms = ? where person_id = ? and id = ?"
 
 
-def secret_refused(text: str) -> str:
-    """Why a text with a secret in it is not kept; empty for any other."""
-    kind = secret_in(text)
-    return (
-        f"It holds {kind}, and a profile keeps no secrets: it is part of prompts." if kind else ""
-    )
-
-
 class SqliteProfiles:
     """Implements `memory.records.facts.Profiles`. A path may end in `[]`: the value, or each item
     of a list, is then added to the list that stands there.
@@ -66,12 +58,8 @@ class SqliteProfiles:
     that it can be taken back itself.
     """
 
-    def __init__(
-        self, database: Database, *, refusal: Callable[[str], str] = secret_refused
-    ) -> None:
-        """`refusal` says why a text may not be kept (a secret), and is empty for what may."""
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._refusal = refusal
 
     async def get(self, person_id: PersonId) -> Mapping[str, object]:
         """The whole profile."""
@@ -93,7 +81,7 @@ class SqliteProfiles:
         parts, appends = parsed(path)
         wanted = cleaned(value)
         name = ".".join(parts)
-        self._refuse_secrets(name, wanted)
+        _refuse_secrets(name, wanted)
         change = ProfileChange(
             id=0,
             path=name,
@@ -154,10 +142,11 @@ class SqliteProfiles:
 
         return await self._database.write(work)
 
-    def _refuse_secrets(self, path: str, value: object) -> None:
-        for text in said(path, value):
-            if why := self._refusal(text):
-                raise ProfileWrong(why)
+
+def _refuse_secrets(path: str, value: object) -> None:
+    for text in said(path, value):
+        if kind := secret_in(text):
+            raise ProfileWrong(f"It holds {kind}, and secrets are not kept.")
 
 
 # --- for prompts ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from agent.prompt.scene import one_line
 from memory.database.stored_text import storable
 from memory.facts.secrets import secret_in
 from memory.facts.similarity import Sentence, sentence
-from memory.records.facts import Category, FactSource, NewFact, StoredFact, Whose
+from memory.records.facts import EVERYWHERE, Category, FactSource, NewFact, StoredFact, Whose
 from memory.records.messages import PersonId, RunId
 from memory.records.words import fold, words
 from memory.search.fts import STOP_WORDS
@@ -57,6 +57,8 @@ class Narrowed:
 
 def seen_by(of: Whose) -> Narrowed:
     """What this person may see in this place."""
+    if of.scope == EVERYWHERE:
+        return Narrowed("person_id = ?", (of.person_id,))
     if of.scope:
         return Narrowed("scope = ? and scope <> ''", (of.scope,))
     return Narrowed("person_id = ? and scope = ''", (of.person_id,))

@@ -35,7 +35,7 @@ from memory.facts.rows import (
 )
 from memory.facts.similarity import Sentence, may_say_the_same, says_the_same, sentence
 from memory.records.errors import StorageError
-from memory.records.facts import NewFact, Stored, StoredFact, Storing, Whose
+from memory.records.facts import Corrected, NewFact, Stored, StoredFact, Storing, Whose
 from memory.records.messages import RunId
 from memory.search.indexes import Indexes
 
@@ -50,6 +50,7 @@ are none reach 0.15, and `food` 0.17 with an allergy."""
 USES_KEPT_MS = 10 * 60_000
 """So long uses are counted in memory: a commit for each message would be too dear."""
 _NEWEST = "id desc"
+_LAST_CLOSED = "valid_to_ms desc, id desc"
 # What tells most of somebody: who they are and what they want, sure, and often of use.
 _MOST_TELLING = """
 case category when 'background' then 0 when 'preference' then 0 when 'contact' then 1
@@ -114,6 +115,30 @@ class SqliteFacts:
         """Those that hold, or held at `at`; newest first."""
         where = holding(seen_by(of), at)
         return await self._database.read(partial(select, where=where, order=_NEWEST))
+
+    async def closed(self, of: Whose, *, limit: int = -1) -> Sequence[StoredFact]:
+        """Those that no longer hold, the last closed first; all without a limit."""
+        where = seen_by(of).and_("valid_to_ms is not null")
+        return await self._database.read(
+            partial(select, where=where, order=_LAST_CLOSED, limit=limit)
+        )
+
+    async def corrected(self, of: Whose, *, since_ms: int, limit: int) -> Sequence[Corrected]:
+        """What was replaced since then, the newest first, each with what took its place; without
+        those of which that is gone."""
+        where = seen_by(of).and_("superseded_by is not null and valid_to_ms >= ?", since_ms)
+
+        def work(connection: sqlite3.Connection) -> list[Corrected]:
+            old = select(connection, where, order=_LAST_CLOSED, limit=limit)
+            after = [fact.superseded_by for fact in old if fact.superseded_by is not None]
+            new = select_ids(connection, seen_by(of), after)
+            return [
+                Corrected(old=fact, new=new[fact.superseded_by])
+                for fact in old
+                if fact.superseded_by in new
+            ]
+
+        return await self._database.read(work)
 
     async def past(self, of: Whose, fact_id: int) -> Sequence[StoredFact]:
         """What it replaced, one after the other, newest first."""

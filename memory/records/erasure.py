@@ -1,17 +1,12 @@
-"""Forgetting with proof: the values, and the port by which the doors ask for it.
-
-`memory.erasure.erase` implements it; `bot.commands.memory` shows what was found and tells how it
-went.
-"""
+"""Forgetting with proof, taking back, and what is taken along: the values."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
 
 from memory.records.errors import Permanent
 from memory.records.messages import OutboxId, PersonId, RunId
@@ -65,8 +60,8 @@ Tell = Callable[[Stage], None]
 class Wish:
     """What a person wants forgotten: facts by id, words, or everything that is theirs.
 
-    `lanes` are private chats of theirs, `names` what they are called; `with_files`: files of the
-    workspace too, not just their notes. `cards` are the messages that are to tell how it went.
+    `lanes` are private chats of theirs; `with_files`: files of the workspace too, not just their
+    notes. `cards` are the messages that are to tell how it went.
     """
 
     person_id: PersonId
@@ -74,7 +69,6 @@ class Wish:
     phrases: tuple[str, ...] = ()
     everything: bool = False
     is_owner: bool = False
-    names: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
     with_files: bool = False
     cards: tuple[OutboxId, ...] = ()
@@ -83,11 +77,13 @@ class Wish:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """Where it stands: rows and note files by kind, the facts that would go, and `files` of the
-    workspace, which are left unless asked for. `backups` are made anew in any case. `refusal` says
+    workspace, which are left unless asked for. `similar` are sentences that say much the same in
+    other words, and stay unless they are named. `backups` are made anew in any case. `refusal` says
     why it could not be erased right now; empty: it could."""
 
     counts: Mapping[Kind, int] = field(default_factory=dict)
     facts: tuple[int, ...] = ()
+    similar: tuple[str, ...] = ()
     notes: tuple[Path, ...] = ()
     files: tuple[Path, ...] = ()
     backups: int = 0
@@ -129,26 +125,6 @@ class Proof:
         return not (self.hits or self.unread or self.tables)
 
 
-class Forgets(Protocol):
-    """Finds and erases. One at a time; everything else goes on meanwhile."""
-
-    async def find(self, wish: Wish) -> Found:
-        """Every place that holds it. Changes nothing. Raises StorageError, ForgettingRefused."""
-
-    async def under_way(self) -> Wish | None:
-        """What was begun and not finished, as after a kill."""
-
-    async def forget(self, wish: Wish, tell: Tell) -> Proof:
-        """Erases it everywhere and looks whether that is so. May be repeated.
-
-        Raises ForgettingRefused while it cannot be done, StorageError. Once it has begun, it is
-        finished by a later call, or by `resume`.
-        """
-
-    async def resume(self, tell: Tell) -> Proof | None:
-        """Finishes what a former process began; None where there is nothing. Raises as `forget`."""
-
-
 def too_short(phrase: str) -> bool:
     """Whether words have too few letters to be looked for."""
     letters = [char for char in phrase if char.isalnum()]
@@ -169,9 +145,7 @@ def check_wish(wish: Wish) -> None:
 
 # --- undoing ------------------------------------------------------------------------------------
 #
-# Taking back what the last turn did: the values, and what is needed of who keeps them.
-#
-# `memory.stores.undo` implements the port, `bot.commands.undo` uses it.
+# Taking back what the last turn did (`memory.stores.undo`, `bot.commands.undo`).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,32 +203,9 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class FormerFiles(Protocol):
-    """What files said before. Raises StorageError."""
-
-    async def of(self, run_ids: Sequence[RunId]) -> Sequence[FormerFile]:
-        """What these runs changed, the newest first."""
-
-    async def drop(self, file: FormerFile) -> None:
-        """Forget it, once it is put back. May be repeated."""
-
-
-class TurnsDone(Protocol):
-    """What turns did. Raises StorageError."""
-
-    async def last(self, person_id: PersonId, lane: str, *, since_ms: int) -> LastTurn | None:
-        """The newest turn of this person at this address that ended since then and changed
-        something, or a command after it that stored something; None where there is none."""
-
-    async def undone(self, run_ids: Sequence[RunId]) -> None:
-        """Writes that these were taken back. May be repeated."""
-
-
-# --- carried ------------------------------------------------------------------------------------
+# --- transfer -----------------------------------------------------------------------------------
 #
-# What is remembered of a person as a file, out and in: the values, and the port of the doors.
-#
-# `memory.facts.export` implements it.
+# What is remembered of a person as a file, out and in (`memory.facts.export`).
 
 FILE_BYTES_MAX = 32_000_000
 """Of a file that is brought in."""
@@ -272,29 +223,16 @@ class Refused:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Imported:
-    """What became of a file: facts by outcome, and what of the rest was taken. `left` names what
-    stands here already, and otherwise: it was not touched."""
+    """What became of a file so far: facts by outcome, and what of the rest was taken. `left` names
+    what stands here already, and otherwise: it was not touched."""
 
     stored: int = 0
     refreshed: int = 0
     superseded: int = 0
-    refused: tuple[Refused, ...] = ()
-    profile: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-
-
-class Carries(Protocol):
-    """Takes out and brings in what is remembered of one person. Raises StorageError."""
-
-    async def taken_out(self, person_id: PersonId, *, is_owner: bool) -> dict[str, Any]:
-        """All of it as one JSON object; its form is that of `memory.facts.export`."""
-
-    async def brought_in(self, person_id: PersonId, path: Path, *, is_owner: bool) -> Imported:
-        """Adds what a file holds that was taken out before, here or elsewhere.
-
-        Raises CarryingRefused when it cannot be read: then nothing was changed.
-        """
+    refused: list[Refused] = field(default_factory=list)
+    profile: list[str] = field(default_factory=list)
+    documents: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)

@@ -123,11 +123,15 @@ class Whose:
     """A person, and where: `scope` is empty for what is private, else the chat of a group.
 
     What is written belongs to this person in this scope. What is read is the person's alone where
-    it is private; in a group it is what anybody said there, and nothing else (SPEC §9).
+    it is private; in a group it is what anybody said there, and nothing else (SPEC §9). With
+    EVERYWHERE it is what this person said wherever it was: for reading, on the machine alone.
     """
 
     person_id: PersonId
     scope: str = ""
+
+
+EVERYWHERE = "*"
 
 
 def place_of(address: Address) -> str:
@@ -419,10 +423,6 @@ class Compactor(Protocol):
 
 
 # --- overview -----------------------------------------------------------------------------------
-#
-# What a person is shown of what is remembered of them, beside what the stores themselves tell.
-#
-# `memory.facts.recall` implements the port; `bot.commands.memory` uses it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -433,23 +433,14 @@ class Corrected:
     new: StoredFact
 
 
-class Overviews(Protocol):
-    """Looks over what is there, for its own person. Raises StorageError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What is known of somebody in one place: the facts that hold, newest first, what was corrected
+    lately, the names of a profile's parts, how many documents, and what is in mind for the open
+    conversation."""
 
-    async def facts(
-        self, person_id: PersonId, *, at: datetime | None = None, past: bool = False
-    ) -> Sequence[StoredFact]:
-        """Facts of this person in every place, newest first: those that hold, or held at `at`; with
-        `past` those that no longer hold instead."""
-
-    async def fact(self, person_id: PersonId, fact_id: int) -> StoredFact | None:
-        """One of this person, wherever it belongs to; also a closed one."""
-
-    async def past(self, of: Whose, *, limit: int) -> Sequence[StoredFact]:
-        """Facts that may be seen here and no longer hold, the last closed first."""
-
-    async def corrected(self, of: Whose, *, since_ms: int, limit: int) -> Sequence[Corrected]:
-        """What was replaced since then, the newest first."""
-
-    async def insights(self, lane: str) -> Sequence[str]:
-        """What is kept in mind for the open conversation of an address."""
+    facts: Sequence[StoredFact]
+    corrected: Sequence[Corrected]
+    profile: Sequence[str] = ()
+    documents: int = 0
+    in_mind: Sequence[str] = ()

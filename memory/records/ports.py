@@ -12,6 +12,7 @@ from memory.records.facts import Compaction, Recalled, RecallWanted
 from memory.records.messages import Address, ConversationId, InboxId, OutboxId, PersonId, RunId
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.rows import NewApproval, Outcome, PromptTrace, SkillRecord, StoredPlaybook
+from memory.records.spending import Charge
 from memory.records.transcript import Answered, Entry, Turn
 
 Json = dict[str, Any]
@@ -71,6 +72,17 @@ class Models(Protocol):
 
     def untold(self) -> Sequence[str]:
         """What the owner has to hear of keys and accounts, a sentence each; told once."""
+
+
+class CheapModel(Protocol):
+    """The model for work behind the scenes: extraction, compaction, insights (SPEC §1)."""
+
+    async def traits(self, lane: str) -> ModelTraits:
+        """Of the model that would be asked: its window bounds what a prompt may hold."""
+
+    async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
+        """The text of one answer of at most `tokens_max` tokens to one message, on the account of
+        `charge`. Raises the model errors, SpendingRefused and StorageError."""
 
 
 # --- the turn engine -----------------------------------------------------------------------
@@ -305,7 +317,7 @@ class TurnContext(Protocol):
     def run_id(self) -> RunId: ...
 
     async def step(
-        self, name: str, arguments: Json, *, redo: Redo = "repeat", listens: bool = False
+        self, name: str, arguments: object, *, redo: Redo = "repeat", listens: bool = False
     ) -> Json:
         """Runs the step function `name`, or returns what it returned before.
 
@@ -321,7 +333,8 @@ class TurnContext(Protocol):
         """Suspends the turn until `key` is signalled; returns its value. Survives restarts."""
 
 
-StepFunction = Callable[[TurnContext, Json], Awaitable[Json]]
+StepFunction = Callable[[TurnContext, Any], Awaitable[Json]]
+"""It gets what the program gave to `TurnContext.step`, and returns what the journal keeps."""
 
 
 class Program(Protocol):

@@ -1,6 +1,6 @@
 """Values that are stored and handed between the doors and the memory: events, replies, people.
 
-`bot.inbox.ports` says what is done with them; they stand here because `memory` keeps them and does
+The stores say what is done with them; they stand here because `memory` keeps them and does
 not know the doors.
 """
 

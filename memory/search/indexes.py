@@ -15,7 +15,7 @@ from functools import partial
 
 from memory.database.connection import Database
 from memory.facts.rows import Narrowed, exists, holding, owned_by, seen_by, select, select_ids
-from memory.records.facts import StoredFact, Whose
+from memory.records.facts import EVERYWHERE, StoredFact, Whose
 from memory.records.ports import Ranked
 from memory.search.hybrid import FOR_MEMORY, Item, Search
 from memory.search.vectors import Embedding
@@ -96,6 +96,7 @@ class Indexes:
         """Has the index built anew when it is next needed: facts hold again that did not, or their
         very words have to go."""
         self._kept.pop(_key(of), None)
+        self._kept.pop((of.person_id, EVERYWHERE), None)
 
     async def _found(
         self, of: Whose, query: str, *, k: int, where: Narrowed, drops: bool
@@ -166,7 +167,7 @@ class Indexes:
 
 def _key(of: Whose) -> tuple[str, str]:
     """In a group all share one index."""
-    return ("", of.scope) if of.scope else (of.person_id, "")
+    return (of.person_id if of.scope in {"", EVERYWHERE} else "", of.scope)
 
 
 def _taken_in(search: Search, items: Sequence[Item]) -> None:

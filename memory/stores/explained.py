@@ -1,5 +1,5 @@
-"""What stands behind a message that was sent, and all that is kept of its turn: the `TurnRecords`
-of the core. Nothing is written for it.
+"""What stands behind a message that was sent, and all that is kept of its turn. Nothing is written
+for it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 
 import structlog
 
-from agent.trace.explanation import Agreed, Behind, Slot, Spent, Step, TurnRecord
 from memory.database.connection import Database
 from memory.records.messages import PersonId, RunId
 from memory.records.rows import Outcome
+from memory.records.spending import UsageSum
+from memory.records.traces import Agreed, Behind, Slot, Step, TurnRecord
 from memory.records.transcript import Entry, entry_from_json
 
 log = structlog.get_logger()
@@ -82,13 +83,13 @@ group by model order by count(*) desc, model
 
 
 class SqliteTurnRecords:
-    """Implements `agent.trace.explanation.TurnRecords`. What cannot be read is left out."""
+    """Finds records. What cannot be read is left out. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def of_message(self, lanes: Sequence[str], message_id: str) -> Behind | None:
-        """By the platform's id."""
+        """By the platform's id of a message at one of these addresses; None: it is not ours."""
         values = (message_id, json.dumps(list(lanes)))
 
         def work(connection: sqlite3.Connection) -> Behind | None:
@@ -98,7 +99,8 @@ class SqliteTurnRecords:
         return await self._database.read(work)
 
     async def newest(self, lane: str, *, back: int = 1) -> Behind | None:
-        """Of the open conversation."""
+        """The last message of the open conversation there that is an answer or came by the clock,
+        with `back` 2 the one before it; None where there is none."""
 
         def work(connection: sqlite3.Connection) -> Behind | None:
             conversation = connection.execute(_OPEN, (lane,)).fetchone()
@@ -131,7 +133,7 @@ class SqliteTurnRecords:
                 entries=tuple(_entries(connection, run_id)),
                 agreed=tuple(_agreed(connection, run_id)),
                 spent=tuple(
-                    Spent(
+                    UsageSum(
                         model=model,
                         calls=calls,
                         prompt=prompt,

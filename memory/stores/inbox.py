@@ -45,7 +45,7 @@ delete from inbox where id = ?1 and not exists (select 1 from turns where inbox_
 
 
 class SqliteInbox:
-    """Implements `bot.inbox.ports.Inbox`."""
+    """Inbound events, kept before they are confirmed to the platform."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -137,7 +137,7 @@ order by ended_ms limit ?
 
 
 class SqliteOutbox:
-    """Implements `bot.inbox.ports.OutboxStore`."""
+    """Replies on their way out, kept until they are delivered."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -97,7 +97,7 @@ _OWNERS = "select id from people where role = 'owner' order by created_ms, rowid
 
 
 class SqlitePeople:
-    """Implements `bot.inbox.ports.PeopleStore`.
+    """People, their addresses, group chats, and who asked to be let in.
 
     A person or an address that is known already is never moved or replaced: StorageError.
     """

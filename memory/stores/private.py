@@ -1,6 +1,6 @@
 """Conversations with memory off: begun, and erased for good once they are over.
 
-Called by `bot.commands.memory`.
+Called by `bot.commands.memory`, by way of `memory.service`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+import structlog
+
 from memory.database.backup import all_backups, connect
 from memory.database.connection import Database
 from memory.database.errors import storage_error
@@ -20,6 +22,8 @@ from memory.erasure.run import Premises, empty_wal, make_anew, renew_backups
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
 from memory.stores.sessions import SessionBusy, SqliteSessions
+
+log = structlog.get_logger()
 
 RESULTS = "files/results"
 """In the workspace: where long results of tools are kept, in files named after their turns, and
@@ -36,7 +40,7 @@ _IS_THERE = "select exists (select 1 from conversations where id = ?)"
 
 
 class SqlitePrivate:
-    """Implements `bot.commands.memory.PrivateConversations`."""
+    """Keeps conversations with memory off (`/private`). Raises StorageError."""
 
     def __init__(
         self,
@@ -49,6 +53,7 @@ class SqlitePrivate:
         self._conversations = conversations
         self._sessions = sessions
         self._premises = premises
+        self._erasing = asyncio.Lock()
 
     async def begin(self, lane: str) -> None:
         """Closes the open conversation, which is kept, and opens one with memory off."""
@@ -63,13 +68,18 @@ class SqlitePrivate:
         row = await self._database.read(lambda c: c.execute(_IS_PRIVATE, (lane,)).fetchone())
         return row is not None and bool(row[0])
 
-    async def erase_closed(self) -> int:
-        """Erases all that are over, for good; returns how many are left, because a turn in their
-        chat is not over. May be repeated. Raises StorageError."""
-        try:
-            return await self._erase_closed()
-        except OSError as error:
-            raise storage_error(error, self._database.path) from error
+    async def sweep(self) -> int:
+        """Erase those that are over, for good, also those that a former process left; return how
+        many have to wait, because a turn in their chat is not over. At every start, once an hour,
+        and when one ends."""
+        async with self._erasing:
+            try:
+                left = await self._erase_closed()
+            except OSError as error:
+                raise storage_error(error, self._database.path) from error
+        if left:
+            log.info("private.waits", count=left)
+        return left
 
     async def _erase_closed(self) -> int:
         ids = await self._closed()

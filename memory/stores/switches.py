@@ -1,4 +1,4 @@
-"""Which model was chosen for a chat: what `bot.wiring.model_pool` needs stored."""
+"""Which model was chosen for a chat: what `bot.commands.model_pool` needs stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REMOVE = "delete from chosen_models where lane = ?"
 
 
 class SqliteChosenModels:
-    """Implements `bot.wiring.model_pool.ChosenModels`."""
+    """Implements `bot.commands.model_pool.ChosenModels`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

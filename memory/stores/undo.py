@@ -1,4 +1,4 @@
-"""What turns changed, so that the last one can be taken back: the `TurnsDone` of the core."""
+"""What turns changed, so that the last one can be taken back, and what files said before."""
 
 from __future__ import annotations
 
@@ -47,13 +47,15 @@ select body from messages where run_id = ? and kind in ('answered', 'result') or
 
 
 class SqliteTurnsDone:
-    """Implements `memory.records.erasure.TurnsDone`."""
+    """Finds what turns, and commands that keep something, changed. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def last(self, person_id: PersonId, lane: str, *, since_ms: int) -> LastTurn | None:
-        """The newest that changed something, whether it can be taken back or not."""
+        """Return the newest turn of this person at this address that ended since then and changed
+        something, whether it can be taken back or not, or a command after it that stored something;
+        None where there is none."""
 
         def work(connection: sqlite3.Connection) -> LastTurn | None:
             values = (person_id, lane, since_ms, LOOKED_AT_MAX)
@@ -69,7 +71,7 @@ class SqliteTurnsDone:
         return await self._database.read(work)
 
     async def undone(self, run_ids: Sequence[RunId]) -> None:
-        """Marks them."""
+        """Mark these as taken back. May be repeated."""
         rows = [(_mark_of(run_id), self._database.now_ms()) for run_id in run_ids]
 
         def work(connection: sqlite3.Connection) -> None:
@@ -136,9 +138,8 @@ def _done(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Done]:
 #
 # What files said before something was removed from them: a few texts for each person.
 #
-# Implements `agent.tools.former_files.KeepsFormer`, which stores it, and
-# `memory.records.erasure.FormerFiles`, which puts it back. Forgetting looks here too, and drops a
-# text that holds the words.
+# Tools keep them (`agent.tools.former_files.KeepsFormer`), and `/undo` puts them back. Forgetting
+# looks here too, and drops a text that holds the words.
 
 KEPT_MAX = 20
 """How many texts are kept for one person; the oldest go first."""
@@ -184,7 +185,7 @@ class SqliteFormerFiles:
         return await self._database.write(work)
 
     async def of(self, run_ids: Sequence[RunId]) -> Sequence[FormerFile]:
-        """See FormerFiles."""
+        """Return what these runs changed, the newest first."""
 
         def work(connection: sqlite3.Connection) -> list[FormerFile]:
             rows = (row for run in run_ids for row in connection.execute(_OF_RUN, (run,)))
@@ -196,7 +197,7 @@ class SqliteFormerFiles:
         return await self._database.read(work)
 
     async def drop(self, file: FormerFile) -> None:
-        """See FormerFiles."""
+        """Forget it, once it is put back. May be repeated."""
         of = (file.run_id, file.path)
         await self._database.write(lambda connection: connection.execute(_DROP, of).rowcount)
 

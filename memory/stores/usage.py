@@ -1,4 +1,4 @@
-"""What model calls cost: the `UsageLedger` of the core, and the sums that people ask for."""
+"""What model calls cost: the rows, what each account has, and the sums that people ask for."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agent.budget.ledger import Group, Wanted
-from agent.budget.spending import (
+from memory.database.connection import BITE_ROWS, Database
+from memory.database.stored_text import dump, storable
+from memory.records.messages import DEFAULT_AGENT, PersonId
+from memory.records.spending import (
     Account,
-    Button,
     Changes,
     ModelCall,
     Notice,
+    NoticeButton,
     Opening,
     Pause,
     Paused,
     Scope,
     Spent,
+    UsageQuery,
+    UsageSum,
 )
-from memory.database.connection import BITE_ROWS, Database
-from memory.database.stored_text import dump, storable
-from memory.records.messages import DEFAULT_AGENT, PersonId
 
 NOTICES_KEPT_MS = 62 * 24 * 3_600_000
 """Longer than the longest period that is warned of once."""
@@ -102,7 +103,8 @@ _PRUNE = "delete from usage where id in (select id from usage where at_ms < ? li
 
 
 class SqliteUsage:
-    """Implements `agent.budget.spending.UsageLedger` and `agent.budget.ledger.UsageSums`."""
+    """Model calls, notices and pauses. Each method is one durable transaction, and raises
+    StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -133,7 +135,8 @@ class SqliteUsage:
         )
 
     async def put(self, changes: Changes, sums: Sequence[Account] = ()) -> Sequence[Spent]:
-        """Stores the changes, then adds up, in one transaction."""
+        """Stores the changes, then adds up the settled calls of each account. A repeated change
+        changes nothing; a notice whose key is known is not stored again."""
         now_ms = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> list[Spent]:
@@ -150,8 +153,8 @@ class SqliteUsage:
 
         return await self._database.write(work)
 
-    async def groups(self, wanted: Wanted) -> Sequence[Group]:
-        """The sums that are asked for, in no order."""
+    async def groups(self, wanted: UsageQuery) -> Sequence[UsageSum]:
+        """One sum for each combination of the dimensions that there is, in no order."""
         sql = _GROUPS + (_OF_PERSON if wanted.person_id else "") + _GROUPED
         values = {
             "since": wanted.since_ms,
@@ -231,12 +234,12 @@ def _by_agent(rows: Iterable[tuple[str, int, int]]) -> dict[str, dict[int, int]]
 
 
 def _notice(row: tuple[Any, ...]) -> Notice:
-    buttons = tuple(Button(*one) for one in json.loads(row[3]))
+    buttons = tuple(NoticeButton(*one) for one in json.loads(row[3]))
     return Notice(key=row[0], person_id=PersonId(row[1]), text=row[2], buttons=buttons)
 
 
-def _group(row: tuple[Any, ...]) -> Group:
-    return Group(
+def _group(row: tuple[Any, ...]) -> UsageSum:
+    return UsageSum(
         slot=row[0],
         person_id=PersonId(row[1]),
         lane=row[2],

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.skills.skill import Problem, Severity, Shelf, Skill, SkillSchedule, SkillState
+from agent.skills.skill import Problem, Severity, Skill, SkillSchedule, SkillSet, SkillState
 from memory.records.errors import Permanent
 from memory.records.jobs import (
     Job,
@@ -86,7 +86,7 @@ class SkillJobs:
     def __init__(
         self,
         store: SqliteJobs,
-        shelf: Callable[[], Awaitable[Shelf]],
+        shelf: Callable[[], Awaitable[SkillSet]],
         people: People,
         *,
         clock: Clock,
@@ -148,7 +148,7 @@ class SkillJobs:
 
     # --- one after the other ------------------------------------------------------------------
 
-    async def _synced(self, shelf: Shelf, mine: Mapping[str, Job]) -> Synced:
+    async def _synced(self, shelf: SkillSet, mine: Mapping[str, Job]) -> Synced:
         added, changed, stopped = [], [], []
         problems: list[Problem] = []
         whose = await self._whose()
@@ -188,7 +188,7 @@ class SkillJobs:
         home = await self._people.home_of(person_id)
         return _Whose(person_id=person_id, home=home, zone=self._people.zone(person_id))
 
-    def _why_not(self, shelf: Shelf, job: Job, skill: Skill | None, whose: _Whose | None) -> str:
+    def _why_not(self, shelf: SkillSet, job: Job, skill: Skill | None, whose: _Whose | None) -> str:
         """Why a job has to stand still; empty: it has not."""
         if whose is None or job.person_id != whose.person_id:
             return NOT_OWNERS
@@ -315,7 +315,7 @@ def _skill_of(job: Job) -> str:
     return job.what.skill
 
 
-def _is_told(shelf: Shelf, job: Job) -> bool:
+def _is_told(shelf: SkillSet, job: Job) -> bool:
     skill = shelf.get(_skill_of(job))
     if skill is None or skill.schedule is None:
         return True

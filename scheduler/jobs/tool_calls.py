@@ -16,7 +16,6 @@ from typing import Any
 from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
 from agent.policy.presentation import needs_of
 from agent.policy.tool_access import MAKES_JOBS, UNATTENDED_ALONE
-from agent.tools.agents import Delegate
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
 from agent.tools.tool import Caller, Effect, Tool
 from memory.records.errors import AssistantError, StorageError
@@ -108,12 +107,7 @@ class ToolCalls:
         """Return a call that this person may have made when nobody is there. Raise JobRefused."""
         alone = _alone(caller)
         tool = self._reached(name, alone)
-        if (
-            tool is None
-            or tool.card.group in NOT_ALONE
-            or name in MAKES_JOBS | UNATTENDED_ALONE
-            or isinstance(tool, Delegate)
-        ):
+        if tool is None or tool.card.group in NOT_ALONE or name in MAKES_JOBS | UNATTENDED_ALONE:
             raise JobRefused(
                 f"{name[:60]!r} is no tool that a job may call by itself; use instructions"
             )

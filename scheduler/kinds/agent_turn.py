@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent.policy.tool_access import MAKES_JOBS
-from agent.skills.skill import Shelf, Skill, SkillState
+from agent.skills.skill import Skill, SkillSet, SkillState
 from memory.records.errors import Permanent
 from memory.records.jobs import Due, Job, SlotState, Taking, list_name
 from memory.records.messages import (
@@ -35,7 +35,7 @@ class SkillGone(Permanent):
     """A skill of a job cannot be used."""
 
 
-def usable_skill(shelf: Shelf, name: str) -> Skill:
+def usable_skill(shelf: SkillSet, name: str) -> Skill:
     """Return a skill that a job may follow. Raise SkillGone."""
     skill = shelf.get(name)
     if skill is None:

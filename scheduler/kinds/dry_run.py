@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from agent.budget.ledger import UsageSums, Wanted
-from agent.skills.skill import Shelf, Skill, SkillState
+from agent.skills.skill import Skill, SkillSet, SkillState
 from agent.trace.dry_run import Heard, Priced, Rehearsal, Rehearsing
 from agent.turn.steps.model import Payment
 from memory.records.errors import Permanent
@@ -32,8 +31,10 @@ from memory.records.jobs import (
 from memory.records.messages import ConversationId, JobOrder, TurnInput
 from memory.records.ports import Clock
 from memory.records.schedule import DueAhead, Estimate, Forecast, JobDetails, RunCost
+from memory.records.spending import UsageQuery
 from memory.records.transcript import Usage
 from memory.stores.jobs import SqliteJobs
+from memory.stores.usage import SqliteUsage
 from scheduler.clock.timetable import Kind
 from scheduler.jobs.forecast import Forecaster
 from scheduler.jobs.service import JobService
@@ -66,7 +67,7 @@ class JobTurns:
     """Makes the turn that a job would run. It reads HEARTBEAT.md and never writes it."""
 
     def __init__(
-        self, people: People, shelf: Callable[[], Awaitable[Shelf]], workspace: Path
+        self, people: People, shelf: Callable[[], Awaitable[SkillSet]], workspace: Path
     ) -> None:
         self._turns = Turns(people, _no_conversation)
         self._shelf = shelf
@@ -120,7 +121,7 @@ class PastCosts:
     def __init__(
         self,
         store: SqliteJobs,
-        usage: UsageSums,
+        usage: SqliteUsage,
         priced: Priced,
         *,
         payment: Payment | None = None,
@@ -144,7 +145,7 @@ class PastCosts:
             return None
         if self._payment is not None:
             await self._payment.budget.flush()
-        wanted = Wanted(
+        wanted = UsageQuery(
             since_ms=min(run.taken_ms for run in counted),
             until_ms=until_ms,
             by=("job",),

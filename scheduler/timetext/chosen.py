@@ -9,7 +9,6 @@ from memory.records.recurrence import Unit
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked
 from scheduler.timetext.numbers import DAY_NAMES, MONTH_NAMES, listed, ordinal_words
 from scheduler.timetext.pieces import (
-    Clock,
     Clocks,
     Date,
     Day,
@@ -19,11 +18,12 @@ from scheduler.timetext.pieces import (
     Lasting,
     Nth,
     OfMonth,
-    Part,
+    PartOfDay,
     Piece,
-    Scope,
-    Step,
-    Times,
+    ReadingContext,
+    RepeatCount,
+    RepeatStep,
+    TimeOfDay,
     Until,
     Weekday,
     Weekdays,
@@ -32,7 +32,18 @@ from scheduler.timetext.repeats import WEEKEND, WORKDAYS
 
 EXAMPLE = "Say it as in 'every weekday at 8', 'every second Friday' or 'on the 15th of each month'."
 
-_BESIDE = (Clock, Clocks, Part, From, Until, Lasting, Times, Except, Step, OfMonth)
+_BESIDE = (
+    TimeOfDay,
+    Clocks,
+    PartOfDay,
+    From,
+    Until,
+    Lasting,
+    RepeatCount,
+    Except,
+    RepeatStep,
+    OfMonth,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +102,9 @@ class Chosen:
         return listed(days) if days else ""
 
 
-def chosen(step: Step | None, pieces: Sequence[Piece], scope: Scope) -> Chosen | TimeAnswer | None:
+def chosen(
+    step: RepeatStep | None, pieces: Sequence[Piece], scope: ReadingContext
+) -> Chosen | TimeAnswer | None:
     """The days; a question or a refusal where they are left open; None where they make no sense."""
     selecting = [one for one in pieces if not isinstance(one, _BESIDE)]
     lists = [one for one in selecting if isinstance(one, Weekdays)]
@@ -122,7 +135,7 @@ def _of_day(piece: Piece) -> TimeAnswer | None:
     return NoTime(why=f"A day that is not the same each time cannot be repeated. {EXAMPLE}")
 
 
-def _of_weekdays(days: Weekdays, step: Step | None) -> Chosen | TimeAnswer | None:
+def _of_weekdays(days: Weekdays, step: RepeatStep | None) -> Chosen | TimeAnswer | None:
     if step is None:
         if not days.sure:
             names = listed([DAY_NAMES[day] for day in days.weekdays])
@@ -147,7 +160,9 @@ def _which_of_month(weekday: int) -> TimeAsked:
     )
 
 
-def _of_step(step: Step, others: Sequence[Piece], scope: Scope) -> Chosen | TimeAnswer | None:
+def _of_step(
+    step: RepeatStep, others: Sequence[Piece], scope: ReadingContext
+) -> Chosen | TimeAnswer | None:
     start = Chosen(count=step.count, unit=step.unit)
     if not others:
         return start if step.unit is Unit.DAY else _which_day(step, scope)
@@ -165,7 +180,7 @@ def _of_step(step: Step, others: Sequence[Piece], scope: Scope) -> Chosen | Time
     return found
 
 
-def _in_its_month(found: Chosen, step: Step) -> Chosen:
+def _in_its_month(found: Chosen, step: RepeatStep) -> Chosen:
     """31 January every month: each month's, or only that one?"""
     years, rest = divmod(step.count, 12)
     yearly = replace(found, count=1 if rest else years, unit=Unit.YEAR)
@@ -178,7 +193,7 @@ def _in_its_month(found: Chosen, step: Step) -> Chosen:
     return _either(replace(found, count=1, months=tuple(months)), yearly)
 
 
-def _day_of_month(step: Step) -> Chosen | None:
+def _day_of_month(step: RepeatStep) -> Chosen | None:
     """Every 3 days of the month: its third, or one in three?"""
     if step.count > 31:
         return None
@@ -210,7 +225,7 @@ def _merged(start: Chosen, pieces: Sequence[Piece]) -> Chosen | None:
     return None if found.days and found.places else found
 
 
-def _which_day(step: Step, scope: Scope) -> Chosen:
+def _which_day(step: RepeatStep, scope: ReadingContext) -> Chosen:
     """Weekly, monthly: on which day is left open, so today's is proposed."""
     start = Chosen(count=step.count, unit=step.unit)
     day = min(scope.today.day, 28)

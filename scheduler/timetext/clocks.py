@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from datetime import time
 
 from scheduler.timetext.numbers import COUNT, ONES, TENS, WORD, compiled, number, quantity
-from scheduler.timetext.pieces import Clock, Clocks, Found, Part, Refuse, Scope, Span, Zone
+from scheduler.timetext.pieces import (
+    Clocks,
+    Found,
+    PartOfDay,
+    ReadingContext,
+    Refuse,
+    TimeOfDay,
+    TimeSpan,
+    Zone,
+)
 
 CLOCKS_MAX = 8
 
@@ -75,7 +84,7 @@ _SHORT_ZONE = compiled(
 )
 
 
-def clocks(text: str, start: int, scope: Scope) -> Found:
+def clocks(text: str, start: int, scope: ReadingContext) -> Found:
     """Every way to read a time of day here: one, several, or a span."""
     for end, clock in _clocks(text, start):
         yield end, clock
@@ -87,17 +96,17 @@ def clocks(text: str, start: int, scope: Scope) -> Found:
             yield from _span(text, joined, clock)
 
 
-def parts(text: str, start: int, scope: Scope) -> Found:
+def parts(text: str, start: int, scope: ReadingContext) -> Found:
     """In the morning, this evening, tonight."""
     if match := _PART.match(text, start):
         name = " ".join(match["name"].split())
         today = name.endswith(("tonight", "tonite")) or (match["the"] or "").strip() == "this"
         # "early evening" is an evening.
         clock = PARTS.get(name) or PARTS[name.split()[-1]]
-        yield match.end(), Part(name=name, clock=clock, today=today)
+        yield match.end(), PartOfDay(name=name, clock=clock, today=today)
 
 
-def zones(text: str, start: int, scope: Scope) -> Found:
+def zones(text: str, start: int, scope: ReadingContext) -> Found:
     """UTC and IANA names; an abbreviation means several zones and is refused."""
     if match := _ZONE.match(text, start):
         name = "UTC" if match["name"] in {"utc", "gmt", "z"} else match["name"]
@@ -110,14 +119,14 @@ def zones(text: str, start: int, scope: Scope) -> Found:
         yield match.end(), Refuse(why=why)
 
 
-def _clocks(text: str, start: int) -> Iterator[tuple[int, Clock]]:
+def _clocks(text: str, start: int) -> Iterator[tuple[int, TimeOfDay]]:
     if match := _PAST.match(text, start):
         yield from _moved(text, match)
     if match := _BESIDE.match(text, start):
         yield from _beside(text, match)
     if match := _NAMED.match(text, start):
         ends = match["name"] == "midnight"
-        yield match.end(), Clock(hour=0 if ends else 12, exact=True, ends=ends)
+        yield match.end(), TimeOfDay(hour=0 if ends else 12, exact=True, ends=ends)
     for pattern in (_DIGITS, _POINT, _WORDS, _FULL, _HOURS, _OCLOCK, _AT_POINT, _AT_FOUR, _AT_ONLY):
         if (match := pattern.match(text, start)) and (clock := _clock(match)):
             yield match.end(), clock
@@ -126,7 +135,7 @@ def _clocks(text: str, start: int) -> Iterator[tuple[int, Clock]]:
         yield match.end(), clock
 
 
-def _clock(match: re.Match[str], *, bare: bool = False) -> Clock | None:
+def _clock(match: re.Match[str], *, bare: bool = False) -> TimeOfDay | None:
     """None where no clock shows it."""
     given = match.groupdict()
     hour, minute = number(given["hour"]), number(given.get("minute") or "0")
@@ -144,7 +153,7 @@ def _clock(match: re.Match[str], *, bare: bool = False) -> Clock | None:
         or given["hour"].startswith("0")
         or bool(given.get("hours") or given.get("h"))
     )
-    return Clock(
+    return TimeOfDay(
         hour=hour,
         minute=minute,
         second=second,
@@ -154,7 +163,7 @@ def _clock(match: re.Match[str], *, bare: bool = False) -> Clock | None:
     )
 
 
-def _moved(text: str, match: re.Match[str]) -> Iterator[tuple[int, Clock]]:
+def _moved(text: str, match: re.Match[str]) -> Iterator[tuple[int, TimeOfDay]]:
     """Half past six, ten to noon: of whole hours only."""
     minutes = 30 if match["half"] else _minutes(match["count"])
     back = match["way"] in {"to", "before", "till", "til"}
@@ -168,10 +177,10 @@ def _moved(text: str, match: re.Match[str]) -> Iterator[tuple[int, Clock]]:
             if not exact:
                 total = total % (12 * 60) or 12 * 60
             hour = total // 60 if exact or total >= 60 else 12
-            yield end, Clock(hour=hour, minute=total % 60, exact=exact)
+            yield end, TimeOfDay(hour=hour, minute=total % 60, exact=exact)
 
 
-def _beside(text: str, match: re.Match[str]) -> Iterator[tuple[int, Clock]]:
+def _beside(text: str, match: re.Match[str]) -> Iterator[tuple[int, TimeOfDay]]:
     """Two hours before 5pm: on the same day, or not at all."""
     length = quantity(match["count"]) * (60 if match["unit"].startswith("h") else 1)
     if length.denominator != 1:
@@ -181,14 +190,14 @@ def _beside(text: str, match: re.Match[str]) -> Iterator[tuple[int, Clock]]:
         total = (24 * 60 if clock.ends and minutes < 0 else clock.hour * 60) + clock.minute
         if clock.exact and 0 <= total + minutes < 24 * 60:
             hour, minute = divmod(total + minutes, 60)
-            yield end, Clock(hour=hour, minute=minute, exact=True)
+            yield end, TimeOfDay(hour=hour, minute=minute, exact=True)
 
 
 def _minutes(text: str) -> int:
     return 15 if text.endswith("quarter") else number(text)
 
 
-def _more(text: str, end: int, before: tuple[Clock, ...]) -> Found:
+def _more(text: str, end: int, before: tuple[TimeOfDay, ...]) -> Found:
     """8am, 12 and 6pm: every further one makes another way to read it."""
     if len(before) >= CLOCKS_MAX or (match := _AND.match(text, end)) is None:
         return
@@ -198,10 +207,10 @@ def _more(text: str, end: int, before: tuple[Clock, ...]) -> Found:
         yield from _more(text, last, several)
 
 
-def _span(text: str, joined: re.Match[str] | None, first: Clock) -> Found:
+def _span(text: str, joined: re.Match[str] | None, first: TimeOfDay) -> Found:
     if joined is not None:
         for last, clock in _clocks(text, joined.end()):
-            yield last, Span(first=first, last=clock)
+            yield last, TimeSpan(first=first, last=clock)
 
 
 def _skipped(text: str, at: int) -> int:
@@ -247,7 +256,7 @@ class Hour:
     days: int = 0
 
 
-def hours(clock: Clock, part: Part | None) -> tuple[Hour, ...]:
+def hours(clock: TimeOfDay, part: PartOfDay | None) -> tuple[Hour, ...]:
     """What may be meant, the likeliest first; none where clock and part contradict each other."""
     if clock.ends:
         return (Hour(at=time(0), days=1), Hour(at=time(0)))
@@ -261,7 +270,7 @@ def hours(clock: Clock, part: Part | None) -> tuple[Hour, ...]:
     return (Hour(at=first), Hour(at=second))
 
 
-def _within(said: time, clock: Clock, part: Part) -> tuple[Hour, ...]:
+def _within(said: time, clock: TimeOfDay, part: PartOfDay) -> tuple[Hour, ...]:
     morning = part.name.endswith("morning")
     if clock.exact:
         if not _fits(said.hour, part):
@@ -282,7 +291,7 @@ def _within(said: time, clock: Clock, part: Part) -> tuple[Hour, ...]:
     return (Hour(at=afternoon),)
 
 
-def _fits(hour: int, part: Part) -> bool:
+def _fits(hour: int, part: PartOfDay) -> bool:
     """Whether a part of the day can have this hour of 24."""
     fitting = [hours for name, hours in _HOURS_OF.items() if part.name.endswith(name)]
     return not fitting or hour in fitting[0]

@@ -19,7 +19,7 @@ from scheduler.timetext.numbers import (
     rule,
     weekday,
 )
-from scheduler.timetext.pieces import Date, Day, Edge, Nth, Piece, Refuse, Rule, Scope
+from scheduler.timetext.pieces import Date, Day, Edge, Nth, Piece, ReadingContext, Refuse, Rule
 
 _NUMBER = r"\d{1,2}"
 _ORD = rf"(?:{ORDINAL})"
@@ -60,7 +60,7 @@ def _is_day(day: int, of_month: int, year: int = 0) -> bool:
 # --- written out ----------------------------------------------------------------------------------
 
 
-def _date(match: re.Match[str], scope: Scope) -> Piece | None:
+def _date(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     given = match.groupdict()
     days, year = _numbers(match["days"]), int(given.get("year") or 0)
     named = month(match["month"])
@@ -69,7 +69,7 @@ def _date(match: re.Match[str], scope: Scope) -> Piece | None:
     return Date(days=days, month=named, year=year)
 
 
-def _of_month(match: re.Match[str], scope: Scope) -> Piece | None:
+def _of_month(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """The 20th of the next month."""
     first = moved(scope.today.replace(day=1), months=_STEPS[match["which"].split()[-1]])
     days = _numbers(match["days"])
@@ -78,12 +78,12 @@ def _of_month(match: re.Match[str], scope: Scope) -> Piece | None:
     return Date(days=days, month=first.month, year=first.year)
 
 
-def _day(match: re.Match[str], scope: Scope) -> Piece | None:
+def _day(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     days = _numbers(match["days"])
     return Date(days=days) if all(_is_day(day, 0) for day in days) else None
 
 
-def _short(match: re.Match[str], scope: Scope) -> Piece | None:
+def _short(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """31-Oct-74, Feb13."""
     year = match.groupdict().get("year") or ""
     day, named = int(match["days"]), month(match["month"])
@@ -91,7 +91,7 @@ def _short(match: re.Match[str], scope: Scope) -> Piece | None:
     return Date(days=(day,), month=named, year=full) if _is_day(day, named, full) else None
 
 
-def _full_year(text: str, scope: Scope) -> int:
+def _full_year(text: str, scope: ReadingContext) -> int:
     """Of two digits the century that is nearest to now."""
     if len(text) == 4:
         return int(text)
@@ -102,7 +102,7 @@ def _full_year(text: str, scope: Scope) -> int:
 # --- in digits ------------------------------------------------------------------------------------
 
 
-def _iso(match: re.Match[str], scope: Scope) -> Piece | None:
+def _iso(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     try:
         found = date(int(match["year"]), int(match["month"]), int(match["day"]))
     except ValueError:
@@ -110,7 +110,7 @@ def _iso(match: re.Match[str], scope: Scope) -> Piece | None:
     return Date(days=(found.day,), month=found.month, year=found.year)
 
 
-def _digits(match: re.Match[str], scope: Scope) -> Piece | None:
+def _digits(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """2/15, 15.2.2027: where both orders are dates, both are kept, the usual one first."""
     first, second, sign = int(match["first"]), int(match["second"]), match["sign"]
     year = _full_year(match["year"], scope) if match["year"] else 0
@@ -145,7 +145,7 @@ def _places(text: str) -> tuple[int, ...] | None:
     return tuple(found) if all(-31 <= one <= 31 for one in found) else None
 
 
-def _nth(match: re.Match[str], scope: Scope) -> Piece | None:
+def _nth(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     given = match.groupdict()
     pairs: list[tuple[int, int]] = []
     for part in _EACH_NTH.finditer(match["all"]):
@@ -161,7 +161,7 @@ def _nth(match: re.Match[str], scope: Scope) -> Piece | None:
     return Nth(pairs=tuple(pairs), month=named, year=year)
 
 
-def _place_of_month(match: re.Match[str], scope: Scope) -> Piece | None:
+def _place_of_month(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """The last day of May, the fifth last day of May."""
     places = _places(match["place"])
     if places is None or len(places) != 1 or (places[0] > 0 and "day" not in match[0]):
@@ -175,7 +175,7 @@ def _place_of_month(match: re.Match[str], scope: Scope) -> Piece | None:
     return Day(days=(found,)) if found else None
 
 
-def _place_of_that_month(match: re.Match[str], scope: Scope) -> Piece | None:
+def _place_of_that_month(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """The last day of the month: of this one, unless that is over."""
     places = _places(match["place"])
     if places is None or len(places) != 1:
@@ -195,14 +195,14 @@ def _counted(first: date, place: int) -> date | None:
     return first.replace(day=day) if 1 <= day <= last else None
 
 
-def _place_of_year(match: re.Match[str], scope: Scope) -> Piece | None:
+def _place_of_year(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     place = int(match["place"][:-2])
     start = date(int(match["year"]), 1, 1)
     found = start + timedelta(days=place - 1)
     return Day(days=(found,)) if place >= 1 and found.year == start.year else None
 
 
-def _edge_of_months(match: re.Match[str], scope: Scope) -> Piece | None:
+def _edge_of_months(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """Beginning, end, last day, last: of which months is said beside it."""
     places = _places(match["place"]) if match["place"] else None
     if match["edge"]:
@@ -261,14 +261,14 @@ _FROM_EASTER = {
 
 
 def _fixed(found: tuple[int, int]) -> Make:
-    def make(match: re.Match[str], scope: Scope) -> Piece:
+    def make(match: re.Match[str], scope: ReadingContext) -> Piece:
         return Date(days=(found[1],), month=found[0], year=_feast_year(match, scope))
 
     return make
 
 
 def _movable(offset: int) -> Make:
-    def make(match: re.Match[str], scope: Scope) -> Piece:
+    def make(match: re.Match[str], scope: ReadingContext) -> Piece:
         year = _feast_year(match, scope)
         found = easter(year or scope.today.year) + timedelta(days=offset)
         if not year and found < scope.today:
@@ -278,7 +278,7 @@ def _movable(offset: int) -> Make:
     return make
 
 
-def _thanksgiving(match: re.Match[str], scope: Scope) -> Piece:
+def _thanksgiving(match: re.Match[str], scope: ReadingContext) -> Piece:
     """The fourth Thursday of November, in the United States; the Friday after it."""
     year = _feast_year(match, scope)
     days = 1 if match["name"].startswith("black") else 0
@@ -293,7 +293,7 @@ def _thanksgiving(match: re.Match[str], scope: Scope) -> Piece:
     return Day(days=(found[0] if year or found[0] >= scope.today else found[1],))
 
 
-def _feast_year(match: re.Match[str], scope: Scope) -> int:
+def _feast_year(match: re.Match[str], scope: ReadingContext) -> int:
     if match["year"]:
         return int(match["year"])
     which = {"next year": 1, "this year": 0, "last year": -1}.get(match["which"] or "")

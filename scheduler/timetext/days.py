@@ -23,7 +23,7 @@ from scheduler.timetext.numbers import (
     unit,
     weekday,
 )
-from scheduler.timetext.pieces import Ask, Day, Moment, Piece, Rule, Scope, Weekday
+from scheduler.timetext.pieces import Ask, Day, Moment, Piece, ReadingContext, Rule, Weekday
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -52,7 +52,7 @@ def moved(day: date, *, months: int) -> date:
     return date(year, index + 1, min(day.day, monthrange(year, index + 1)[1]))
 
 
-def later(scope: Scope, text: str, *, sign: int = 1) -> Moment | Day | None:
+def later(scope: ReadingContext, text: str, *, sign: int = 1) -> Moment | Day | None:
     """What comes a duration after now: what has hours or minutes passes, the rest is counted by
     the calendar and keeps the time of day. None where there is no such day.
     """
@@ -99,60 +99,60 @@ def monday(day: date) -> date:
 # --- relative -------------------------------------------------------------------------------------
 
 
-def _in(match: re.Match[str], scope: Scope) -> Piece | None:
+def _in(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     return later(scope, match["duration"])
 
 
-def _in_hours(match: re.Match[str], scope: Scope) -> Piece | None:
+def _in_hours(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """In 2h30."""
     return later(scope, f"{match['hours']} hours {match['minutes']} minutes")
 
 
-def _ago(match: re.Match[str], scope: Scope) -> Piece | None:
+def _ago(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     return later(scope, match["duration"], sign=-1)
 
 
 def _near(days: int) -> Make:
     """So many days from today."""
 
-    def make(match: re.Match[str], scope: Scope) -> Piece:
+    def make(match: re.Match[str], scope: ReadingContext) -> Piece:
         return Day(days=(scope.today + timedelta(days=days),), today=days == 0)
 
     return make
 
 
-def _weekday(match: re.Match[str], scope: Scope) -> Piece:
+def _weekday(match: re.Match[str], scope: ReadingContext) -> Piece:
     which = match["which"] or ""
     name = {"coming": "this", "upcoming": "this", "past": "last", "previous": "last"}
     which = which.split()[-1] if which else ""
     return Weekday(weekday=weekday(match["day"]), which=name.get(which, which))
 
 
-def _weekday_of_week(match: re.Match[str], scope: Scope) -> Piece | None:
+def _weekday_of_week(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     if (weeks := _WEEK_OF.get(match["which"])) is None:
         return None
     first = monday(scope.today) + timedelta(weeks=weeks)
     return Day(days=(first + timedelta(days=weekday(match["day"])),))
 
 
-def upcoming(scope: Scope, day: int, n: int = 1) -> date:
+def upcoming(scope: ReadingContext, day: int, n: int = 1) -> date:
     """The n-th such weekday after today."""
     ahead = (day - scope.today.weekday() - 1) % 7 + 1
     return scope.today + timedelta(days=ahead, weeks=n - 1)
 
 
-def _after_next(match: re.Match[str], scope: Scope) -> Piece:
+def _after_next(match: re.Match[str], scope: ReadingContext) -> Piece:
     return Day(days=(upcoming(scope, weekday(match["day"]), 2),))
 
 
-def _nth_from_now(match: re.Match[str], scope: Scope) -> Piece | None:
+def _nth_from_now(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     count = quantity(match["count"])
     if count.denominator != 1 or count < 1:
         return None
     return Day(days=(upcoming(scope, weekday(match["day"]), int(count)),))
 
 
-def _nth_ago(match: re.Match[str], scope: Scope) -> Piece | None:
+def _nth_ago(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     count = quantity(match["count"])
     if count.denominator != 1 or count < 1:
         return None
@@ -160,7 +160,7 @@ def _nth_ago(match: re.Match[str], scope: Scope) -> Piece | None:
     return Day(days=(scope.today - timedelta(days=back, weeks=int(count) - 1),))
 
 
-def _week_after_weekday(match: re.Match[str], scope: Scope) -> Piece | None:
+def _week_after_weekday(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """A week from Tuesday, Tuesday week."""
     weeks = quantity(match["count"]) if match["count"] else Fraction(1)
     if weeks.denominator != 1:
@@ -194,7 +194,7 @@ def _end_of(first: date, name: str) -> date:
     return moved(first, months=_MONTHS[name]) - timedelta(days=1)
 
 
-def _period(match: re.Match[str], scope: Scope) -> Piece | None:
+def _period(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     which, name = match["which"], unit(match["unit"])
     if name not in {"week", "month", "quarter", "year"} or which == "the":
         return None
@@ -206,7 +206,7 @@ def _period(match: re.Match[str], scope: Scope) -> Piece | None:
     return Day(days=days, ask=f"Which day of {match[0]} is meant?", period=True)
 
 
-def _edge(match: re.Match[str], scope: Scope) -> Piece | None:
+def _edge(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     name = unit(match["unit"])
     if name not in {"week", "month", "quarter", "year"}:
         return None
@@ -228,7 +228,7 @@ def _at_edge(edge: str, first: date, name: str) -> Day:
     return Day(days=(last,))
 
 
-def _short_edge(match: re.Match[str], scope: Scope) -> Piece:
+def _short_edge(match: re.Match[str], scope: ReadingContext) -> Piece:
     edge = "end" if match["name"][0] == "e" else "beginning"
     name = {"w": "week", "m": "month", "y": "year"}[match["name"][2]]
     first = _first_of("this", name, scope.today)
@@ -237,7 +237,7 @@ def _short_edge(match: re.Match[str], scope: Scope) -> Piece:
     return _at_edge(edge, first, name)
 
 
-def _month_of(match: re.Match[str], scope: Scope) -> date:
+def _month_of(match: re.Match[str], scope: ReadingContext) -> date:
     """The first day of a named month: of the year that is given, else the next one to come."""
     named = month(match["month"])
     if match["year"]:
@@ -246,22 +246,22 @@ def _month_of(match: re.Match[str], scope: Scope) -> date:
     return first if _end_of(first, "month") >= scope.today else moved(first, months=12)
 
 
-def _month(match: re.Match[str], scope: Scope) -> Piece:
+def _month(match: re.Match[str], scope: ReadingContext) -> Piece:
     ask = f"Which day in {match['month'].title()} is meant?"
     first = _month_of(match, scope)
     begun = not match["year"] and first < scope.today
     return Day(days=() if begun else (first,), ask=ask, period=True)
 
 
-def _month_edge(match: re.Match[str], scope: Scope) -> Piece:
+def _month_edge(match: re.Match[str], scope: ReadingContext) -> Piece:
     return _at_edge(match["edge"], _month_of(match, scope), "month")
 
 
-def _year(match: re.Match[str], scope: Scope) -> Piece:
+def _year(match: re.Match[str], scope: ReadingContext) -> Piece:
     return Day(days=(date(int(match["year"]), 1, 1),), ask="Which day is meant?", period=True)
 
 
-def _weekend(match: re.Match[str], scope: Scope) -> Piece:
+def _weekend(match: re.Match[str], scope: ReadingContext) -> Piece:
     """Saturday; on a Sunday, the next one."""
     which = match["which"] or ""
     this = monday(scope.today) + timedelta(days=5)
@@ -275,18 +275,18 @@ def _weekend(match: re.Match[str], scope: Scope) -> Piece:
     return Day(days=(this,))
 
 
-def _coming(match: re.Match[str], scope: Scope) -> Piece | None:
+def _coming(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """The next three days."""
     count, name = quantity(match["count"]), unit(match["unit"])
     found = later(scope, f"{count} {name}")
     return found if isinstance(found, Day) else None
 
 
-def _nothing_said(match: re.Match[str], scope: Scope) -> Piece:
+def _nothing_said(match: re.Match[str], scope: ReadingContext) -> Piece:
     return Ask(why=f"When exactly is {' '.join(match[0].split())!r}?")
 
 
-def _now(match: re.Match[str], scope: Scope) -> Piece:
+def _now(match: re.Match[str], scope: ReadingContext) -> Piece:
     return Moment(at=scope.now.astimezone(UTC).replace(microsecond=0))
 
 

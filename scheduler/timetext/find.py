@@ -13,13 +13,13 @@ from scheduler.timetext.parse import (
     CHARS_MAX,
     NEXT_SHOWN,
     Cover,
-    Text,
+    TimeText,
     best,
     plain,
     read,
     with_next,
 )
-from scheduler.timetext.pieces import Clock, Date, Piece, Scope
+from scheduler.timetext.pieces import Date, Piece, ReadingContext, TimeOfDay
 
 SENTENCE_CHARS_MAX = 2_000
 WORDS_MAX = 60
@@ -27,7 +27,7 @@ WORDS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _PhrasePlace:
     start: int
     end: int
     answer: TimeAnswer
@@ -74,8 +74,8 @@ def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
 
 
 def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> TimeFound | None:
-    scope = Scope(now=now.astimezone(zone))
-    said = Text(text, scope)
+    scope = ReadingContext(now=now.astimezone(zone))
+    said = TimeText(text, scope)
     lead = _LEAD.match(said.text)
     head = lead.end() if lead else 0
     places = _strong(said, _places(said, scope, zone))
@@ -98,12 +98,12 @@ def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> TimeFound
     return TimeFound(answer=answer, words=text[chosen.start : chosen.end], rest=rest)
 
 
-def _places(said: Text, scope: Scope, zone: ZoneInfo) -> list[_Place]:
+def _places(said: TimeText, scope: ReadingContext, zone: ZoneInfo) -> list[_PhrasePlace]:
     """From left to right, at each place the longest words that mean a time."""
     starts = [match.start() for match in re.finditer(r"(?<![\w'])[\w@(]", said.text)]
     if len(starts) > 2 * WORDS_MAX:
         starts = [*starts[:WORDS_MAX], *starts[-WORDS_MAX:]]
-    found: list[_Place] = []
+    found: list[_PhrasePlace] = []
     for start in starts:
         if found and start < found[-1].end:
             continue
@@ -112,7 +112,7 @@ def _places(said: Text, scope: Scope, zone: ZoneInfo) -> list[_Place]:
     return found
 
 
-def _at(said: Text, start: int, scope: Scope, zone: ZoneInfo) -> _Place | None:
+def _at(said: TimeText, start: int, scope: ReadingContext, zone: ZoneInfo) -> _PhrasePlace | None:
     by_end: dict[int, list[Cover]] = {}
     for cover in said.covers(start):
         if cover[1] - start <= CHARS_MAX:
@@ -127,7 +127,7 @@ def _at(said: Text, start: int, scope: Scope, zone: ZoneInfo) -> _Place | None:
                 _is_number(one[0][0]) or (goes_on and _is_name(one[0])) for one in covers
             )
             numbered = numbered or (named and all(len(one[0]) == 1 for one in covers))
-            return _Place(start, end, answer, numbered)
+            return _PhrasePlace(start, end, answer, numbered)
     return None
 
 
@@ -139,17 +139,17 @@ def _is_name(pieces: Sequence[Piece]) -> bool:
 
 def _is_number(piece: Piece) -> bool:
     """A mere number beside a day: a time, or so many of something."""
-    return isinstance(piece, Clock) and piece.bare
+    return isinstance(piece, TimeOfDay) and piece.bare
 
 
-def _strong(said: Text, places: Sequence[_Place]) -> list[_Place]:
+def _strong(said: TimeText, places: Sequence[_PhrasePlace]) -> list[_PhrasePlace]:
     """Without words that hardly ever are a time by themselves, and refusals beside readings."""
     strong = [one for one in places if not _WEAK.fullmatch(said.text[one.start : one.end])]
     readable = [one for one in strong if not isinstance(one.answer, NoTime)]
     return readable or strong
 
 
-def _chosen(said: Text, places: Sequence[_Place], head: int) -> _Place | None:
+def _chosen(said: TimeText, places: Sequence[_PhrasePlace], head: int) -> _PhrasePlace | None:
     """The only one; else the one right behind "remind me" that goes on with "to …"."""
     if len(places) == 1:
         return places[0]
@@ -159,7 +159,9 @@ def _chosen(said: Text, places: Sequence[_Place], head: int) -> _Place | None:
     return None
 
 
-def _together(text: str, places: Sequence[_Place], scope: Scope, count: int) -> TimeRead | None:
+def _together(
+    text: str, places: Sequence[_PhrasePlace], scope: ReadingContext, count: int
+) -> TimeRead | None:
     """What two places mean as one time: "remind me tomorrow to call Bob at 5"."""
     zone = scope.now.tzinfo
     if len(places) != 2 or not isinstance(zone, ZoneInfo):
@@ -170,7 +172,12 @@ def _together(text: str, places: Sequence[_Place], scope: Scope, count: int) -> 
 
 
 def _several(
-    text: str, places: Sequence[_Place], together: TimeRead | None, *, now: datetime, count: int
+    text: str,
+    places: Sequence[_PhrasePlace],
+    together: TimeRead | None,
+    *,
+    now: datetime,
+    count: int,
 ) -> TimeFound:
     """Which of them is meant? Those at the end first, for there it usually stands."""
     words = [text[one.start : one.end] for one in places]
@@ -187,7 +194,7 @@ def _several(
     return TimeFound(answer=answer, words="", rest=_cleaned(text.strip(), 0))
 
 
-def _without(text: str, place: _Place, head: int) -> str:
+def _without(text: str, place: _PhrasePlace, head: int) -> str:
     """The sentence without its time, and without the words that lead to what is to be done."""
     before, after = text[: place.start].rstrip(" ,"), text[place.end :].lstrip(" ,")
     if place.start <= head:

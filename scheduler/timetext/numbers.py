@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from fractions import Fraction
 
-from scheduler.timetext.pieces import Found, Piece, Rule, Scope
+from scheduler.timetext.pieces import Found, Piece, ReadingContext, Rule
 
 ONES = (
     *("zero", "one", "two", "three", "four", "five", "six"),
@@ -129,14 +129,14 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w:/.])(?:{spaced})(?!\w)(?!['’]\w)")
 
 
-Make = Callable[[re.Match[str], Scope], Piece | None]
+Make = Callable[[re.Match[str], ReadingContext], Piece | None]
 
 
 def rule(pattern: str, make: Make) -> Rule:
     """A rule of one pattern; `make` may decline."""
     searched = compiled(pattern)
 
-    def found(text: str, start: int, scope: Scope) -> Found:
+    def found(text: str, start: int, scope: ReadingContext) -> Found:
         match = searched.match(text, start)
         if match and (piece := make(match, scope)) is not None:
             yield match.end(), piece

@@ -31,9 +31,9 @@ from scheduler.timetext.pieces import (
     Moment,
     Nth,
     Piece,
+    ReadingContext,
     Refuse,
     Rule,
-    Scope,
     Until,
     Weekday,
     Zone,
@@ -68,7 +68,7 @@ _ISO = re.compile(
 Cover = tuple[tuple[Piece, ...], int]
 
 
-def beside(text: str, start: int, scope: Scope) -> Found:
+def beside(text: str, start: int, scope: ReadingContext) -> Found:
     """Three days after tomorrow: days, weeks, months and years beside any other day."""
     if (match := _BESIDE.match(text, start)) is None:
         return
@@ -80,7 +80,7 @@ def beside(text: str, start: int, scope: Scope) -> Found:
             yield end, Day(days=(other,))
 
 
-def limits(text: str, start: int, scope: Scope) -> Found:
+def limits(text: str, start: int, scope: ReadingContext) -> Found:
     """From and until a day; a longer time that is named ends where it begins."""
     if match := _FROM.match(text, start):
         for end, day in _days_at(text, match.end(), scope):
@@ -90,14 +90,14 @@ def limits(text: str, start: int, scope: Scope) -> Found:
             yield end, Until(day=day.days[0] + timedelta(days=0 if day.period else 1))
 
 
-def open_ended(text: str, start: int, scope: Scope) -> Found:
+def open_ended(text: str, start: int, scope: ReadingContext) -> Found:
     """By Friday, after 2 pm: words that leave open when to speak."""
     if match := _OPEN.match(text, start):
         name = match["name"]
         yield match.end(), Ask(why=f"{name.capitalize()!r} leaves the time open. Is this meant?")
 
 
-def iso(text: str, start: int, scope: Scope) -> Found:
+def iso(text: str, start: int, scope: ReadingContext) -> Found:
     """2026-12-01T17:00, with or without an offset."""
     if (match := _ISO.match(text, start)) is None:
         return
@@ -111,7 +111,7 @@ def iso(text: str, start: int, scope: Scope) -> Found:
     yield match.end(), Moment(at=at.astimezone(UTC))
 
 
-def _for(match: re.Match[str], scope: Scope) -> Piece | None:
+def _for(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """For three weeks begins with the first run, for the next three weeks now."""
     found = later(scope, match["duration"])
     if not isinstance(found, Day):
@@ -134,10 +134,10 @@ RULES: tuple[Rule, ...] = (
 _DAY_RULES = (*DATES, *FEASTS, *RELATIVE, *PERIODS)
 
 
-class Text:
+class TimeText:
     """A text in which pieces are looked for; what begins where is found once."""
 
-    def __init__(self, text: str, scope: Scope) -> None:
+    def __init__(self, text: str, scope: ReadingContext) -> None:
         self.text = plain(text)
         self._scope = scope
         self._found: dict[int, Sequence[tuple[int, Piece]]] = {}
@@ -184,7 +184,7 @@ def plain(text: str) -> str:
 _PLAIN = str.maketrans({"’": "'", "‘": "'", "–": "-", "—": "-", "−": "-", "\u00a0": " "})
 
 
-def _days_at(text: str, start: int, scope: Scope) -> Iterator[tuple[int, Day]]:
+def _days_at(text: str, start: int, scope: ReadingContext) -> Iterator[tuple[int, Day]]:
     """Days that begin behind white space, the longest words first."""
     at = start + len(text[start:]) - len(text[start:].lstrip())
     found: list[tuple[int, Day]] = []
@@ -217,7 +217,7 @@ def read(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
     if len(stripped) > CHARS_MAX:
         return NoTime(why=f"A time has at most {CHARS_MAX} characters. {_EXAMPLES}")
     try:
-        scope = Scope(now=now.astimezone(zone))
+        scope = ReadingContext(now=now.astimezone(zone))
         if is_cron(stripped):
             answer = _of_cron(stripped, zone)
         else:
@@ -227,7 +227,7 @@ def read(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
         return NoTime(why=f"That lies beyond the calendar. {_EXAMPLES}")
 
 
-def settled(cover: Cover, scope: Scope, home: ZoneInfo) -> TimeAnswer | None:
+def settled(cover: Cover, scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
     """What a row of pieces means: once, or again and again. None where they mean no time."""
     zones = [piece for piece in cover[0] if isinstance(piece, Zone)]
     pieces = [piece for piece in cover[0] if not isinstance(piece, Zone)]
@@ -237,7 +237,7 @@ def settled(cover: Cover, scope: Scope, home: ZoneInfo) -> TimeAnswer | None:
         if (name := _zone_names().get(zones[0].name.lower())) is None:
             return None
         other = ZoneInfo(name)
-        scope = Scope(now=scope.now.astimezone(other))
+        scope = ReadingContext(now=scope.now.astimezone(other))
     found = settle_repeated(pieces, scope)
     return found if found is not None else settle_single(pieces, scope, home=home)
 
@@ -275,13 +275,13 @@ def _of_cron(text: str, zone: ZoneInfo) -> TimeAnswer:
     return TimeRead(when=Cron(expression=expression, zone=zone.key), sentence=sentence)
 
 
-def _of_words(text: str, scope: Scope, zone: ZoneInfo) -> TimeAnswer | None:
-    said = Text(text, scope)
+def _of_words(text: str, scope: ReadingContext, zone: ZoneInfo) -> TimeAnswer | None:
+    said = TimeText(text, scope)
     rows = [cover for cover in said.covers(said.skip(0)) if said.skip(cover[1]) == len(text)]
     return best(rows, scope, zone) or _explained(rows)
 
 
-def best(covers: Sequence[Cover], scope: Scope, home: ZoneInfo) -> TimeAnswer | None:
+def best(covers: Sequence[Cover], scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
     """What the fewest pieces mean; of as many, what leaves least open."""
     for _, alike in groupby(sorted(covers, key=_size), key=_size):
         answers = [found for one in alike if (found := settled(one, scope, home)) is not None]

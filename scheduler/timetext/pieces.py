@@ -10,7 +10,7 @@ from memory.records.recurrence import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class TimeOfDay:
     """A time of day. Not `exact`: it says neither am nor pm, nor is it written as one of 24 hours.
 
     `by_half`: it says am or pm. `bare` is a mere number, which is a time only beside other words.
@@ -30,19 +30,19 @@ class Clock:
 class Clocks:
     """Several times of one day."""
 
-    clocks: tuple[Clock, ...]
+    clocks: tuple[TimeOfDay, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class TimeSpan:
     """From one time of day to another."""
 
-    first: Clock
-    last: Clock
+    first: TimeOfDay
+    last: TimeOfDay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PartOfDay:
     """A part of the day, and the time that stands for it. `today`: this one."""
 
     name: str
@@ -112,7 +112,7 @@ class OfMonth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class RepeatStep:
     """Every so many units. `by_place`: only a place was said to come again, as in "every first
     Monday", of a month or of the one that is named."""
 
@@ -152,7 +152,7 @@ class Lasting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class RepeatCount:
     """So often. Not `sure`: in all, or each time?"""
 
     count: int
@@ -189,12 +189,14 @@ class Refuse:
 
 
 DayPiece = Day | Weekday | Date | Nth
-_Repeated = Edge | OfMonth | Step | Weekdays | From | Until | Lasting | Times | Except
-Piece = Clock | Clocks | Span | Part | Moment | DayPiece | _Repeated | Zone | Ask | Refuse
+_Repeated = Edge | OfMonth | RepeatStep | Weekdays | From | Until | Lasting | RepeatCount | Except
+Piece = (
+    TimeOfDay | Clocks | TimeSpan | PartOfDay | Moment | DayPiece | _Repeated | Zone | Ask | Refuse
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class ReadingContext:
     """When and where something is said: `now` is aware, in the person's zone."""
 
     now: datetime
@@ -208,4 +210,4 @@ class Scope:
 Found = Iterator[tuple[int, Piece]]
 """Pieces that begin at a place, each with where it ends."""
 
-Rule = Callable[[str, int, Scope], Found]
+Rule = Callable[[str, int, ReadingContext], Found]

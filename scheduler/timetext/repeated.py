@@ -16,7 +16,6 @@ from scheduler.timetext.clocks import EITHER_HALF_DAILY, USUAL, hours
 from scheduler.timetext.numbers import MONTH_NAMES, day_words, listed, time_words
 from scheduler.timetext.pieces import (
     Ask,
-    Clock,
     Clocks,
     Date,
     Except,
@@ -25,23 +24,24 @@ from scheduler.timetext.pieces import (
     Moment,
     Nth,
     OfMonth,
-    Part,
+    PartOfDay,
     Piece,
+    ReadingContext,
     Refuse,
-    Scope,
-    Span,
-    Step,
-    Times,
+    RepeatCount,
+    RepeatStep,
+    TimeOfDay,
+    TimeSpan,
     Until,
     Weekdays,
 )
 
-_Limit = From | Until | Lasting | Times | Except
+_Limit = From | Until | Lasting | RepeatCount | Except
 _ALL_MONTHS = tuple(range(1, 13))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RepeatLimits:
     """Between which moments, how often, and in which months it may be due."""
 
     start: datetime | None
@@ -57,12 +57,12 @@ class Limits:
         return tuple(month for month in _ALL_MONTHS if month not in self.months)
 
 
-def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> TimeAnswer | None:
+def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswer | None:
     """None where no repetition was said."""
-    steps = list(dict.fromkeys(one for one in pieces if isinstance(one, Step)))
+    steps = list(dict.fromkeys(one for one in pieces if isinstance(one, RepeatStep)))
     steps = [one for one in steps if not one.by_place] or steps
     if not steps and _several_of_month(pieces):
-        steps = [Step(count=1, unit=Unit.MONTH)]
+        steps = [RepeatStep(count=1, unit=Unit.MONTH)]
     listed_days = [one for one in pieces if isinstance(one, Weekdays)]
     asks = [one for one in pieces if isinstance(one, Ask)]
     if not steps and not listed_days:
@@ -90,8 +90,10 @@ def settle_repeated(pieces: Sequence[Piece], scope: Scope) -> TimeAnswer | None:
     answers = [_on_days(choice, one, limits, scope) for choice in choices for one in times]
     either = " or at ".join(_time_list(one) for one in times)
     left_open = [f"At {either}?"] if len(times) > 1 else []
-    if picked.unit is Unit.DAY and not any(isinstance(one, Clock | Clocks) for one in pieces):
-        left_open += [_in_all(one) for one in pieces if isinstance(one, Times) and not one.sure]
+    if picked.unit is Unit.DAY and not any(isinstance(one, TimeOfDay | Clocks) for one in pieces):
+        left_open += [
+            _in_all(one) for one in pieces if isinstance(one, RepeatCount) and not one.sure
+        ]
     return _asked(answers, [*left_open, *([picked.ask] if picked.ask else [])])
 
 
@@ -103,8 +105,8 @@ _NEXT_DAY = (
 
 def _is_after_midnight(pieces: Sequence[Piece], picked: Chosen) -> bool:
     """Whether a night may go over into another day than the one that was named."""
-    part = next((one for one in pieces if isinstance(one, Part)), None)
-    clocks = [one for one in pieces if isinstance(one, Clock)]
+    part = next((one for one in pieces if isinstance(one, PartOfDay)), None)
+    clocks = [one for one in pieces if isinstance(one, TimeOfDay)]
     clocks += [clock for one in pieces if isinstance(one, Clocks) for clock in one.clocks]
     return any(
         any(hour.days for hour in hours(clock, part))
@@ -113,7 +115,7 @@ def _is_after_midnight(pieces: Sequence[Piece], picked: Chosen) -> bool:
     )
 
 
-def _in_all(times: Times) -> str:
+def _in_all(times: RepeatCount) -> str:
     return (
         f"{times.count} times in all? For several times a day say them, as in 'every day at 9 and "
         "at 18'."
@@ -144,7 +146,7 @@ def _several_of_month(pieces: Sequence[Piece]) -> bool:
 
 def _only_asked(pieces: Sequence[Piece], asks: Sequence[Ask]) -> TimeAnswer | None:
     """Twice a day, bimonthly: a repetition, but which?"""
-    others = [one for one in pieces if not isinstance(one, Ask | Clock | Clocks | Part)]
+    others = [one for one in pieces if not isinstance(one, Ask | TimeOfDay | Clocks | PartOfDay)]
     if asks and not others and any("every" in one.why.lower() for one in asks):
         return TimeAsked(text=asks[0].why)
     return None
@@ -153,16 +155,16 @@ def _only_asked(pieces: Sequence[Piece], asks: Sequence[Ask]) -> TimeAnswer | No
 # --- when it may be due ---------------------------------------------------------------------------
 
 
-def _limits(pieces: Sequence[Piece], scope: Scope) -> Limits:
+def _limits(pieces: Sequence[Piece], scope: ReadingContext) -> RepeatLimits:
     begins = next((one.day for one in pieces if isinstance(one, From)), None)
     ends = next((one.day for one in pieces if isinstance(one, Until)), None)
     if begins and ends and ends <= begins and ends.year < 9999:
         ends = date(ends.year + 1, ends.month, min(ends.day, 28))
     months = {month for one in pieces if isinstance(one, Except) for month in one.months}
     weekdays = {day for one in pieces if isinstance(one, Except) for day in one.weekdays}
-    times = next((one.count for one in pieces if isinstance(one, Times)), None)
+    times = next((one.count for one in pieces if isinstance(one, RepeatCount)), None)
     zone = _zone(scope)
-    return Limits(
+    return RepeatLimits(
         start=wall_moment(datetime.combine(begins, time()), zone) if begins else None,
         until=_before(ends, zone) if ends else None,
         lasting=next((one.days for one in pieces if isinstance(one, Lasting)), None),
@@ -182,9 +184,9 @@ def _times(pieces: Sequence[Piece]) -> Sequence[tuple[time, ...]] | None:
     """The times of the day, in order; twice where they may be in either half of it. None where the
     pieces clash.
     """
-    clocks = [one for one in pieces if isinstance(one, Clock | Clocks)]
-    parts = [one for one in pieces if isinstance(one, Part)]
-    if any(isinstance(one, Span) for one in pieces) or len(clocks) > 1 or len(parts) > 1:
+    clocks = [one for one in pieces if isinstance(one, TimeOfDay | Clocks)]
+    parts = [one for one in pieces if isinstance(one, PartOfDay)]
+    if any(isinstance(one, TimeSpan) for one in pieces) or len(clocks) > 1 or len(parts) > 1:
         return None
     part = parts[0] if parts else None
     if not clocks:
@@ -197,7 +199,7 @@ def _times(pieces: Sequence[Piece]) -> Sequence[tuple[time, ...]] | None:
     return [tuple(sorted(times)) for times in (first, *([second] if second != first else []))]
 
 
-def _either(clock: Clock, part: Part | None, later: Sequence[Clock]) -> Sequence[time]:
+def _either(clock: TimeOfDay, part: PartOfDay | None, later: Sequence[TimeOfDay]) -> Sequence[time]:
     """What a time of the day may be: one, two or none. Of "9 and 11pm" nobody knows whether the
     first is one of the evening too.
     """
@@ -215,10 +217,10 @@ def _either(clock: Clock, part: Part | None, later: Sequence[Clock]) -> Sequence
 
 
 def _passing(
-    step: Step, pieces: Sequence[Piece], limits: Limits, scope: Scope
+    step: RepeatStep, pieces: Sequence[Piece], limits: RepeatLimits, scope: ReadingContext
 ) -> TimeAnswer | None:
-    others = [one for one in pieces if not isinstance(one, Step | _Limit)]
-    spans = [one for one in others if isinstance(one, Span)]
+    others = [one for one in pieces if not isinstance(one, RepeatStep | _Limit)]
+    spans = [one for one in others if isinstance(one, TimeSpan)]
     days = [one for one in others if isinstance(one, Weekdays)]
     if len(spans) > 1 or len(days) > 1 or len(spans) + len(days) != len(others):
         return None
@@ -237,7 +239,11 @@ def _passing(
 
 
 def _passing_within(
-    step: Step, spans: Sequence[Span], days: Sequence[Weekdays], limits: Limits, scope: Scope
+    step: RepeatStep,
+    spans: Sequence[TimeSpan],
+    days: Sequence[Weekdays],
+    limits: RepeatLimits,
+    scope: ReadingContext,
 ) -> TimeAnswer | None:
     """Within hours or on some days only: by the clock on the wall, in cron text."""
     whole = 60 if step.unit is Unit.MINUTE else 24
@@ -263,7 +269,7 @@ def _passing_within(
     if step.unit is Unit.HOUR and step.count > 1:
         hour = f"{hour}/{step.count}"
     picked = Chosen(weekdays=days[0].weekdays if days else ())
-    fields = _Fields(
+    fields = _CronFields(
         minute=minute, hour=hour, picked=replace(picked, months=_months(picked, limits))
     )
     if days:
@@ -272,11 +278,11 @@ def _passing_within(
     return _reading(when, words, limits, scope)
 
 
-def _around(step: Step) -> str:
+def _around(step: RepeatStep) -> str:
     return "n hour" if step.unit is Unit.MINUTE else " day"
 
 
-def _unit_words(step: Step) -> str:
+def _unit_words(step: RepeatStep) -> str:
     return f"every {step.unit}" if step.count == 1 else f"every {step.count} {step.unit}s"
 
 
@@ -284,7 +290,7 @@ def _unit_words(step: Step) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fields:
+class _CronFields:
     minute: str
     hour: str
     picked: Chosen
@@ -293,14 +299,14 @@ class _Fields:
         return f"{self.minute} {self.hour} {self.picked.fields()}"
 
 
-def _months(picked: Chosen, limits: Limits) -> tuple[int, ...]:
+def _months(picked: Chosen, limits: RepeatLimits) -> tuple[int, ...]:
     if limits.months == _ALL_MONTHS:
         return picked.months
     return tuple(month for month in (picked.months or _ALL_MONTHS) if month in limits.months)
 
 
 def _on_days(
-    picked: Chosen, times: Sequence[time], limits: Limits, scope: Scope
+    picked: Chosen, times: Sequence[time], limits: RepeatLimits, scope: ReadingContext
 ) -> TimeAnswer | None:
     minutes = {(at.minute, at.second) for at in times}
     if len(minutes) > 1 or any(at.second for at in times):
@@ -317,7 +323,7 @@ def _on_days(
         kept = picked = replace(kept, weekdays=left, unit=Unit.WEEK)
     if not limits.months or (picked.months and not kept.months):
         return NoTime(why="Nothing is left of it: all of its months are left out.")
-    fields = _Fields(
+    fields = _CronFields(
         minute=str(times[0].minute), hour=",".join(str(at.hour) for at in times), picked=kept
     )
     words = f"{picked.words()} at {_time_list(times)}"
@@ -343,7 +349,7 @@ def _on_days(
     return _reading(when, words, limits, scope)
 
 
-def _reading(when: When, words: str, limits: Limits, scope: Scope) -> TimeAnswer:
+def _reading(when: When, words: str, limits: RepeatLimits, scope: ReadingContext) -> TimeAnswer:
     """Said with its limits; a question where nothing of it lies ahead."""
     following = next_slots(when, after=scope.now, n=1)
     if following and limits.lasting is not None:
@@ -362,6 +368,6 @@ def _reading(when: When, words: str, limits: Limits, scope: Scope) -> TimeAnswer
     return TimeRead(when=when, sentence=words, until=limits.until, runs_max=limits.runs_max)
 
 
-def _zone(scope: Scope) -> ZoneInfo:
+def _zone(scope: ReadingContext) -> ZoneInfo:
     assert isinstance(scope.now.tzinfo, ZoneInfo)
     return scope.now.tzinfo

@@ -29,11 +29,11 @@ from scheduler.timetext.pieces import (
     Moment,
     OfMonth,
     Piece,
+    ReadingContext,
     Refuse,
+    RepeatCount,
+    RepeatStep,
     Rule,
-    Scope,
-    Step,
-    Times,
     Weekdays,
 )
 
@@ -67,14 +67,14 @@ def stepped(count: int, name: str) -> Piece | None:
         count, name = 2 * count, "week"
     if name == "quarter":
         count, name = 3 * count, "month"
-    return Step(count=count, unit=Unit(name)) if 1 <= count <= COUNT_MAX else None
+    return RepeatStep(count=count, unit=Unit(name)) if 1 <= count <= COUNT_MAX else None
 
 
-def _every(match: re.Match[str], scope: Scope) -> Piece | None:
+def _every(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     return stepped(_count(match["step"]), unit(match["unit"]))
 
 
-def _every_long(match: re.Match[str], scope: Scope) -> Piece | None:
+def _every_long(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """Every hour and a half, every 2 hours 30 minutes: in minutes."""
     said = match["duration"]
     found = later(scope, f"an {said}" if said.startswith("hour") else said)
@@ -85,34 +85,34 @@ def _every_long(match: re.Match[str], scope: Scope) -> Piece | None:
     return None if rest else stepped(minutes, "minute")
 
 
-def _half_hour(match: re.Match[str], scope: Scope) -> Piece:
-    return Step(count=30 if match["part"].startswith("half") else 15, unit=Unit.MINUTE)
+def _half_hour(match: re.Match[str], scope: ReadingContext) -> Piece:
+    return RepeatStep(count=30 if match["part"].startswith("half") else 15, unit=Unit.MINUTE)
 
 
 def _named(count: int, name: Unit) -> Make:
-    def make(match: re.Match[str], scope: Scope) -> Piece:
-        return Step(count=count, unit=name)
+    def make(match: re.Match[str], scope: ReadingContext) -> Piece:
+        return RepeatStep(count=count, unit=name)
 
     return make
 
 
-def _a(match: re.Match[str], scope: Scope) -> Piece | None:
+def _a(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """Once a week."""
     return stepped(1, unit(match["unit"]))
 
 
-def _often(match: re.Match[str], scope: Scope) -> Piece | None:
+def _often(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     name = unit(match["unit"]) if match["unit"] else "day"
     if name == "day":
         return Ask(why=f"At which times? Say them, as in 'every day at 9 and at 18' ({match[0]}).")
     return Ask(why=f"On which days? Say them, as in 'every Monday and Thursday at 9' ({match[0]}).")
 
 
-def _often_weekday(match: re.Match[str], scope: Scope) -> Piece:
+def _often_weekday(match: re.Match[str], scope: ReadingContext) -> Piece:
     return Ask(why=f"At which times? Say them, as in 'every Monday at 9 and at 18' ({match[0]}).")
 
 
-def _two_meanings(match: re.Match[str], scope: Scope) -> Piece:
+def _two_meanings(match: re.Match[str], scope: ReadingContext) -> Piece:
     name = match["name"].removeprefix("bi-").removeprefix("bi").removesuffix("ly")
     return Ask(why=f"Every two {name}s, or twice a {name}?")
 
@@ -141,7 +141,7 @@ def _day_set(text: str) -> tuple[int, ...]:
     return WEEKEND if re.match(r"week-?e", text) else (weekday(text),)
 
 
-def _every_weekday(match: re.Match[str], scope: Scope) -> Piece | None:
+def _every_weekday(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     found = _days(match["days"])
     if found is None or not 1 <= (weeks := _count(match["step"])) <= COUNT_MAX:
         return None
@@ -150,7 +150,7 @@ def _every_weekday(match: re.Match[str], scope: Scope) -> Piece | None:
     return Weekdays(weekdays=found, weeks=weeks)
 
 
-def _weekdays(match: re.Match[str], scope: Scope) -> Piece | None:
+def _weekdays(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """Without "every": sure where the days are in the plural, or go from one to another."""
     if (found := _days(match["days"])) is None:
         return None
@@ -164,32 +164,32 @@ def _weekdays(match: re.Match[str], scope: Scope) -> Piece | None:
     return Weekdays(weekdays=found, sure=bool(plural or to or workdays))
 
 
-def _yearly(match: re.Match[str], scope: Scope) -> Piece | None:
-    return Step(count=count, unit=Unit.YEAR) if (count := _count(match["step"])) else None
+def _yearly(match: re.Match[str], scope: ReadingContext) -> Piece | None:
+    return RepeatStep(count=count, unit=Unit.YEAR) if (count := _count(match["step"])) else None
 
 
-def _monthly(match: re.Match[str], scope: Scope) -> Piece:
-    return Step(count=1, unit=Unit.MONTH, by_place=True)
+def _monthly(match: re.Match[str], scope: ReadingContext) -> Piece:
+    return RepeatStep(count=1, unit=Unit.MONTH, by_place=True)
 
 
-def _times(match: re.Match[str], scope: Scope) -> Piece | None:
+def _times(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     count = {"once": 1, "twice": 2}.get(match["count"]) or quantity(match["count"])
     if count != int(count) or count < 1:
         return None
     in_all = re.match(r"for\b|up\b", match[0]) or re.search(r"(?:runs|occurrences)$", match[0])
-    return Times(count=int(count), sure=count == 1 or in_all is not None)
+    return RepeatCount(count=int(count), sure=count == 1 or in_all is not None)
 
 
-def _except(match: re.Match[str], scope: Scope) -> Piece:
+def _except(match: re.Match[str], scope: ReadingContext) -> Piece:
     found = re.findall(MONTH, match["months"])
     return Except(months=tuple(sorted({month(name) for name in found})))
 
 
-def _except_weekdays(match: re.Match[str], scope: Scope) -> Piece | None:
+def _except_weekdays(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     return Except(weekdays=found) if (found := _days(match["days"])) else None
 
 
-def _except_days(match: re.Match[str], scope: Scope) -> Piece:
+def _except_days(match: re.Match[str], scope: ReadingContext) -> Piece:
     why = (
         "Single days cannot be left out, only weekdays and months, as in 'daily except in August'. "
         "Set it without the exception, and pause it for that time."
@@ -197,11 +197,11 @@ def _except_days(match: re.Match[str], scope: Scope) -> Piece:
     return Refuse(why=why)
 
 
-def _of_month(match: re.Match[str], scope: Scope) -> Piece:
+def _of_month(match: re.Match[str], scope: ReadingContext) -> Piece:
     return OfMonth()
 
 
-def _weeks_of_year(match: re.Match[str], scope: Scope) -> Piece:
+def _weeks_of_year(match: re.Match[str], scope: ReadingContext) -> Piece:
     return Refuse(why="A schedule cannot count the weeks of a year. Name the dates.")
 
 

@@ -8,14 +8,14 @@ from datetime import date, timedelta
 
 from scheduler.timetext.days import monday, moved, upcoming
 from scheduler.timetext.numbers import day_words
-from scheduler.timetext.pieces import Date, Day, DayPiece, Nth, Scope, Weekday
+from scheduler.timetext.pieces import Date, Day, DayPiece, Nth, ReadingContext, Weekday
 
 _WEEK = timedelta(weeks=1)
 _YEARS_AHEAD = 28
 """After so many years each date has met every weekday."""
 
 
-def resolved(pieces: Sequence[DayPiece], scope: Scope) -> Day | None:
+def resolved(pieces: Sequence[DayPiece], scope: ReadingContext) -> Day | None:
     """The day that all pieces agree on; a `Day` with `ask` where they do not quite. None where
     they make no day.
     """
@@ -37,7 +37,7 @@ def resolved(pieces: Sequence[DayPiece], scope: Scope) -> Day | None:
     return None
 
 
-def _single(piece: DayPiece, scope: Scope) -> Day | None:
+def _single(piece: DayPiece, scope: ReadingContext) -> Day | None:
     match piece:
         case Day():
             return piece
@@ -49,7 +49,7 @@ def _single(piece: DayPiece, scope: Scope) -> Day | None:
             return _nth(piece, scope)
 
 
-def _weekday(piece: Weekday, scope: Scope) -> Day:
+def _weekday(piece: Weekday, scope: ReadingContext) -> Day:
     today, ahead = scope.today, upcoming(scope, piece.weekday)
     this = monday(today) + timedelta(days=piece.weekday)
     if piece.which == "last":
@@ -67,7 +67,7 @@ def _weekday(piece: Weekday, scope: Scope) -> Day:
     return Day(days=(ahead,))
 
 
-def _date(piece: Date, scope: Scope) -> Day | None:
+def _date(piece: Date, scope: ReadingContext) -> Day | None:
     if len(piece.days) != 1:
         return None
     found = next_date(piece.days[0], piece.month, piece.year, today=scope.today)
@@ -98,7 +98,7 @@ def next_date(day: int, month: int, year: int, *, today: date) -> date | None:
     return None
 
 
-def _nth(piece: Nth, scope: Scope) -> Day | None:
+def _nth(piece: Nth, scope: ReadingContext) -> Day | None:
     if len(piece.pairs) != 1:
         return None
     place, weekday = piece.pairs[0]
@@ -144,7 +144,7 @@ def _within(pieces: Sequence[DayPiece]) -> Day | None:
     return Day(days=(found,)) if found else None
 
 
-def _with_weekday(weekday: Weekday, other: DayPiece, scope: Scope) -> Day | None:
+def _with_weekday(weekday: Weekday, other: DayPiece, scope: ReadingContext) -> Day | None:
     """Friday, 18 July: the next such date that is a Friday."""
     if isinstance(other, Date) and not other.year and len(other.days) == 1:
         orders = [(other.days[0], other.month), *((one.day, one.month) for one in other.orders)]
@@ -168,7 +168,7 @@ def _with_weekday(weekday: Weekday, other: DayPiece, scope: Scope) -> Day | None
     return Day(days=(day,), ask=f"The day would be {day_words(day)}. Is it meant?")
 
 
-def _meeting(weekday: int, day: int, month: int, scope: Scope) -> date | None:
+def _meeting(weekday: int, day: int, month: int, scope: ReadingContext) -> date | None:
     start = scope.today
     for _ in range(_YEARS_AHEAD * (1 if month else 12)):
         found = next_date(day, month, 0, today=start)

@@ -14,23 +14,23 @@ from scheduler.timetext.clocks import EITHER_HALF, USUAL, Hour, hours
 from scheduler.timetext.numbers import day_words, moment_words
 from scheduler.timetext.pieces import (
     Ask,
-    Clock,
     Date,
     Day,
     DayPiece,
     Moment,
     Nth,
     OfMonth,
-    Part,
+    PartOfDay,
     Piece,
+    ReadingContext,
     Refuse,
-    Scope,
-    Span,
+    TimeOfDay,
+    TimeSpan,
     Weekday,
 )
 from scheduler.timetext.resolve import resolved
 
-_ALLOWED = (Clock, Span, Part, Moment, Day, Weekday, Date, Nth, OfMonth, Ask, Refuse)
+_ALLOWED = (TimeOfDay, TimeSpan, PartOfDay, Moment, Day, Weekday, Date, Nth, OfMonth, Ask, Refuse)
 _NOON = time(12)
 
 
@@ -51,23 +51,25 @@ class Doubts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
+class _SaidMoment:
     """One of each at most; `clock` is the beginning of a span."""
 
     days: Sequence[DayPiece]
-    clock: Clock | None
-    part: Part | None
+    clock: TimeOfDay | None
+    part: PartOfDay | None
     doubts: Doubts
 
 
-def settle_single(pieces: Sequence[Piece], scope: Scope, *, home: ZoneInfo) -> TimeAnswer | None:
+def settle_single(
+    pieces: Sequence[Piece], scope: ReadingContext, *, home: ZoneInfo
+) -> TimeAnswer | None:
     """None where the pieces make no single time. `home` is the zone that is answered in; that of
     `scope` is the one that was spoken of.
     """
     if not all(isinstance(one, _ALLOWED) for one in pieces):
         return None
-    clocks = [one for one in pieces if isinstance(one, Clock | Span)]
-    parts = [one for one in pieces if isinstance(one, Part)]
+    clocks = [one for one in pieces if isinstance(one, TimeOfDay | TimeSpan)]
+    parts = [one for one in pieces if isinstance(one, PartOfDay)]
     moments = [one for one in pieces if isinstance(one, Moment)]
     days: list[DayPiece] = [one for one in pieces if isinstance(one, Day | Weekday | Date | Nth)]
     if len(clocks) > 1 or len(parts) > 1 or len(moments) > 1:
@@ -87,7 +89,7 @@ def settle_single(pieces: Sequence[Piece], scope: Scope, *, home: ZoneInfo) -> T
     if clocks and clock is None:
         return None
     part = parts[0] if parts else None
-    said = _Said(days=days, clock=clock, part=part, doubts=doubts)
+    said = _SaidMoment(days=days, clock=clock, part=part, doubts=doubts)
     if days or (part and part.today):
         return _of_day(said, scope=scope, home=home)
     return _of_time(said, scope=scope, home=home)
@@ -95,20 +97,20 @@ def settle_single(pieces: Sequence[Piece], scope: Scope, *, home: ZoneInfo) -> T
 
 def _doubts(pieces: Sequence[Piece]) -> Doubts:
     asks = [one.why for one in pieces if isinstance(one, Ask)]
-    if any(isinstance(one, Span) for one in pieces):
+    if any(isinstance(one, TimeSpan) for one in pieces):
         asks.append("That is a span of time. Does its beginning count?")
     if any(isinstance(one, OfMonth) for one in pieces):
         asks.append("Only the next time, or every month?")
     return Doubts(always=tuple(asks))
 
 
-def _clock(said: Clock | Span, pieces: Sequence[Piece]) -> Clock | None:
+def _clock(said: TimeOfDay | TimeSpan, pieces: Sequence[Piece]) -> TimeOfDay | None:
     """The time, or the beginning of a span. A mere number needs a part of the day, or stands last
     behind a day.
     """
-    if isinstance(said, Span):
+    if isinstance(said, TimeSpan):
         return _span_start(said)
-    if not said.bare or any(isinstance(one, Part) for one in pieces):
+    if not said.bare or any(isinstance(one, PartOfDay) for one in pieces):
         return said
     behind_day = len(pieces) > 1 and pieces[-1] == said
     return said if behind_day else None
@@ -118,19 +120,19 @@ def _names_month(piece: Piece) -> bool:
     return isinstance(piece, OfMonth) or (isinstance(piece, Day) and piece.period)
 
 
-def _span_start(span: Span) -> Clock | None:
+def _span_start(span: TimeSpan) -> TimeOfDay | None:
     """9-11am begins at 9am, 11-1pm at 11am. None for two mere numbers."""
     first, last = span.first, span.last
     if first.bare and last.bare:
         return None
     if first.exact or not last.exact or last.hour < 12 or first.hour > 12:
-        return Clock(hour=first.hour, minute=first.minute, exact=first.exact)
+        return TimeOfDay(hour=first.hour, minute=first.minute, exact=first.exact)
     afternoon = first.hour % 12 + 12
     fits = (afternoon, first.minute) < (last.hour, last.minute)
-    return Clock(hour=afternoon if fits else first.hour, minute=first.minute, exact=True)
+    return TimeOfDay(hour=afternoon if fits else first.hour, minute=first.minute, exact=True)
 
 
-def _of_day(said: _Said, *, scope: Scope, home: ZoneInfo) -> TimeAnswer | None:
+def _of_day(said: _SaidMoment, *, scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
     today_only = Day(days=(scope.today,), today=True)
     day = resolved(said.days, scope) if said.days else today_only
     clock, part, doubts = said.clock, said.part, said.doubts
@@ -164,7 +166,7 @@ def _of_day(said: _Said, *, scope: Scope, home: ZoneInfo) -> TimeAnswer | None:
 
 
 def _hours_of(
-    clock: Clock, part: Part | None, *, today: bool, scope: Scope
+    clock: TimeOfDay, part: PartOfDay | None, *, today: bool, scope: ReadingContext
 ) -> tuple[Sequence[Hour], str]:
     """What a time may mean on a day, and how to ask where it is more than one."""
     options = hours(clock, part)
@@ -178,7 +180,7 @@ def _hours_of(
     return _half(options, today=today, scope=scope), "In the afternoon or in the morning?"
 
 
-def _half(options: Sequence[Hour], *, today: bool, scope: Scope) -> Sequence[Hour]:
+def _half(options: Sequence[Hour], *, today: bool, scope: ReadingContext) -> Sequence[Hour]:
     """Of an hour without am or pm: on other days the usual one; today what is still ahead."""
     if not today or len(options) < 2:
         either = any(one.at.hour == EITHER_HALF for one in options)
@@ -189,13 +191,13 @@ def _half(options: Sequence[Hour], *, today: bool, scope: Scope) -> Sequence[Hou
     return ahead
 
 
-def _default(day: Day, part: Part | None) -> time:
+def _default(day: Day, part: PartOfDay | None) -> time:
     if part is not None:
         return part.clock
     return day.clock or USUAL
 
 
-def _of_time(said: _Said, *, scope: Scope, home: ZoneInfo) -> TimeAnswer | None:
+def _of_time(said: _SaidMoment, *, scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
     """A time without a day is the next such one."""
     clock, part = said.clock, said.part
     options = hours(clock, part) if clock else (Hour(at=part.clock),) if part else ()
@@ -228,13 +230,13 @@ def _upcoming(hour: Hour, now: datetime) -> datetime:
     return wall if wall > now else wall + timedelta(days=1)
 
 
-def _zone(scope: Scope) -> ZoneInfo:
+def _zone(scope: ReadingContext) -> ZoneInfo:
     assert isinstance(scope.now.tzinfo, ZoneInfo)
     return scope.now.tzinfo
 
 
 def _answer(
-    moments: Sequence[datetime], doubts: Doubts, *, scope: Scope, home: ZoneInfo
+    moments: Sequence[datetime], doubts: Doubts, *, scope: ReadingContext, home: ZoneInfo
 ) -> TimeAnswer:
     """A reading where one moment is left and nothing is asked."""
     unique = list(dict.fromkeys(moment.astimezone(UTC) for moment in moments))

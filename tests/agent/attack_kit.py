@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from aiohttp import web
@@ -20,50 +21,43 @@ from aiohttp import web
 from agent.mcp.servers import McpServers
 from agent.models.wire import body
 from agent.policy.gate import Gate
-from agent.prompt.context import Gathering
-from agent.prompt.templates import Library
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import Workshop
-from agent.subagents.subagents import PeopleDrafts, Subagents
+from agent.prompt.context import ContextBuilder
+from agent.prompt.templates import PromptLibrary
+from agent.subagents.subagents import PeopleDrafts
 from agent.tools.agents import StatusTold
-from agent.tools.files import KeptResults
-from agent.tools.ranking import Choosing
-from agent.tools.selection import SelectionOptions
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
+from agent.tools.call import ToolLimits
+from agent.tools.files import ResultStore
+from agent.tools.selection import SelectionOptions, ToolSelector
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
 from agent.turn.loop import Loop
-from agent.turn.steps.begin import Beginning
-from agent.turn.steps.model import Asking, AskingOptions
-from agent.turn.steps.tools import Doing
+from agent.turn.steps.begin import BeginStep
+from agent.turn.steps.model import ModelStep, ModelStepOptions
+from agent.turn.steps.tools import ToolStep
+from bot.app import App
+from bot.app.tools import Abilities
 from bot.channels.base import Pressed
-from bot.inbox.ports import Person
-from bot.outbox.files import Outgoing
+from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import Outbox
-from bot.people.approvals import ApprovalDesk
+from bot.people.approvals import ApprovalService
 from bot.settings.home import Home, shipped
 from bot.settings.load import load
 from bot.settings.logging import Redactor, secrets_of
-from bot.wiring.options import places_of, policy_of
-from bot.wiring.parts import access_of
-from bot.wiring.spending import Workplace
-from bot.wiring.tools import Doors, Made, Materials, opened_servers, tools_of
+from bot.settings.options import policy_of
 from memory.database.connection import Database
 from memory.facts.recall import SqliteRecall
 from memory.records.messages import PersonId, Role
 from memory.records.ports import Json
 from memory.records.request import ModelRequest
-from memory.search.vectors import ranker_maker
+from memory.records.rows import Person
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
-from memory.stores.switches import SqliteSkillRecords, SqliteToolApprovals
 from memory.stores.traces import SqliteTraces
-from memory.stores.turns import SqliteJournal
-from memory.stores.undo import SqliteFormerFiles
 from tests.agent.house import OWNER, House, Somebody, Words
 from tests.agent.obedient import CANARY, ObedientModel
 from tests.agent.web.sites import Site, site
@@ -138,14 +132,18 @@ async def listening(pages: Mapping[str, str]) -> AsyncIterator[Listener]:
         yield kept
 
 
+REMEMBERING = frozenset({"memory", "knowledge", "schedule"})
+"""Groups of tools that a castle adds itself, if its tests are about them."""
+
+
 class Castle(House):
     """`House` with all that the bot has. `evil` hears what must not be heard; `good` serves what
     people ask for; `search` is the service that the owner chose."""
 
     evil: Listener
     good: Listener
-    made: Made
-    desk: ApprovalDesk
+    made: Abilities
+    desk: ApprovalService
     servers: McpServers | None
 
     def __init__(self, path: Path) -> None:
@@ -234,18 +232,19 @@ class Castle(House):
     async def _build(self, stack: AsyncExitStack, database: Database, model: ObedientModel) -> None:
         self.database = database
         self.conversations = SqliteConversations(database)
-        place = self._place()
+        app = self._app(database)
+        stack.push_async_exit(app)
         people = SqlitePeople(database)
         if not (await people.directory()).people:
             for person in PEOPLE:
                 await people.add_person(person)
-        access = await access_of(place, database)
+        await app.ready(app.access)
         self.outbox = await stack.enter_async_context(
             Outbox(
                 SqliteOutbox(database),
                 {},
                 clock=self.clock,
-                copies=Outgoing(self.home.data / "outgoing"),
+                copies=OutgoingFiles(self.home.data / "outgoing"),
             )
         )
 
@@ -253,45 +252,37 @@ class Castle(House):
             return await self.engine.signal(key, value)
 
         self.desk = await stack.enter_async_context(
-            ApprovalDesk(SqliteApprovals(database), access, self.outbox, signal, clock=self.clock)
+            ApprovalService(
+                SqliteApprovals(database), app.access, self.outbox, signal, clock=self.clock
+            )
         )
-        self.servers = await opened_servers(stack, place, SqliteToolApprovals(database))
+        self.made = made = app.abilities
+        self.servers = made.servers
+        await app.ready()
         if self.servers is not None:
             await self.servers.settled(limit_s=30)
-        journal = SqliteJournal(database)
-        doors = Doors(say=self.outbox.say, post=self.outbox.post_file, status=_Status(self))
-        subagents = Subagents(journal, self.conversations, doors.begin)
-        records = SqliteSkillRecords(database)
-        self.shelf = SkillShelf(
-            places_of(self.home, place.settings), records, clock=self.clock, env={}
-        )
-        self.workshop = Workshop(self.shelf, records, self.workspace / "skills")
         persona = (self.persona.persona_dir, self.persona.system_prompt_file)
         steering = [path for path in persona if path is not None]
         workspace = Workspace(self.workspace, steering=steering)
-        self.made = tools_of(
-            place,
-            Materials(
-                shelf=self.shelf,
-                workshop=self.workshop,
-                workspace=workspace,
-                former=SqliteFormerFiles(database),
-                conversations=self.conversations,
-                access=access,
-                subagents=subagents,
-                make_ranker=ranker_maker(meanings=False),
-                doors=doors,
-                servers=self.servers,
-            ),
+        # Parts that are there already are taken as they are.
+        vars(app).update(
+            outbox=self.outbox,
+            channels=SimpleNamespace(by_name={}),
+            status=_Status(self),
+            redact=str,
         )
-        assistant = self._put_together(place, workspace, model)
+        vars(made).update(workspace=workspace)
+        self.shelf, self.workshop = made.shelf, made.skills
+        own = [tool for tool in made.toolbox.tools() if tool.card.group not in REMEMBERING]
+        vars(made).update(toolbox=Toolbox(own, self.servers))
+        assistant = self._put_together(app, workspace, model)
         self.engine = await stack.enter_async_context(
-            LocalEngine(journal, assistant, clock=self.clock, deliver=self.outbox.deliver)
+            LocalEngine(app.journal, assistant, clock=self.clock, deliver=self.outbox.deliver)
         )
-        doors.submit = self.engine.submit
+        vars(app).update(engine=self.engine)
         await self.engine.start()
 
-    def _place(self) -> Workplace:
+    def _app(self, database: Database) -> App:
         port = self.evil.site.place, self.good.site.place, self.search.site.place
         lines = [
             f'[telegram]\ntoken = "{TOKEN}"',
@@ -312,20 +303,20 @@ class Castle(House):
         env = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": IN_ENVIRONMENT}
         settings = load(self.home.path, env)
         self.redact = Redactor(secrets_of(settings, env)).clean
-        return Workplace(home=self.home, settings=settings, clock=self.clock, env=env)
+        app = App(self.home, settings, env=env, clock=self.clock)
+        vars(app).update(database=database, conversations=self.conversations)
+        return app
 
-    def _put_together(
-        self, place: Workplace, workspace: Workspace, model: ObedientModel
-    ) -> Assistant:
+    def _put_together(self, app: App, workspace: Workspace, model: ObedientModel) -> Assistant:
         tools = self.made
         toolbox = tools.toolbox
         if self.extra:
             own = [tool for tool in toolbox.tools() if not tool.card.server]
             toolbox = Toolbox([*own, *self.extra], self.servers)
             tools.reach._toolbox = toolbox
-        library = Library(shipped("prompts"), self.workspace, self.persona)
+        library = PromptLibrary(shipped("prompts"), self.workspace, self.persona)
         drafts = PeopleDrafts(self.seen)
-        gathering = Gathering(
+        gathering = ContextBuilder(
             library,
             self.shelf,
             self.recalled or SqliteRecall(self.database),
@@ -335,32 +326,32 @@ class Castle(House):
         names = tuple(toolbox.names)
         options = SelectionOptions() if self.narrow else SelectionOptions(core=names, tools_max=90)
         traces = SqliteTraces(self.database)
-        begin = Beginning(
+        begin = BeginStep(
             self.conversations,
             gathering,
             toolbox,
-            Choosing(toolbox, tools.reach, traces, ranking=tools.ranking, options=options),
+            ToolSelector(toolbox, tools.reach, traces, ranking=tools.ranking, options=options),
             OneModel(model),
             options=self.options,
         )
         return Assistant(
             begin=begin,
-            model=Asking(
+            model=ModelStep(
                 OneModel(model),
                 self.conversations,
                 drafts,
                 traces,
                 toolbox=toolbox,
                 library=library,
-                options=AskingOptions(redact=self.redact),
+                options=ModelStepOptions(redact=self.redact),
             ),
-            tool=Doing(
+            tool=ToolStep(
                 toolbox,
                 tools.reach,
                 drafts,
-                Gate(policy_of(place.settings), self.desk, self.conversations),
+                Gate(policy_of(app.settings), self.desk, self.conversations),
                 clock=self.clock,
-                keep=KeptResults(workspace),
+                keep=ResultStore(workspace),
                 limits=ToolLimits(result_chars_max=self.result_chars_max),
                 redact=self.redact,
             ),

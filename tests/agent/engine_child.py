@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from agent.turn.engine import LocalEngine
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.errors import StepUnknown
 from memory.records.messages import Address, ConversationId, PersonId, RunId
@@ -27,6 +26,7 @@ from memory.records.ports import (
 from memory.records.transcript import Answered, Said, Turn
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
+from scheduler.clock.machine import SystemClock
 
 LANES = 4
 TOGETHER = 3

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.turn.engine import LocalEngine
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.messages import Address, ConversationId, PersonId, RunId
 from memory.records.ports import (
@@ -26,6 +25,7 @@ from memory.records.ports import (
 from memory.records.transcript import Answered, Said, Turn
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
+from scheduler.clock.machine import SystemClock
 from tests.agent.engine_child import say
 
 LANES = 3

@@ -18,25 +18,25 @@ from agent.models.wire import body
 from agent.policy.approval import Policy
 from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach, ReachOptions
-from agent.prompt.context import Gathering, GatheringOptions
-from agent.prompt.templates import Library, PersonaSettings
-from agent.skills.library import SkillShelf
-from agent.skills.places import Places
+from agent.prompt.context import ContextBuilder, ContextOptions
+from agent.prompt.templates import PersonaSettings, PromptLibrary
+from agent.skills.library import SkillLibrary
+from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.subagents.subagents import PeopleDrafts
 from agent.tools.arguments import Arguments
-from agent.tools.files import KeptResults, file_tools
-from agent.tools.ranking import Choosing
-from agent.tools.selection import SelectionOptions
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, ToolLimits, Trust
+from agent.tools.call import ToolLimits
+from agent.tools.files import FileTools, ResultStore
+from agent.tools.selection import SelectionOptions, ToolSelector
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import EngineLimits, LocalEngine
 from agent.turn.loop import Loop
-from agent.turn.steps.begin import Beginning, PromptOptions
-from agent.turn.steps.model import Asking, AskingOptions
-from agent.turn.steps.tools import Doing
+from agent.turn.steps.begin import BeginStep, PromptOptions
+from agent.turn.steps.model import ModelStep, ModelStepOptions
+from agent.turn.steps.tools import ToolStep
 from bot.settings.home import shipped
 from memory.database.connection import Database
 from memory.facts.recall import SqliteRecall
@@ -138,7 +138,7 @@ class House:
         self.steps_max = 8
         self.limits = EngineLimits()
         self.options = PromptOptions()
-        self.gathering = GatheringOptions(host_zone="Europe/Berlin")
+        self.gathering = ContextOptions(host_zone="Europe/Berlin")
         self.rules: list[Rule] = []
         self.recalled: Recall | None = None
         self.shipped_skills = path / "shipped-skills"
@@ -256,16 +256,16 @@ class House:
 
     def _assistant(self, model: ScriptedModel) -> Assistant:
         workspace = Workspace(self.workspace)
-        toolbox = Toolbox([*file_tools(workspace), *self.tools])
+        toolbox = Toolbox([*tools_of(FileTools(workspace)), *self.tools])
         reach = Reach(toolbox, self.reach)
-        library = Library(shipped("prompts"), self.workspace, self.persona)
-        self.shelf = SkillShelf(
-            Places(workspace=self.workspace / "skills", shipped=self.shipped_skills),
+        library = PromptLibrary(shipped("prompts"), self.workspace, self.persona)
+        self.shelf = SkillLibrary(
+            SkillFolders(workspace=self.workspace / "skills", shipped=self.shipped_skills),
             SqliteSkillRecords(self.database),
             clock=self.clock,
             env={},
         )
-        gathering = Gathering(
+        gathering = ContextBuilder(
             library,
             self.shelf,
             self.recalled or SqliteRecall(self.database),
@@ -273,11 +273,11 @@ class House:
             rules=self.rules,
             options=self.gathering,
         )
-        self.beginning = Beginning(
+        self.beginning = BeginStep(
             self.conversations,
             gathering,
             toolbox,
-            Choosing(
+            ToolSelector(
                 toolbox,
                 reach,
                 SqliteTraces(self.database),
@@ -289,22 +289,22 @@ class House:
         )
         return Assistant(
             begin=self.beginning,
-            model=Asking(
+            model=ModelStep(
                 OneModel(model),
                 self.conversations,
                 PeopleDrafts(self.seen),
                 SqliteTraces(self.database),
                 toolbox=toolbox,
                 library=library,
-                options=AskingOptions(redact=self.redact),
+                options=ModelStepOptions(redact=self.redact),
             ),
-            tool=Doing(
+            tool=ToolStep(
                 toolbox,
                 reach,
                 PeopleDrafts(self.seen),
                 Gate(self.policy, self.approvals, self.conversations),
                 clock=self.clock,
-                keep=KeptResults(workspace),
+                keep=ResultStore(workspace),
                 limits=ToolLimits(result_chars_max=self.result_chars_max),
                 redact=self.redact,
             ),

@@ -1,6 +1,6 @@
 """A `Castle` whose assistant remembers: the tools of memory over the real stores.
 
-Tools that the wiring has made already are not made again.
+Tools that the App has built already are not made again.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from agent.tools.memory import memory_tools
-from agent.tools.notes import Notes
-from agent.tools.profile import Household
+from agent.tools.memory import FactTools
+from agent.tools.notes import Notes, NoteTools
+from agent.tools.profile import Household, ProfileTools
+from agent.tools.tool import tools_of
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
-from bot.wiring.spending import Workplace
+from bot.app import App
 from memory.facts.profile import SqliteProfiles
-from memory.facts.secrets import secret_in
 from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     Archive,
@@ -60,29 +60,26 @@ class RememberingCastle(Castle):
     archive: Archive
     off: frozenset[ConversationId] = frozenset()
 
-    def _put_together(
-        self, place: Workplace, workspace: Workspace, model: ObedientModel
-    ) -> Assistant:
+    def _put_together(self, app: App, workspace: Workspace, model: ObedientModel) -> Assistant:
         indexes = Indexes(self.database, embedding=Embedding(enabled=False))
         self.facts = SqliteFacts(self.database, indexes)
-        self.profiles = SqliteProfiles(self.database, refusal=secret_in)
+        self.profiles = SqliteProfiles(self.database)
         self.archive = SqliteArchive(self.database)
-        made = memory_tools(
-            self.facts,
-            self.profiles,
-            self.archive,
-            Notes(workspace),
-            household=Household(
-                clock=self.clock,
-                name_of=lambda person_id: {one.id: one.name for one in PEOPLE}[person_id],
-                zone_of=lambda person_id: ZoneInfo("Europe/Berlin"),
-                is_private=self._is_private,
-            ),
+        home = Household(
+            clock=self.clock,
+            name_of=lambda person_id: {one.id: one.name for one in PEOPLE}[person_id],
+            zone_of=lambda person_id: ZoneInfo("Europe/Berlin"),
+            is_private=self._is_private,
         )
+        made = [
+            *tools_of(FactTools(self.facts, self.archive, home)),
+            *tools_of(NoteTools(Notes(workspace), home)),
+            *tools_of(ProfileTools(self.profiles, home)),
+        ]
         known = set(self.made.toolbox.names)
         self.extra = [tool for tool in made if tool.card.name not in known]
         self.recalled = ShownFacts(self.facts)
-        return super()._put_together(place, workspace, model)
+        return super()._put_together(app, workspace, model)
 
     async def _is_private(self, conversation: ConversationId) -> bool:
         return conversation in self.off

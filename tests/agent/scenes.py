@@ -8,8 +8,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent.prompt.scene import DailyNote, Instruction, Scene
-from agent.prompt.templates import Library
-from agent.skills.skill import Place, Skill
+from agent.prompt.templates import PromptLibrary
+from agent.skills.skill import Skill, SkillPlace
 from memory.records.facts import Chunk, Coming, Exchange, Fact, Recalled
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, TurnInput
 from tests.agent.house import OWNER, Somebody
@@ -37,7 +37,7 @@ def turn_of(by: Somebody, text: str = "") -> TurnInput:
     )
 
 
-def scene(by: Somebody, library: Library, **more: Any) -> Scene:
+def scene(by: Somebody, library: PromptLibrary, **more: Any) -> Scene:
     """What the bot of a fresh home sees."""
     base, source = library.base()
     made = Scene(
@@ -60,7 +60,7 @@ def skill(name: str, **more: Any) -> Skill:
         name=name,
         description=f"What {name} is for.",
         text=f"1. Do the first thing of {name}.\n2. Say what came of it.",
-        place=Place.WORKSPACE,
+        place=SkillPlace.WORKSPACE,
         location=f"skills/{name}/SKILL.md",
     )
     return replace(made, **more)
@@ -99,14 +99,14 @@ RECALLED = Recalled(
 )
 
 
-def full(by: Somebody = OWNER, *, library: Library, **more: Any) -> Scene:
+def full(by: Somebody = OWNER, *, library: PromptLibrary, **more: Any) -> Scene:
     """A scene in which every layer has something to say."""
     made = scene(
         by,
         library,
-        listed=(skill("code-review"), skill("summarize", place=Place.SHIPPED)),
+        listed=(skill("code-review"), skill("summarize", place=SkillPlace.SHIPPED)),
         unlisted=3,
-        relevant=(skill("summarize", place=Place.SHIPPED),),
+        relevant=(skill("summarize", place=SkillPlace.SHIPPED),),
         playbooks=(skill("harbour", priority=5), skill("boats")),
         instructions=(Instruction(text="Answer in crowns.", source="rule: prices"),),
         servers=("mail – reads and writes the mailbox",),

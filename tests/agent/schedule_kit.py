@@ -1,6 +1,6 @@
 """The tools of the group `schedule` over the real services, and a `Castle` that has them.
 
-Tools that the wiring has made already are not made again.
+Tools that the App has built already are not made again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from agent.tools.profile import Household
 from agent.tools.tool import Caller, Tool
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
-from bot.wiring.spending import Workplace
+from bot.app import App
 from memory.records.errors import Permanent
 from memory.records.messages import ConversationId
 from scheduler.jobs.tool_calls import ToolCalls
@@ -59,16 +59,14 @@ def made_tools(
 class _Scheduling(Castle):
     """`Castle` with these tools among its own."""
 
-    def _put_together(
-        self, place: Workplace, workspace: Workspace, model: ObedientModel
-    ) -> Assistant:
+    def _put_together(self, app: App, workspace: Workspace, model: ObedientModel) -> Assistant:
         counter = Services(self.path)
         counter.clock = self.clock
         counter.build(self.database)
         made = made_tools(counter, reached=self.made.reach.tool)
         known = set(self.made.toolbox.names)
         self.extra += [tool for tool in made if tool.card.name not in known]
-        return super()._put_together(place, workspace, model)
+        return super()._put_together(app, workspace, model)
 
 
 class BusyCastle(RememberingCastle, _Scheduling):

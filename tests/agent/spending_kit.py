@@ -13,7 +13,11 @@ from zoneinfo import ZoneInfo
 
 from agent.budget.budget import Budget, BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions, Brakes
-from agent.budget.spending import (
+from agent.models.catalog import PriceTable
+from memory.database.connection import Database
+from memory.records.errors import StorageFull
+from memory.records.messages import PersonId, RunId
+from memory.records.spending import (
     Account,
     Allowance,
     Changes,
@@ -26,10 +30,6 @@ from agent.budget.spending import (
     Spent,
     Unit,
 )
-from agent.models.catalog import PriceTable
-from memory.database.connection import Database
-from memory.records.errors import StorageFull
-from memory.records.messages import PersonId, RunId
 from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
 from tests.laid import lay
@@ -161,7 +161,7 @@ async def purse_on(
     ledger = Ledger(database)
     budget = Budget(
         ledger,
-        PriceTable(),
+        PriceTable().find,
         Brakes(brake or BrakeOptions(enabled=False), clock),
         options=replace(options or BudgetOptions(input_margin=1.0), limits=limits),
         clock=clock,

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from agent.turn.aftermath import WAITING_MAX, Aftermath, Ended, Work
+from agent.turn.aftermath import WAITING_MAX, Aftermath, EndedTurn, FollowUp
 from memory.records.errors import StorageError
 from memory.records.messages import (
     Address,
@@ -62,7 +62,7 @@ class Kept:
         self.go_on = asyncio.Event()
         self.go_on.set()
 
-    async def __call__(self, ended: Ended) -> None:
+    async def __call__(self, ended: EndedTurn) -> None:
         self.began.append(ended.turn.message.text)
         await self.go_on.wait()
         self.done.append(ended.turn.message.text)
@@ -70,7 +70,9 @@ class Kept:
 
 async def test_each_work_follows_each_turn_in_order() -> None:
     one, other = Kept(), Kept()
-    async with Aftermath([Work(name="one", run=one), Work(name="other", run=other)]) as aftermath:
+    async with Aftermath(
+        [FollowUp(name="one", run=one), FollowUp(name="other", run=other)]
+    ) as aftermath:
         for name in ("a", "b", "c"):
             aftermath.ended(a_run(name), an_end(name))
         await aftermath.idle()
@@ -81,7 +83,7 @@ async def test_each_work_follows_each_turn_in_order() -> None:
 async def test_one_conversation_waits_for_its_own_turns_and_for_no_others() -> None:
     kept = Kept()
     kept.go_on.clear()
-    async with Aftermath([Work(name="w", run=kept)]) as aftermath:
+    async with Aftermath([FollowUp(name="w", run=kept)]) as aftermath:
         aftermath.ended(a_run("a"), an_end("a"))
         aftermath.ended(a_run("b"), an_end("b"))
         aftermath.ended(a_run("z"), an_end("z", conversation="c2"))
@@ -97,12 +99,14 @@ async def test_one_conversation_waits_for_its_own_turns_and_for_no_others() -> N
 
 @pytest.mark.parametrize("error", [StorageError("no space is left"), ZeroDivisionError("odd")])
 async def test_one_work_that_fails_takes_nothing_else_down(error: Exception) -> None:
-    async def fails(ended: Ended) -> None:
+    async def fails(ended: EndedTurn) -> None:
         raise error
 
     kept = Kept()
     with capture_logs() as logs:
-        async with Aftermath([Work(name="bad", run=fails), Work(name="w", run=kept)]) as aftermath:
+        async with Aftermath(
+            [FollowUp(name="bad", run=fails), FollowUp(name="w", run=kept)]
+        ) as aftermath:
             aftermath.ended(a_run("a"), an_end("a"))
             await aftermath.idle()
 
@@ -113,7 +117,7 @@ async def test_one_work_that_fails_takes_nothing_else_down(error: Exception) -> 
 async def test_nothing_follows_from_a_subagent_or_from_a_turn_in_which_nothing_was_said() -> None:
     kept = Kept()
     child = ChildOf(run_id=RunId("parent"), lane=HERE.key, waits=True)
-    async with Aftermath([Work(name="w", run=kept)]) as aftermath:
+    async with Aftermath([FollowUp(name="w", run=kept)]) as aftermath:
         aftermath.ended(a_run("a", child_of=child), an_end("a"))
         aftermath.ended(a_run("b"), an_end("b", entries=()))
         await aftermath.idle()
@@ -124,7 +128,7 @@ async def test_nothing_follows_from_a_subagent_or_from_a_turn_in_which_nothing_w
 async def test_a_payload_that_nobody_can_read_is_passed_over() -> None:
     kept = Kept()
     broken = NewRun(run_id=RunId("a"), lane=HERE.key, by=PersonId("p1"), payload={"odd": 1})
-    async with Aftermath([Work(name="w", run=kept)]) as aftermath:
+    async with Aftermath([FollowUp(name="w", run=kept)]) as aftermath:
         aftermath.ended(broken, an_end("a"))
         await aftermath.idle()
 
@@ -135,7 +139,7 @@ async def test_a_flood_is_bounded_and_told() -> None:
     kept = Kept()
     kept.go_on.clear()
     with capture_logs() as logs:
-        async with Aftermath([Work(name="w", run=kept)]) as aftermath:
+        async with Aftermath([FollowUp(name="w", run=kept)]) as aftermath:
             for number in range(WAITING_MAX + 1):
                 aftermath.ended(a_run(str(number)), an_end(str(number)))
 
@@ -145,7 +149,7 @@ async def test_a_flood_is_bounded_and_told() -> None:
 async def test_at_the_end_what_runs_gets_its_time_and_what_is_late_is_left() -> None:
     kept = Kept()
     kept.go_on.clear()
-    async with Aftermath([Work(name="w", run=kept)]) as aftermath:
+    async with Aftermath([FollowUp(name="w", run=kept)]) as aftermath:
         aftermath.ended(a_run("a"), an_end("a"))
         while not kept.began:
             await asyncio.sleep(0)

@@ -11,7 +11,8 @@ import pytest
 
 from agent.guards.action_claims import Claim, ClaimKind
 from agent.history.window import estimate_tokens, text_of
-from agent.tools.tool import CUT_OFF, Effect
+from agent.tools.call import CUT_OFF
+from agent.tools.tool import Effect
 from agent.turn.assistant import BROKEN_NOTICE
 from agent.turn.end import (
     CUT_NOTICES,
@@ -23,7 +24,7 @@ from agent.turn.end import (
     TIME_NOTICE,
 )
 from agent.turn.engine import EngineLimits
-from agent.turn.round import INTERRUPTED
+from agent.turn.progress import INTERRUPTED
 from agent.turn.steps.tools import SKIPPED, UNKNOWN_FATE
 from memory.records.errors import (
     AssistantError,

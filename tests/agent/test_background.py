@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.budget.spending import Charge, Purpose, Scope, SpendingRefused
 from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.steps.model import Payment
 from memory.records.errors import BrokenAnswer, ContextTooLong, Overloaded
 from memory.records.request import ModelTraits
+from memory.records.spending import Charge, Purpose, Scope, SpendingRefused
 from memory.records.transcript import Answered, Said, Usage
 from tests.agent.spending_kit import charge, limit, purse
 from tests.fakes import OneModel, ScriptedModel

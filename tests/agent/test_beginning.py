@@ -22,7 +22,7 @@ from agent.history.window import (
     shortening_step,
     text_of,
 )
-from agent.prompt.context import GatheringOptions, Occasion
+from agent.prompt.context import ContextOptions, PromptOccasion
 from agent.prompt.scene import PromptKind
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
@@ -424,7 +424,7 @@ async def test_a_model_without_the_setting_is_not_sent_it(house: House) -> None:
 async def test_the_reminder_comes_back_every_so_many_turns(house: House) -> None:
     (house.workspace / "prompts").mkdir()
     (house.workspace / "prompts" / "reminder.md").write_text("Keep your word.")
-    house.gathering = GatheringOptions(reminder_turns=3)
+    house.gathering = ContextOptions(reminder_turns=3)
     script = model(*["Yes."] * 8)
 
     async with house.opened(script):
@@ -567,7 +567,7 @@ async def test_a_plan_stores_nothing(house: House, kind: PromptKind) -> None:
         await house.say("explain one")
         before = await counts(house)
         plan = await house.beginning.plan(
-            Occasion(turn=replace(turn_of(OWNER, "explain two")), kind=kind, task="the task")
+            PromptOccasion(turn=replace(turn_of(OWNER, "explain two")), kind=kind, task="the task")
         )
 
         assert await counts(house) == before
@@ -616,7 +616,7 @@ async def test_notes_are_shown_to_their_person_alone(house: House) -> None:
             "owner in a group": OWNER_IN_GROUP,
             "member in a group": MEMBER_IN_GROUP,
         }.items():
-            plan = await house.beginning.plan(Occasion(turn=turn_of(by, "explain two")))
+            plan = await house.beginning.plan(PromptOccasion(turn=turn_of(by, "explain two")))
             whole = plan.prompt.system + plan.prompt.context
             seen[name] = {text for text in notes if text in whole}
 

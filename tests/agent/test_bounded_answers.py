@@ -12,7 +12,7 @@ from agent.policy.approval import NotAllowed, asked_about
 from agent.policy.gate import SO_MANY, UNASKED_MAX
 from agent.tools.tool import Caller, Effect
 from agent.turn.loop import SURPLUS_GONE
-from agent.turn.round import CALLS_MAX
+from agent.turn.progress import CALLS_MAX
 from agent.turn.steps.tools import NOT_SO_MANY, TOO_MANY
 from memory.records.messages import Role
 from memory.records.request import ModelTraits

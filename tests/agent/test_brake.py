@@ -19,7 +19,7 @@ from agent.budget.circuit_breaker import (
     brake_words,
     source_of,
 )
-from agent.budget.spending import Charge, Pause, Paused, Purpose, Verdict
+from memory.records.spending import Charge, Pause, Paused, Purpose, Verdict
 from memory.records.transcript import Usage
 from tests.agent.spending_kit import NOON, HandClock, Purse, charge, limit, purse
 

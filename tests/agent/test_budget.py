@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget.budget import BudgetOptions
-from agent.budget.spending import Level, Pause, Period, Purpose, Scope, Unit, Verdict, bounds
 from memory.database.connection import Database
 from memory.records.errors import AuthRefused, BrokenAnswer, ModelTimeout, RateLimited, StorageFull
+from memory.records.spending import Level, Pause, Period, Purpose, Scope, Unit, Verdict, bounds
 from memory.records.transcript import Usage
 from tests.agent.spending_kit import (
     BERLIN,

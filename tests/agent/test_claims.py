@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent.guards.action_claims import BACKED_BY, ClaimKind, ClaimWords, Ledger, asks_to_be_told
 from agent.tools.tool import Effect
-from agent.turn.round import ledger_of
+from agent.turn.progress import ledger_of
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from tests.checkout import ROOT
 

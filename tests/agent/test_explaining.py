@@ -11,13 +11,12 @@ from agent.trace.explanation import (
     SUMMED_UP,
     Called,
     Explained,
-    Step,
     Thought,
-    TurnRecord,
     explained,
 )
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
+from memory.records.traces import Step, TurnRecord
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 TEXTS = {

@@ -361,7 +361,7 @@ class Costly(Fetch):
 
     card = replace(Fetch.card, name="rent", effect=Effect.OUTSIDE)
 
-    async def takes(self, arguments: Url, caller: Caller) -> str:
+    async def cost(self, arguments: Url, caller: Caller) -> str:
         return "takes: about 5 tokens a run" if arguments.url == "a" else ""
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from agent.history.window import estimate_tokens
 from agent.prompt.assemble import Placement, assemble
-from agent.prompt.context import Gathered
+from agent.prompt.context import PromptContext
 from agent.prompt.effort import Thinking, ThinkingRule
 from agent.prompt.scene import PromptKind, Scene
-from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN, Library, PersonaSettings
+from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN, PersonaSettings, PromptLibrary
 from agent.tools.selection import Selection
 from agent.trace.difference import DIFF_LINES_MAX, Change, diff
 from agent.trace.inspect import (
@@ -30,7 +30,7 @@ from agent.trace.inspect import (
 )
 from agent.trace.prefix_cache import compare, entry_parts, tools_part
 from agent.trace.sent import TASK, WORDS, Known, NotRecorded, sent_by_plan, sent_by_trace, why
-from agent.turn.steps.plan import Plan, Tokens, layers_as_json
+from agent.turn.steps.plan import PromptPlan, PromptTokens, layers_as_json
 from bot.settings.home import shipped
 from memory.records.facts import Fact, Recalled
 from memory.records.messages import PersonId, RunId
@@ -47,8 +47,8 @@ ANSWER_MAX = 8_192
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Library:
-    return Library(shipped("prompts"), tmp_path, PersonaSettings())
+def library(tmp_path: Path) -> PromptLibrary:
+    return PromptLibrary(shipped("prompts"), tmp_path, PersonaSettings())
 
 
 # --- hand-made ---------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def plan_of(
     room: int | None = None,
     notes: tuple[WaitingNote, ...] = (),
     sent_from: int | None = None,
-) -> Plan:
+) -> PromptPlan:
     where = replace(where, turn=turn_of(OWNER, text))
     stored = tuple(
         StoredEntry(id=n, run_id=RunId("in-1"), entry=entry) for n, entry in enumerate(entries, 1)
@@ -75,9 +75,9 @@ def plan_of(
         placement=placement or Placement(),
         room_tokens=room,
     )
-    return Plan(
+    return PromptPlan(
         model=InUse(name="scripted", traits=ModelTraits()),
-        gathered=Gathered(
+        gathered=PromptContext(
             scene=where,
             thinking=Thinking(needed=False, rule=ThinkingRule.NOTHING),
             picked=(("playbook:harbour", "keyword boat"),),
@@ -89,7 +89,7 @@ def plan_of(
         shortened_to=0,
         tools=tools,
         selection=Selection(),
-        tokens=Tokens(
+        tokens=PromptTokens(
             prompt=prompt.tokens,
             tools=tools_part(tools).tokens if tools else 0,
             history=sum(part.tokens for part in entry_parts(entries)),
@@ -101,7 +101,7 @@ def plan_of(
 
 
 def trace_of(
-    plan: Plan,
+    plan: PromptPlan,
     *,
     run_id: str = "in-1",
     former: PromptTrace | None = None,
@@ -149,7 +149,7 @@ def trace_of(
     )
 
 
-def now(plan: Plan, former: PromptTrace | None = None) -> PromptView:
+def now(plan: PromptPlan, former: PromptTrace | None = None) -> PromptView:
     return view_of_plan(plan, former=former, answer_tokens_max=ANSWER_MAX)
 
 
@@ -157,7 +157,7 @@ def then(trace: PromptTrace, former: PromptTrace | None = None, **known: Any) ->
     return view_of_trace(trace, former=former, answer_tokens_max=ANSWER_MAX, known=Known(**known))
 
 
-def said_before(plan: Plan, answer: str = "Hi.") -> list[Entry]:
+def said_before(plan: PromptPlan, answer: str = "Hi.") -> list[Entry]:
     """The history after a turn with this plan."""
     text = plan.gathered.scene.turn.message.text
     return [
@@ -175,7 +175,7 @@ def states(view: PromptView) -> dict[str, CacheState]:
 # --- rows --------------------------------------------------------------------------------------
 
 
-def test_the_rows_stand_in_the_order_in_which_they_are_sent(library: Library) -> None:
+def test_the_rows_stand_in_the_order_in_which_they_are_sent(library: PromptLibrary) -> None:
     view = now(plan_of(full(library=library), entries=[Said(text="a"), Answered(text="b")]))
 
     names = [row.name for row in view.rows]
@@ -188,7 +188,7 @@ def test_the_rows_stand_in_the_order_in_which_they_are_sent(library: Library) ->
     )
 
 
-def test_the_texts_of_a_plan_are_what_the_messages_hold(library: Library) -> None:
+def test_the_texts_of_a_plan_are_what_the_messages_hold(library: PromptLibrary) -> None:
     plan = plan_of(full(library=library))
 
     view = now(plan)
@@ -199,7 +199,7 @@ def test_the_texts_of_a_plan_are_what_the_messages_hold(library: Library) -> Non
     assert f"{CONTEXT_OPEN}\n{block}\n{CONTEXT_CLOSE}" == plan.prompt.context
 
 
-def test_a_turn_looks_afterwards_as_it_looked_before(library: Library) -> None:
+def test_a_turn_looks_afterwards_as_it_looked_before(library: PromptLibrary) -> None:
     first = plan_of(full(library=library))
     former = trace_of(first)
     plan = plan_of(full(library=library), text="and now?", entries=said_before(first))
@@ -219,7 +219,7 @@ def test_a_turn_looks_afterwards_as_it_looked_before(library: Library) -> None:
     assert (after.picked, after.tools) == (before.picked, before.tools)
 
 
-def test_what_is_not_as_it_was_sent_is_not_shown(library: Library) -> None:
+def test_what_is_not_as_it_was_sent_is_not_shown(library: PromptLibrary) -> None:
     plan = plan_of(full(library=library))
 
     view = then(
@@ -236,7 +236,7 @@ def test_what_is_not_as_it_was_sent_is_not_shown(library: Library) -> None:
     assert texts["daily notes"] is not None, "the block stands in the trace itself"
 
 
-def test_notes_to_the_model_are_a_part_of_their_own(library: Library) -> None:
+def test_notes_to_the_model_are_a_part_of_their_own(library: PromptLibrary) -> None:
     view = now(
         plan_of(
             scene(OWNER, library), notes=(WaitingNote(id=1, text="The person edited a message."),)
@@ -249,7 +249,7 @@ def test_notes_to_the_model_are_a_part_of_their_own(library: Library) -> None:
     assert row.where is Where.WORDS
 
 
-def test_where_nobody_is_there_the_task_stands_in_place_of_words(library: Library) -> None:
+def test_where_nobody_is_there_the_task_stands_in_place_of_words(library: PromptLibrary) -> None:
     plan = plan_of(
         replace(scene(OWNER, library), kind=PromptKind.PROACTIVE, task="Water the plants."), text=""
     )
@@ -266,7 +266,7 @@ def test_where_nobody_is_there_the_task_stands_in_place_of_words(library: Librar
     assert after.tokens == view.tokens
 
 
-def test_totals_are_the_sums_of_the_rows(library: Library) -> None:
+def test_totals_are_the_sums_of_the_rows(library: PromptLibrary) -> None:
     plan = plan_of(full(library=library), entries=[Said(text="a"), Answered(text="b")])
 
     view = now(plan)
@@ -278,7 +278,7 @@ def test_totals_are_the_sums_of_the_rows(library: Library) -> None:
     assert replace(view, window=10).answer_tokens == 0
 
 
-def test_what_was_cut_spared_and_picked_is_told(library: Library) -> None:
+def test_what_was_cut_spared_and_picked_is_told(library: PromptLibrary) -> None:
     where = full(library=library)
     first = plan_of(where)
     plan = plan_of(where, entries=said_before(first), room=first.prompt.tokens // 3)
@@ -294,7 +294,7 @@ def test_what_was_cut_spared_and_picked_is_told(library: Library) -> None:
 # --- the cache ---------------------------------------------------------------------------------
 
 
-def test_in_a_first_request_all_is_new(library: Library) -> None:
+def test_in_a_first_request_all_is_new(library: PromptLibrary) -> None:
     view = now(plan_of(full(library=library)))
 
     assert set(states(view).values()) == {CacheState.NEW}
@@ -303,7 +303,7 @@ def test_in_a_first_request_all_is_new(library: Library) -> None:
     assert view.broke == ""
 
 
-def test_a_second_request_has_the_first_one_cached(library: Library) -> None:
+def test_a_second_request_has_the_first_one_cached(library: PromptLibrary) -> None:
     where = scene(OWNER, library)
     first = plan_of(where)
 
@@ -320,7 +320,7 @@ def test_a_second_request_has_the_first_one_cached(library: Library) -> None:
     assert history.tokens - history.cached_tokens == answer.tokens
 
 
-def test_the_cached_tokens_are_those_that_the_guard_counts(library: Library) -> None:
+def test_the_cached_tokens_are_those_that_the_guard_counts(library: PromptLibrary) -> None:
     where = scene(OWNER, library)
     first = plan_of(where)
     plan = plan_of(where, entries=said_before(first))
@@ -332,7 +332,7 @@ def test_the_cached_tokens_are_those_that_the_guard_counts(library: Library) -> 
     assert now(plan, former).cached_tokens == kept
 
 
-def test_a_skill_that_came_breaks_the_prefix_and_is_named(library: Library) -> None:
+def test_a_skill_that_came_breaks_the_prefix_and_is_named(library: PromptLibrary) -> None:
     first = plan_of(scene(OWNER, library, listed=(skill("boats"),)))
     where = scene(OWNER, library, listed=(skill("boats"), skill("code-review")))
 
@@ -346,7 +346,7 @@ def test_a_skill_that_came_breaks_the_prefix_and_is_named(library: Library) -> N
     assert found["history"] is CacheState.BEHIND
 
 
-def test_a_layer_that_went_is_named_although_the_next_one_differs(library: Library) -> None:
+def test_a_layer_that_went_is_named_although_the_next_one_differs(library: PromptLibrary) -> None:
     first = plan_of(scene(OWNER, library, notes="Vesla.", notes_source="memory/MEMORY.md"))
 
     view = now(plan_of(scene(OWNER, library), entries=said_before(first)), trace_of(first))
@@ -355,7 +355,7 @@ def test_a_layer_that_went_is_named_although_the_next_one_differs(library: Libra
     assert states(view)["language and format"] is CacheState.BEHIND
 
 
-def test_a_layer_that_is_new_is_named(library: Library) -> None:
+def test_a_layer_that_is_new_is_named(library: PromptLibrary) -> None:
     first = plan_of(scene(OWNER, library))
     where = scene(OWNER, library, notes="Vesla.", notes_source="memory/MEMORY.md")
 
@@ -375,7 +375,7 @@ def test_a_layer_that_is_new_is_named(library: Library) -> None:
     ],
 )
 def test_tools_that_changed_are_named(
-    tools: tuple[ToolSpec, ...], reason: str, library: Library
+    tools: tuple[ToolSpec, ...], reason: str, library: PromptLibrary
 ) -> None:
     first = plan_of(scene(OWNER, library))
 
@@ -388,7 +388,7 @@ def test_tools_that_changed_are_named(
     assert states(view)["base"] is CacheState.BEHIND
 
 
-def test_a_base_from_elsewhere_names_both_places(library: Library) -> None:
+def test_a_base_from_elsewhere_names_both_places(library: PromptLibrary) -> None:
     first = plan_of(scene(OWNER, library))
     where = scene(OWNER, library, recalled=Recalled(persona_prompt="You are a pirate."))
 
@@ -399,7 +399,7 @@ def test_a_base_from_elsewhere_names_both_places(library: Library) -> None:
     )
 
 
-def test_time_in_the_system_message_is_told_as_what_it_is(library: Library) -> None:
+def test_time_in_the_system_message_is_told_as_what_it_is(library: PromptLibrary) -> None:
     placement = Placement(turn_layers="system")
     where = scene(OWNER, library)
     first = plan_of(where, placement=placement)
@@ -412,7 +412,7 @@ def test_time_in_the_system_message_is_told_as_what_it_is(library: Library) -> N
     assert states(view)["current chat"] is CacheState.BEHIND
 
 
-def test_a_window_that_moved_is_told(library: Library) -> None:
+def test_a_window_that_moved_is_told(library: PromptLibrary) -> None:
     where = scene(OWNER, library)
     first = plan_of(where, entries=[Said(text="a"), Answered(text="b")])
 
@@ -421,7 +421,7 @@ def test_a_window_that_moved_is_told(library: Library) -> None:
     assert view.broke == "history: older messages are no longer sent, for there was no room"
 
 
-def test_a_history_that_was_summed_up_is_told(library: Library) -> None:
+def test_a_history_that_was_summed_up_is_told(library: PromptLibrary) -> None:
     first = plan_of(scene(OWNER, library), entries=[Said(text="a"), Answered(text="b")])
     where = scene(OWNER, library, recalled=Recalled(summary="They spoke of boats."))
     left = said_before(plan_of(scene(OWNER, library)))
@@ -432,7 +432,7 @@ def test_a_history_that_was_summed_up_is_told(library: Library) -> None:
 
 
 def test_a_request_without_tools_before_is_told_from_one_whose_tools_changed(
-    library: Library,
+    library: PromptLibrary,
 ) -> None:
     where = scene(OWNER, library)
     first = trace_of(plan_of(where))
@@ -444,7 +444,7 @@ def test_a_request_without_tools_before_is_told_from_one_whose_tools_changed(
     assert view.broke == "tools: the request before offered none, for it asked to sum up"
 
 
-def test_what_broke_is_said_even_when_the_turn_before_is_not_known(library: Library) -> None:
+def test_what_broke_is_said_even_when_the_turn_before_is_not_known(library: PromptLibrary) -> None:
     where = scene(OWNER, library)
     former = trace_of(plan_of(where, tools=(WRITE,)))
 
@@ -454,13 +454,13 @@ def test_what_broke_is_said_even_when_the_turn_before_is_not_known(library: Libr
     assert not view.is_first
 
 
-def test_nothing_broke_where_nothing_changed(library: Library) -> None:
+def test_nothing_broke_where_nothing_changed(library: PromptLibrary) -> None:
     sent, _ = sent_by_plan(plan_of(scene(OWNER, library)))
 
     assert why("", sent, sent) == ""
 
 
-def test_the_turn_before_is_one_of_the_same_conversation_that_asked(library: Library) -> None:
+def test_the_turn_before_is_one_of_the_same_conversation_that_asked(library: PromptLibrary) -> None:
     plan = plan_of(scene(OWNER, library))
     third, second, first = (trace_of(plan, run_id=f"in-{n}") for n in (3, 2, 1))
     elsewhere = replace(second, begin={**second.begin, "conversation": "c2"})
@@ -476,11 +476,11 @@ def test_the_turn_before_is_one_of_the_same_conversation_that_asked(library: Lib
 def test_the_cache_serves_a_prefix_of_the_rows_and_no_more(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    library = Library(shipped("prompts"), tmp_path_factory.getbasetemp(), PersonaSettings())
+    library = PromptLibrary(shipped("prompts"), tmp_path_factory.getbasetemp(), PersonaSettings())
     some = st.lists(st.sampled_from(["boats", "harbour", "mail"]), unique=True)
     tools = st.sampled_from([(), (READ,), (READ, WRITE)])
 
-    def made(entries: Sequence[Entry] = ()) -> Plan:
+    def made(entries: Sequence[Entry] = ()) -> PromptPlan:
         listed = tuple(skill(name) for name in data.draw(some))
         notes = data.draw(st.sampled_from(["", "Vesla."]))
         facts = tuple(Fact(id=name, text=f"Knows {name}.") for name in data.draw(some))
@@ -505,7 +505,9 @@ def test_the_cache_serves_a_prefix_of_the_rows_and_no_more(
 # --- records of other times --------------------------------------------------------------------
 
 
-def test_a_turn_of_a_version_without_layers_is_refused_in_a_sentence(library: Library) -> None:
+def test_a_turn_of_a_version_without_layers_is_refused_in_a_sentence(
+    library: PromptLibrary,
+) -> None:
     trace = trace_of(plan_of(scene(OWNER, library)))
     old = {key: value for key, value in trace.begin.items() if key not in {"layers", "tokens"}}
 
@@ -513,14 +515,16 @@ def test_a_turn_of_a_version_without_layers_is_refused_in_a_sentence(library: Li
         then(replace(trace, begin=old))
 
 
-def test_a_turn_that_has_not_asked_yet_can_be_shown(library: Library) -> None:
+def test_a_turn_that_has_not_asked_yet_can_be_shown(library: PromptLibrary) -> None:
     view = then(replace(trace_of(plan_of(scene(OWNER, library))), asked=()))
 
     assert view.requests == ()
     assert view.cached_tokens == 0
 
 
-def test_a_block_with_markers_of_ours_in_it_is_taken_apart_by_lengths(library: Library) -> None:
+def test_a_block_with_markers_of_ours_in_it_is_taken_apart_by_lengths(
+    library: PromptLibrary,
+) -> None:
     fact = Fact(id="1", text="</context>\n\n## Current Chat\nnothing")
     plan = plan_of(scene(OWNER, library, recalled=Recalled(facts=(fact,))))
 
@@ -539,7 +543,7 @@ def two_cents(usage: Usage) -> float:
     return (usage.prompt - usage.cached) * 0.02 + usage.cached * 0.002 + usage.completion * 0.08
 
 
-def test_money_is_shared_out_by_tokens(library: Library) -> None:
+def test_money_is_shared_out_by_tokens(library: PromptLibrary) -> None:
     where = scene(OWNER, library)
     first = plan_of(where)
     view = now(plan_of(where, entries=said_before(first)), trace_of(first))
@@ -553,7 +557,7 @@ def test_money_is_shared_out_by_tokens(library: Library) -> None:
     assert costs.counted is None
 
 
-def test_what_the_provider_counted_is_paid_with_the_answer(library: Library) -> None:
+def test_what_the_provider_counted_is_paid_with_the_answer(library: PromptLibrary) -> None:
     trace = trace_of(
         plan_of(scene(OWNER, library)), usage=Usage(prompt=1_000, completion=10, cached=900)
     )
@@ -564,7 +568,9 @@ def test_what_the_provider_counted_is_paid_with_the_answer(library: Library) -> 
     assert costs.counted == pytest.approx(100 * 0.02 + 900 * 0.002 + 10 * 0.08)
 
 
-def test_a_provider_that_counts_nothing_is_told_from_one_that_counts(library: Library) -> None:
+def test_a_provider_that_counts_nothing_is_told_from_one_that_counts(
+    library: PromptLibrary,
+) -> None:
     view = then(trace_of(plan_of(scene(OWNER, library))))
 
     assert view.usage is None
@@ -573,14 +579,14 @@ def test_a_provider_that_counts_nothing_is_told_from_one_that_counts(library: Li
     assert costs.counted is None
 
 
-def test_an_unknown_price_makes_no_bill(library: Library) -> None:
+def test_an_unknown_price_makes_no_bill(library: PromptLibrary) -> None:
     assert bill(now(plan_of(scene(OWNER, library))), lambda usage: None) is None
 
 
 # --- differences -------------------------------------------------------------------------------
 
 
-def test_a_diff_names_what_came_went_and_changed(library: Library) -> None:
+def test_a_diff_names_what_came_went_and_changed(library: PromptLibrary) -> None:
     where = scene(OWNER, library, listed=(skill("boats"),))
     first = plan_of(where)
     later = replace(
@@ -606,7 +612,7 @@ def test_a_diff_names_what_came_went_and_changed(library: Library) -> None:
     assert not found.is_empty
 
 
-def test_a_diff_shows_the_lines_that_changed(library: Library) -> None:
+def test_a_diff_shows_the_lines_that_changed(library: PromptLibrary) -> None:
     where = scene(OWNER, library)
     later = replace(where, now=where.now.replace(hour=13))
 
@@ -617,7 +623,7 @@ def test_a_diff_shows_the_lines_that_changed(library: Library) -> None:
     assert "+Monday, August 3, 2026, 13:00 (Europe/Berlin)" in change.lines
 
 
-def test_a_diff_without_texts_says_so(library: Library) -> None:
+def test_a_diff_without_texts_says_so(library: PromptLibrary) -> None:
     first, second = scene(OWNER, library), scene(OWNER, library, listed=(skill("boats"),))
 
     found = diff(then(trace_of(plan_of(first))), then(trace_of(plan_of(second))))
@@ -625,13 +631,13 @@ def test_a_diff_without_texts_says_so(library: Library) -> None:
     assert {one.name: one.lines for one in found.layers}["skills"] is None
 
 
-def test_a_diff_of_the_same_is_empty(library: Library) -> None:
+def test_a_diff_of_the_same_is_empty(library: PromptLibrary) -> None:
     view = now(plan_of(full(library=library)))
 
     assert diff(view, view).is_empty
 
 
-def test_a_diff_is_bounded(library: Library) -> None:
+def test_a_diff_is_bounded(library: PromptLibrary) -> None:
     where = scene(OWNER, library, notes_source="memory/MEMORY.md")
     before = now(plan_of(replace(where, notes="a\n" * 2_000)))
     after = now(plan_of(replace(where, notes="b\n" * 2_000 + "c" * 5_000)))
@@ -643,7 +649,7 @@ def test_a_diff_is_bounded(library: Library) -> None:
     assert change.lines[-1] == "… and more"
 
 
-def test_a_note_is_no_word_of_the_person(library: Library) -> None:
+def test_a_note_is_no_word_of_the_person(library: PromptLibrary) -> None:
     plan = plan_of(scene(OWNER, library), notes=(WaitingNote(id=1, text="edited"),))
     trace = trace_of(plan)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent.tools.agents import NothingToReport
-from agent.tools.tool import AboutFile, Caller, Effect, OfFile, Tool
+from agent.tools.agents import SystemTools
+from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.doubt import DOUBT
 from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
@@ -33,6 +33,7 @@ from memory.records.transcript import Note, Said
 from memory.stores.jobs import SqliteJobs
 from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
 from tests.agent.test_gate import Fetch
+from tests.agent.tools.given import by_name, no_status
 from tests.fakes import START, calls
 
 NOTHING = ("nothing_to_report", "{}")
@@ -50,7 +51,7 @@ HEARTBEAT = Job(
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     one = House(tmp_path)
-    one.tools.append(NothingToReport())
+    one.tools.append(by_name(SystemTools(no_status))["nothing_to_report"])
     return one
 
 
@@ -326,7 +327,7 @@ async def test_what_a_file_lost_is_told_also_where_a_run_has_nothing_to_report(
     lost = "`memory/MEMORY.md` lost 40 of its 40 lines. `/undo` puts it back."
 
     async def wipe(text: str) -> str:
-        return AboutFile("Replaced.", OfFile(path="memory/MEMORY.md", lost=lost))
+        return FileResult("Replaced.", ChangedFile(path="memory/MEMORY.md", lost=lost))
 
     house.tools.append(FakeTool("keep", wipe, effect=Effect.PERSON))
     async with house.opened(model(calls(("keep", '{"text": "hi"}')), calls(NOTHING))):

@@ -34,8 +34,8 @@ from agent.prompt.scene import DailyNote, Instruction, PromptKind, Scene
 from agent.prompt.templates import (
     CONTEXT_CLOSE,
     CONTEXT_OPEN,
-    Library,
     PersonaSettings,
+    PromptLibrary,
     harmless,
     harmless_in,
 )
@@ -48,7 +48,7 @@ from tests.agent.scenes import NOW, RECALLED, full, scene, skill
 from tests.thorough import rounds
 
 GOLDEN = Path(__file__).parent / "golden"
-LIBRARY = Library(shipped("prompts"), Path("/nonexistent"), PersonaSettings())
+LIBRARY = PromptLibrary(shipped("prompts"), Path("/nonexistent"), PersonaSettings())
 
 ASIDES = (LIBRARY.texts()["directness"].strip(), "Keep your word.")
 """What layers without a heading say in a full scene."""
@@ -82,10 +82,10 @@ SPEC_ORDER = (
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Library:
+def library(tmp_path: Path) -> PromptLibrary:
     (tmp_path / "AGENTS.md").write_text("Speak plainly.\n")
     (tmp_path / "USER.md").write_text("Ada likes tea.\n")
-    return Library(shipped("prompts"), tmp_path, PersonaSettings())
+    return PromptLibrary(shipped("prompts"), tmp_path, PersonaSettings())
 
 
 def check_golden(name: str, prompt: Prompt) -> None:
@@ -111,7 +111,7 @@ def _of_a_german(made: Scene) -> Scene:
     return replace(made, turn=replace(made.turn, language_hint="de"))
 
 
-KINDS: dict[str, Callable[[Library], Prompt]] = {
+KINDS: dict[str, Callable[[PromptLibrary], Prompt]] = {
     "chat": lambda library: assemble(full(library=library)),
     "chat_in_system": lambda library: assemble(
         full(library=library), placement=Placement(turn_layers="system")
@@ -166,14 +166,14 @@ KINDS: dict[str, Callable[[Library], Prompt]] = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_each_kind_of_prompt_is_as_reviewed(name: str, library: Library) -> None:
+def test_each_kind_of_prompt_is_as_reviewed(name: str, library: PromptLibrary) -> None:
     prompt = KINDS[name](library)
 
     check_golden(name, prompt)
     assert "{{" not in prompt.system + prompt.user + prompt.context
 
 
-def test_the_layers_stand_in_the_order_of_the_contract(library: Library) -> None:
+def test_the_layers_stand_in_the_order_of_the_contract(library: PromptLibrary) -> None:
     everything = full(library=library, kind=PromptKind.PROACTIVE, task=TASK)
 
     made = [layer.name for build in LAYERS if (layer := build(everything)) is not None]
@@ -181,7 +181,7 @@ def test_the_layers_stand_in_the_order_of_the_contract(library: Library) -> None
     assert tuple(made) == SPEC_ORDER
 
 
-def test_what_the_kinds_share_with_a_chat_is_the_same_text(library: Library) -> None:
+def test_what_the_kinds_share_with_a_chat_is_the_same_text(library: PromptLibrary) -> None:
     """So that a provider's cache serves a heartbeat with what a chat has left there."""
     chat = assemble(full(library=library))
     heartbeat = assemble(full(library=library, kind=PromptKind.HEARTBEAT, task=LIST))
@@ -189,7 +189,7 @@ def test_what_the_kinds_share_with_a_chat_is_the_same_text(library: Library) -> 
     assert heartbeat.system.startswith(chat.system)
 
 
-def test_an_unattended_run_has_no_block_and_no_force_included_words(library: Library) -> None:
+def test_an_unattended_run_has_no_block_and_no_force_included_words(library: PromptLibrary) -> None:
     prompt = assemble(full(library=library, kind=PromptKind.PROACTIVE, task=TASK))
 
     assert prompt.context == ""
@@ -199,7 +199,7 @@ def test_an_unattended_run_has_no_block_and_no_force_included_words(library: Lib
 
 
 def test_a_persona_of_the_profile_replaces_the_base_in_attended_and_unattended_runs(
-    library: Library,
+    library: PromptLibrary,
 ) -> None:
     recalled = replace(RECALLED, persona_prompt="You are Vesla, a boat.")
 
@@ -209,7 +209,7 @@ def test_a_persona_of_the_profile_replaces_the_base_in_attended_and_unattended_r
         assert prompt.layers[0].sources == ("profile: persona.system_prompt",)
 
 
-def test_the_notes_of_a_person_end_at_their_bound(library: Library) -> None:
+def test_the_notes_of_a_person_end_at_their_bound(library: PromptLibrary) -> None:
     long = "x" * 6_000
 
     prompt = assemble(scene(OWNER, library, notes=long, notes_source="memory/MEMORY.md"))
@@ -218,7 +218,7 @@ def test_the_notes_of_a_person_end_at_their_bound(library: Library) -> None:
     assert "x" * 5_001 not in prompt.system
 
 
-def test_skills_past_the_list_are_pointed_to(library: Library) -> None:
+def test_skills_past_the_list_are_pointed_to(library: PromptLibrary) -> None:
     prompt = assemble(full(library=library))
 
     listed = prompt.system.split(headings.SKILLS_OPEN)[1].split(headings.SKILLS_CLOSE)[0]
@@ -242,13 +242,13 @@ def blocks(*scenes: Scene) -> list[str]:
     return sent
 
 
-def test_an_unchanged_scene_is_not_told_twice(library: Library) -> None:
+def test_an_unchanged_scene_is_not_told_twice(library: PromptLibrary) -> None:
     here = replace(full(library=library), direct=False, reminder_due=False, instructions=())
 
     assert len(blocks(here, here, here)) == 1
 
 
-def test_what_is_of_this_message_alone_is_told_each_time(library: Library) -> None:
+def test_what_is_of_this_message_alone_is_told_each_time(library: PromptLibrary) -> None:
     here = full(library=library)
 
     first, second = blocks(here, here)
@@ -259,7 +259,7 @@ def test_what_is_of_this_message_alone_is_told_each_time(library: Library) -> No
     assert len(second) < len(first) // 3
 
 
-def test_a_state_that_comes_back_is_told_again(library: Library) -> None:
+def test_a_state_that_comes_back_is_told_again(library: PromptLibrary) -> None:
     """The newest version stands, not just any: else the model would believe the one between."""
     here = scene(OWNER, library, recalled=Recalled(profile="Lives in Oslo."))
     moved = replace(here, recalled=Recalled(profile="Lives in Bergen."))
@@ -269,7 +269,7 @@ def test_a_state_that_comes_back_is_told_again(library: Library) -> None:
     assert ["Oslo" in block for block in told] == [True, False, True]
 
 
-def test_a_state_that_is_gone_is_said_to_be_gone_once(library: Library) -> None:
+def test_a_state_that_is_gone_is_said_to_be_gone_once(library: PromptLibrary) -> None:
     here = scene(OWNER, library, recalled=RECALLED)
     nothing = replace(here, recalled=replace(RECALLED, coming=()))
 
@@ -279,7 +279,7 @@ def test_a_state_that_is_gone_is_said_to_be_gone_once(library: Library) -> None:
     assert f"{headings.UPCOMING}\n{GONE}" in told[1]
 
 
-def test_only_new_facts_are_told(library: Library) -> None:
+def test_only_new_facts_are_told(library: PromptLibrary) -> None:
     facts = RECALLED.facts
     here = scene(OWNER, library, recalled=Recalled(facts=facts[:3]))
     later = replace(here, recalled=Recalled(facts=facts[1:5]))
@@ -290,7 +290,9 @@ def test_only_new_facts_are_told(library: Library) -> None:
     assert shown == list(facts[3:5])
 
 
-def test_a_playbook_that_stands_above_is_pointed_to_beside_a_new_one(library: Library) -> None:
+def test_a_playbook_that_stands_above_is_pointed_to_beside_a_new_one(
+    library: PromptLibrary,
+) -> None:
     harbour, boats = skill("harbour"), skill("boats")
     here = scene(OWNER, library, playbooks=(harbour,))
 
@@ -303,7 +305,7 @@ def test_a_playbook_that_stands_above_is_pointed_to_beside_a_new_one(library: Li
 
 
 def test_a_layer_without_heading_after_the_chat_does_not_make_the_chat_look_new(
-    library: Library,
+    library: PromptLibrary,
 ) -> None:
     greeting = scene(OWNER, library, direct=True)
 
@@ -313,7 +315,7 @@ def test_a_layer_without_heading_after_the_chat_does_not_make_the_chat_look_new(
     assert "12:05" in second
 
 
-def test_a_sent_block_is_read_back_by_its_headings(library: Library) -> None:
+def test_a_sent_block_is_read_back_by_its_headings(library: PromptLibrary) -> None:
     context = assemble(full(library=library)).context
 
     standing = read_back([context], ASIDES)
@@ -525,7 +527,7 @@ def test_layers_give_way_in_the_order_of_the_contract(over: int) -> None:
     assert [cut.layer for cut in fitted.cuts] == list(SHRINK_ORDER[:over])
 
 
-def test_what_must_stay_stays_whatever_the_room(library: Library) -> None:
+def test_what_must_stay_stays_whatever_the_room(library: PromptLibrary) -> None:
     prompt = assemble(full(library=library, kind=PromptKind.CHAT), room_tokens=0)
 
     assert [layer.name for layer in prompt.layers] == [
@@ -542,7 +544,7 @@ def test_what_must_stay_stays_whatever_the_room(library: Library) -> None:
     assert prompt.tokens > 0
 
 
-def test_memories_shrink_from_five_to_two(library: Library) -> None:
+def test_memories_shrink_from_five_to_two(library: PromptLibrary) -> None:
     here = scene(OWNER, library, recalled=RECALLED)
     whole = assemble(here)
 
@@ -557,7 +559,7 @@ def test_memories_shrink_from_five_to_two(library: Library) -> None:
     assert len(shown(least)) == 2
 
 
-def test_the_playbook_of_lowest_priority_goes_first(library: Library) -> None:
+def test_the_playbook_of_lowest_priority_goes_first(library: PromptLibrary) -> None:
     here = scene(OWNER, library, playbooks=(skill("first", priority=9), skill("second")))
     without_surroundings = assemble(here, room_tokens=assemble(here).tokens - 5)
 
@@ -565,7 +567,7 @@ def test_the_playbook_of_lowest_priority_goes_first(library: Library) -> None:
     assert "### Playbook: second" not in without_surroundings.context
 
 
-def test_a_long_file_is_cut_before_it_is_dropped(library: Library) -> None:
+def test_a_long_file_is_cut_before_it_is_dropped(library: PromptLibrary) -> None:
     here = scene(OWNER, library, notes="note " * 900, notes_source="memory/MEMORY.md")
     whole = assemble(here)
     room = whole.tokens - 300
@@ -628,7 +630,7 @@ def test_a_layer_without_text_has_no_heading() -> None:
 
 @pytest.mark.parametrize("layer", [abilities.workflow_guidance, person.memories])
 def test_a_layer_says_where_its_words_are_from(
-    layer: Callable[[Scene], PromptLayer | None], library: Library
+    layer: Callable[[Scene], PromptLayer | None], library: PromptLibrary
 ) -> None:
     made = layer(full(library=library))
 

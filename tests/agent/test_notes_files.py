@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.prompt.templates import Library, PersonaSettings
+from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.tools.notes import (
     FILE_CHARS_MAX,
     Added,
@@ -77,7 +77,7 @@ def test_each_person_has_a_place_of_their_own(
 def test_what_is_noted_is_what_the_next_prompt_shows(notes: Notes, root: Path, who: Caller) -> None:
     add(notes, who, "lasts", None)
     add(notes, who, "for today", TODAY)
-    library = Library(shipped("prompts"), root, PersonaSettings())
+    library = PromptLibrary(shipped("prompts"), root, PersonaSettings())
     message = IncomingMessage(address=who.address, message_id="1", sender_id="5")
     turn = TurnInput(
         message=message,

@@ -9,10 +9,11 @@ import pytest
 
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.tool_access import ReachOptions
-from agent.tools.discovery import ToolCallTool
+from agent.tools.discovery import DiscoveryTools
 from agent.tools.tool import Effect
 from memory.records.transcript import ToolResult
 from tests.agent.house import MEMBER, OWNER, FakeTool, House, Somebody, model
+from tests.agent.tools.given import by_name
 from tests.fakes import calls
 
 DIRECT = ("note", '{"text": "x"}')
@@ -29,7 +30,10 @@ class Narrow:
     def __init__(self, path: Path, *, effect: Effect = Effect.NONE) -> None:
         self.house = House(path)
         self.note = FakeTool("note", act, effect=effect)
-        self.house.tools = [ToolCallTool(), self.note]
+        self.house.tools = [
+            by_name(DiscoveryTools(lambda caller: (), tuple, None))["tool_call"],  # type: ignore[arg-type]
+            self.note,
+        ]
         self.house.core = ("list_dir", "tool_call")
 
     async def result(self, call: tuple[str, str], *, by: Somebody = OWNER) -> ToolResult:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.agents import NothingToReport
+from agent.tools.agents import SystemTools
 from agent.trace.dry_run import (
     BLOCKED,
     CALLS_USUAL,
@@ -32,6 +32,7 @@ from memory.records.messages import (
 from memory.records.ports import NewRun
 from memory.records.transcript import ToolResult, Usage
 from tests.agent.house import OWNER, FakeTool, House, model, said
+from tests.agent.tools.given import by_name, no_status
 from tests.fakes import OneModel, ScriptedModel, calls
 
 TEXT = "Look for rain, and say so."
@@ -67,7 +68,7 @@ async def opened(path: Path, scripted: ScriptedModel) -> AsyncIterator[tuple[Hou
         raise AssertionError("a tool ran in a rehearsal")
 
     house = House(path)
-    house.tools += [NothingToReport(), FakeTool("weather", act)]
+    house.tools += [by_name(SystemTools(no_status))["nothing_to_report"], FakeTool("weather", act)]
     async with house.opened(scripted):
         yield (
             house,

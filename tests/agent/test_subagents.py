@@ -25,19 +25,19 @@ from agent.subagents.subagents import (
     NEVER_GIVEN,
     RESULT_CHARS_MAX,
     NotPossible,
-    Order,
     PeopleDrafts,
+    SubagentCall,
     SubagentLimits,
     Subagents,
+    SubagentTask,
     TooManySubagents,
-    Wish,
     given_tools,
     head_of,
     is_child,
     waits_for,
 )
-from agent.tools.agents import agent_tools
-from agent.tools.tool import Effect
+from agent.tools.agents import AgentTools
+from agent.tools.tool import Effect, tools_of
 from agent.turn.doubt import DOUBT
 from agent.turn.engine import RESUMES_MAX, LocalEngine
 from bot.settings.home import shipped
@@ -132,7 +132,7 @@ class Parents:
     async def _start(self, ctx: TurnContext, payload: Json) -> Json:
         awaited = []
         for place, wish in enumerate(payload["orders"]):
-            given_order = Order(
+            given_order = SubagentCall(
                 turn=TurnInput.from_json(payload),
                 run_id=ctx.run_id,
                 call_id="c1",
@@ -143,7 +143,7 @@ class Parents:
             try:
                 started = await self._subagents.start(
                     given_order,
-                    Wish(
+                    SubagentTask(
                         task=wish["task"],
                         waits=wish["waits"],
                         tools=None if wish.get("tools") is None else tuple(wish["tools"]),
@@ -197,7 +197,7 @@ class Home(House):
             drafts, tools = self.seen, self.tools
             self.seen = PeopleDrafts(drafts)  # type: ignore[assignment]
             if self.hands_on:
-                self.tools = [*tools, *agent_tools(self.subagents)]
+                self.tools = [*tools, *tools_of(AgentTools(self.subagents))]
             assistant = self._assistant(scripted)
             self.seen, self.tools = drafts, tools
             self.parents = Parents(assistant, self.subagents)
@@ -270,7 +270,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def tools_of(request: ModelRequest) -> list[str]:
+def names_of(request: ModelRequest) -> list[str]:
     return [tool.name for tool in request.tools]
 
 
@@ -348,7 +348,7 @@ async def test_it_has_the_tools_it_was_given_and_never_those_that_reach_further(
         await home.ordered(order(waited("one", tools=["look"])))
         await home.ordered(order(waited("none", tools=[])))
 
-    assert [tools_of(asked) for asked in scripted.asked] == [["read_file", "look"], ["look"], []]
+    assert [names_of(asked) for asked in scripted.asked] == [["read_file", "look"], ["look"], []]
 
 
 async def test_what_the_role_may_not_use_is_not_offered_to_a_subagent_either(home: Home) -> None:
@@ -358,7 +358,7 @@ async def test_what_the_role_may_not_use_is_not_offered_to_a_subagent_either(hom
         wish = order(waited("all")) | {"offered": ["look", "change"]}
         await home.ordered(wish, by=MEMBER)
 
-    assert tools_of(scripted.asked[0]) == ["look"]
+    assert names_of(scripted.asked[0]) == ["look"]
 
 
 async def test_a_tool_that_it_cannot_have_is_refused_with_those_that_it_can(home: Home) -> None:
@@ -410,9 +410,11 @@ async def test_a_subagent_starts_none(home: Home) -> None:
         await home.ordered(order(waited("Find a berth")))
         (payload,) = await home.rows("select payload from turns where lane like 'agent:%'")
         child = TurnInput.from_json(json.loads(payload[0]))
-        deeper = Order(turn=child, run_id=RunId("task-1"), call_id="c1", place=0, offered=("look",))
+        deeper = SubagentCall(
+            turn=child, run_id=RunId("task-1"), call_id="c1", place=0, offered=("look",)
+        )
         with pytest.raises(NotPossible, match="cannot start another"):
-            await home.subagents.start(deeper, Wish(task="deeper", waits=True))
+            await home.subagents.start(deeper, SubagentTask(task="deeper", waits=True))
 
     assert child.task is not None
     assert child.task.depth == 1
@@ -450,14 +452,14 @@ async def test_the_same_call_starts_one_however_often_it_is_made(home: Home) -> 
         turn = await home.order(order(behind("once")))
         await home.engine.idle()
         payload = (await home.rows("select payload from turns where run_id = ?", turn))[0][0]
-        again = Order(
+        again = SubagentCall(
             turn=TurnInput.from_json(json.loads(payload)),
             run_id=turn,
             call_id="c1",
             place=0,
             offered=OFFERED,
         )
-        started = await home.subagents.start(again, Wish(task="once", waits=False))
+        started = await home.subagents.start(again, SubagentTask(task="once", waits=False))
         await home.engine.idle()
         children = await home.subagents.of("telegram:5")
 
@@ -833,8 +835,8 @@ async def test_the_assistant_hands_work_on_waits_and_answers_with_its_result(hom
     assert outbox == [("There is one in the north.",)]
     (result,) = results(scripted.asked[-1])
     assert result.content == f"{UNTRUSTED_OPEN}\nOne in the north.\n{UNTRUSTED_CLOSE}"
-    assert {"subagent", "spawn"} <= set(tools_of(scripted.asked[0]))
-    assert not {"subagent", "spawn"} & set(tools_of(scripted.asked[1]))
+    assert {"subagent", "spawn"} <= set(names_of(scripted.asked[0]))
+    assert not {"subagent", "spawn"} & set(names_of(scripted.asked[1]))
     assert [type(one) for one in history if not isinstance(one, Context)] == [
         Said,
         Answered,
@@ -1096,7 +1098,9 @@ def test_each_call_has_a_child_of_its_own_in_a_lane_that_is_an_address(
     for run_id, place, call_id in named:
         if "\n" in run_id + call_id:
             continue
-        one = Order(turn=TURN, run_id=RunId(run_id), call_id=call_id, place=place, offered=())
+        one = SubagentCall(
+            turn=TURN, run_id=RunId(run_id), call_id=call_id, place=place, offered=()
+        )
         found[run_id, place, call_id.encode("utf-8", "replace")] = one.child
         assert is_child(one.child)
         assert Address.parse(f"agent:{one.child}").chat_id == one.child

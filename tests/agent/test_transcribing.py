@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.budget.spending import SpendingRefused
 from agent.files.ports import Sound
 from agent.files.transcription import PaidTranscriber
 from memory.records.errors import ModelRefused
+from memory.records.spending import SpendingRefused
 from tests.agent.files_kit import VOICE
 from tests.agent.spending_kit import Purse, charge, limit, purse
 

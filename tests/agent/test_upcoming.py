@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.prompt.layers.knowledge import upcoming
-from agent.prompt.templates import Library, PersonaSettings
+from agent.prompt.templates import PersonaSettings, PromptLibrary
 from bot.settings.home import shipped
 from memory.records.facts import Coming, Recalled
 from tests.agent.house import OWNER
@@ -15,7 +15,7 @@ from tests.agent.scenes import scene
 
 
 def test_what_has_no_date_says_so(tmp_path: Path) -> None:
-    there = scene(OWNER, Library(shipped("prompts"), tmp_path, PersonaSettings()))
+    there = scene(OWNER, PromptLibrary(shipped("prompts"), tmp_path, PersonaSettings()))
     dated = Coming(id="e1", when=datetime(2026, 8, 4, 10, 0, tzinfo=UTC), text="Dentist")
     undated = Coming(id="e2", when=None, text="Move\nhouse")
 

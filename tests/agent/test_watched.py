@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from agent.subagents.subagents import waits_for
-from agent.tools.agents import SUBAGENT
+from agent.tools.agents import SUBAGENT_STATUS
 from agent.turn.assistant import WatchedTurns
 from memory.records.messages import (
     Address,
@@ -83,10 +83,10 @@ def watched(seen: Seen) -> WatchedTurns:
 def test_while_a_subagent_works_the_line_of_its_tool_stands(
     watched: WatchedTurns, seen: Seen
 ) -> None:
-    assert seen.line == SUBAGENT.status
+    assert seen.line == SUBAGENT_STATUS
 
     watched.leaves(ONE, child())
-    assert seen.line == SUBAGENT.status, "it goes on in a moment"
+    assert seen.line == SUBAGENT_STATUS, "it goes on in a moment"
     watched.begins(PARENT, TURN)
     assert seen.line == ""
     watched.leaves(PARENT, TURN)
@@ -107,7 +107,7 @@ def test_it_rests_while_the_subagent_asks_its_person(watched: WatchedTurns, seen
     assert seen.line is None
 
     watched.begins(ONE, child())
-    assert seen.line == SUBAGENT.status
+    assert seen.line == SUBAGENT_STATUS
 
 
 def test_a_question_that_is_there_before_the_turn_waits_is_known(seen: Seen) -> None:
@@ -132,7 +132,7 @@ def test_it_rests_until_nobody_of_several_is_asked(watched: WatchedTurns, seen: 
     watched.leaves(ONE, child())
     assert seen.line is None
     watched.begins(TWO, child())
-    assert seen.line == SUBAGENT.status
+    assert seen.line == SUBAGENT_STATUS
 
 
 def test_a_subagent_that_goes_on_opens_nothing_for_a_turn_that_has_ended(
@@ -158,4 +158,4 @@ def test_a_turn_that_broke_is_not_shown_on(watched: WatchedTurns, seen: Seen) ->
 def test_nobody_waits_for_a_background_task(watched: WatchedTurns, seen: Seen) -> None:
     watched.leaves(TWO, child(waits=False), waits_for=waits_on("a1"))
 
-    assert seen.line == SUBAGENT.status
+    assert seen.line == SUBAGENT_STATUS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agent.skills.matching import Matcher
-from agent.skills.skill import Place, Shelf, Skill
+from agent.skills.skill import Skill, SkillPlace, SkillSet
 
 
 def by_keywords(
@@ -17,13 +17,13 @@ def by_keywords(
             name=name,
             description=name,
             text=name,
-            place=Place.WORKSPACE,
+            place=SkillPlace.WORKSPACE,
             location=name,
             keywords=tuple(keywords),
         )
         for name, keywords in playbooks.items()
     )
-    matcher = Matcher(Shelf(skills=skills))
+    matcher = Matcher(SkillSet(skills=skills))
     ranked = []
     for text in texts:
         scored = [

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from agent.history.window import text_of
-from agent.prompt.context import Occasion
+from agent.prompt.context import PromptOccasion
 from agent.turn.steps.begin import PromptOptions
 from bot.settings.home import shipped
 from memory.records.facts import Coming, Fact, Recalled, RecallWanted
@@ -98,7 +98,7 @@ async def _plan_ms(house: House, rounds: int) -> list[float]:
     took = []
     for n in range(rounds):
         house.clock.move(1)
-        occasion = Occasion(turn=turn_of(OWNER, f"{WORDS[n % len(WORDS)]} {n}"))
+        occasion = PromptOccasion(turn=turn_of(OWNER, f"{WORDS[n % len(WORDS)]} {n}"))
         began = time.process_time()
         await house.beginning.plan(occasion)
         took.append(1000 * (time.process_time() - began))

@@ -21,7 +21,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.facts.rows import insert
 from memory.facts.store import SqliteFacts
@@ -29,6 +28,7 @@ from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.messages import PersonId
 from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding
+from scheduler.clock.machine import SystemClock
 from tests.bench.choosing import PEOPLE, p95, resident_mb, sentence, vocabulary
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # a harness loads this file alone
 
-from agent.tools.ranking import ToolRanking, ToolText
+from agent.tools.discovery import ToolRanking, ToolText
 from agent.tools.tool import Effect, ToolCard, Trust
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from memory.search.hybrid import FOR_MEMORY, FOR_TOOLS, Item, Search

@@ -1,37 +1,25 @@
 """A household in which every place that remembers a person holds a word of its own, a canary, and
-whole prompts for anybody in it, made by the real wiring on a real home. No model is asked."""
+whole prompts for anybody in it, made by a real App on a real home. No model is asked."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count, product
 from pathlib import Path
 
 from agent.models.wire import body
-from agent.prompt.context import Occasion
+from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
+from agent.tools.arguments import parse_arguments
 from agent.tools.tool import Caller
-from bot.commands.model_names import configured
-from bot.inbox.ports import Person
+from bot.app import App
 from bot.people.access import ADMITTED
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
-from bot.wiring.assembly import opened_database
-from bot.wiring.parts import (
-    Abilities,
-    Prompting,
-    Stores,
-    abilities_of,
-    access_of,
-    pool_of,
-    prompting_of,
-    stores_of,
-)
-from bot.wiring.spending import Workplace
-from bot.wiring.tools import Doors
 from memory.records.facts import place_of
 from memory.records.messages import (
     Address,
@@ -46,6 +34,7 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.request import ModelRequest, ModelTraits
+from memory.records.rows import Person
 from memory.records.transcript import Context, Entry, Note, Said
 from memory.stores.people import SqlitePeople
 from tests.memory.kit import StillClock
@@ -161,9 +150,7 @@ class Cage:
 
     home: Home
     clock: StillClock
-    stores: Stores
-    abilities: Abilities
-    prompting: Prompting
+    app: App
     canaries: list[Canary] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
 
@@ -190,7 +177,7 @@ class Cage:
     # --- asking ----------------------------------------------------------------------------------
 
     async def conversation(self, spot: Spot) -> ConversationId:
-        return await self.stores.conversations.current(spot.address.key)
+        return await self.app.conversations.current(spot.address.key)
 
     async def turn(self, spot: Spot, text: str, *, origin: Origin = Origin.CHAT) -> TurnInput:
         person = spot.person
@@ -213,20 +200,22 @@ class Cage:
             origin=origin,
         )
 
-    async def occasion(self, spot: Spot, text: str, kind: PromptKind) -> Occasion:
+    async def occasion(self, spot: Spot, text: str, kind: PromptKind) -> PromptOccasion:
         if kind is PromptKind.CHAT:
-            return Occasion(turn=await self.turn(spot, text))
+            return PromptOccasion(turn=await self.turn(spot, text))
         turn = await self.turn(spot, text, origin=Origin.JOB)
         if kind is PromptKind.SUBAGENT:
             task = Task(parent=RunId("r"), call_id="c", conversation=turn.conversation, waits=True)
-            return Occasion(turn=replace(turn, task=task), kind=kind, task=text)
+            return PromptOccasion(turn=replace(turn, task=task), kind=kind, task=text)
         order = JobOrder(job_id=1, slot="s", name="job", is_heartbeat=kind is PromptKind.HEARTBEAT)
         full = kind is PromptKind.PROACTIVE and len(text) % 2 == 0
-        return Occasion(turn=replace(turn, job=order), kind=kind, task=text, full_context=full)
+        return PromptOccasion(
+            turn=replace(turn, job=order), kind=kind, task=text, full_context=full
+        )
 
     async def prompt(self, spot: Spot, text: str, kind: PromptKind = PromptKind.CHAT) -> str:
         """All that would be sent, as it goes over the wire, without the words of the message."""
-        plan = await self.prompting.beginning.plan(await self.occasion(spot, text, kind))
+        plan = await self.app.beginning.plan(await self.occasion(spot, text, kind))
         prompt = plan.prompt
         entries: tuple[Entry, ...] = (
             *plan.entries(),
@@ -249,11 +238,9 @@ class Cage:
 
     async def call(self, spot: Spot, name: str, **arguments: object) -> str:
         """What a tool says."""
-        tool = self.abilities.tools.toolbox.get(name)
+        tool = self.app.abilities.toolbox.get(name)
         assert tool is not None, name
-        kind = tool.card.arguments
-        assert isinstance(kind, type), name
-        given = kind.model_validate(arguments)
+        given = parse_arguments(tool.card.arguments, json.dumps(arguments))
         return await tool.run(given, await self.caller(spot))
 
     def question(self, chance: random.Random) -> str:
@@ -285,18 +272,11 @@ async def opened_cage(root: Path, *, embeddings: bool) -> AsyncIterator[Cage]:
         "HEARTHBOT_TOOLS__EMBEDDINGS": "false",
     }
     settings = load(home.path, env)
-    place = Workplace(home=home, settings=settings, clock=clock, env=env)
-    async with AsyncExitStack() as stack:
-        database = await opened_database(stack, place)
-        people = SqlitePeople(database)
+    async with App(home, settings, env=env, clock=clock) as app:
+        people = SqlitePeople(app.database)
         for person in HOUSEHOLD:
             await people.add_person(person)
         for chat in MEMBERS:
             await people.set_chat(chat, ADMITTED)
-        models = await configured(settings, env)
-        pool = await stack.enter_async_context(pool_of(place, models, database))
-        stores, access = stores_of(place, database), await access_of(place, database)
-        abilities = abilities_of(place, stores, access, Doors())
-        prompting = prompting_of(place, stores, abilities, access=access, models=pool)
-        await abilities.calendar.chats.load()
-        yield Cage(home=home, clock=clock, stores=stores, abilities=abilities, prompting=prompting)
+        await app.ready(app.prompts, app.chats)
+        yield Cage(home=home, clock=clock, app=app)

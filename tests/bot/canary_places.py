@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from agent.learning.insights import Insights
-from bot.inbox.ports import Person
 from memory.records.facts import CATEGORIES, FactSource, NewFact, Whose
 from memory.records.jobs import Asker, Job, JobKind, What
 from memory.records.messages import Address, ConversationId, Role
 from memory.records.recurrence import At
+from memory.records.rows import Person
 from memory.records.schedule import Event, TimeRead
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
-from memory.stores.compactions import NEVER, NewCompaction
+from memory.stores.compactions import NEVER, NewCompaction, SqliteCompactions
 from tests.bot.canary_kit import HOUSEHOLD, MEMBERS, Cage, Spot, spots
 from tests.memory.history_kit import add_turns
 from tests.memory.kit import START
@@ -39,7 +39,7 @@ async def plant(cage: Cage) -> None:
     for spot in spots():
         if spot.is_group and spot.address.thread_id is None:
             await _future(cage, spot.person, spot)
-    await cage.stores.memories.archive.index_new()
+    await cage.app.memories.archive.index_new()
 
 
 def _home_of(person: Person) -> Address:
@@ -54,7 +54,7 @@ async def _facts(cage: Cage, person: Person, scope: str) -> None:
         text = cage.line(person, place, scope=scope)
         values: dict[str, object] = {"category": "background", "source": FactSource.PERSON, **more}
         new = NewFact(whose=of, text=text, speaker=person.name, quote=text, **values)  # type: ignore[arg-type]
-        stored = await cage.stores.memories.facts.store(new)
+        stored = await cage.app.memories.facts.store(new)
         assert stored.fact is not None, stored.why
         return stored.fact.id
 
@@ -79,7 +79,7 @@ async def _profile(cage: Cage, person: Person) -> None:
         "persona.system_prompt": f"You are kind. {cage.line(person, 'persona prompt')}",
     }
     for path, value in paths.items():
-        await cage.stores.memories.profiles.update(person.id, path, value, reason="they said so")
+        await cage.app.memories.profiles.update(person.id, path, value, reason="they said so")
 
 
 def _notes(cage: Cage, person: Person) -> None:
@@ -102,7 +102,7 @@ async def _document(cage: Cage, person: Person, scope: str) -> None:
     place = "group documents" if scope else "documents"
     text = "\n\n".join(cage.line(person, place, scope=scope) for _ in range(3))
     name = cage.canary(person, f"names of {place}", scope=scope).word
-    await cage.stores.memories.documents.save(
+    await cage.app.memories.documents.save(
         Whose(person_id=person.id, scope=scope),
         name=f"{name}.txt",
         kind="txt",
@@ -112,7 +112,7 @@ async def _document(cage: Cage, person: Person, scope: str) -> None:
 
 
 async def _future(cage: Cage, person: Person, spot: Spot) -> None:
-    calendar, lane, scope = cage.abilities.calendar, spot.address.key, spot.scope
+    calendar, lane, scope = cage.app.calendar, spot.address.key, spot.scope
     place = "group upcoming" if scope else "upcoming"
     when = At(moment=START + timedelta(days=1), zone="UTC")
     for kind in (JobKind.MESSAGE, JobKind.AGENT):
@@ -139,7 +139,7 @@ async def _talk(cage: Cage, spot: Spot) -> None:
     """A talk that was closed, one that is open, and what was made of it."""
     person, lane, scope = spot.person, spot.address.key, spot.scope
     where = "group history" if scope else "history"
-    database, conversations = cage.stores.database, cage.stores.conversations
+    database, conversations = cage.app.database, cage.app.conversations
 
     def turn(place: str) -> Sequence[Entry]:
         def line() -> str:
@@ -170,9 +170,9 @@ async def _talk(cage: Cage, spot: Spot) -> None:
     await says(current, where)
     edit = cage.line(person, f"edits of {where}", scope=scope)
     await conversations.note(current, edit, untrusted=True)
-    had = await cage.stores.memories.insights.current(current, cage.clock.now()) or Insights()
+    had = await cage.app.memories.insights.current(current, cage.clock.now()) or Insights()
     notes = f"pins of {where}", f"recommendations of {where}"
-    await cage.stores.memories.insights.put(
+    await cage.app.memories.insights.put(
         current,
         Insights(
             pins=(*had.pins, cage.line(person, notes[0], scope=scope)),
@@ -183,8 +183,8 @@ async def _talk(cage: Cage, spot: Spot) -> None:
 
 
 async def _sum_up(cage: Cage, conversation: ConversationId, summary: str) -> None:
-    history = await cage.stores.conversations.history(conversation)
-    made = await cage.stores.memories.compactions.add(
+    history = await cage.app.conversations.history(conversation)
+    made = await SqliteCompactions(cage.app.database).add(
         conversation,
         NewCompaction(
             after=NEVER,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.files import file_tools
+from agent.tools.files import FileTools
+from agent.tools.tool import Tool, tools_of
 from tests.bot.kit import Rig, SlowTool, rigged
 
 
@@ -21,5 +22,9 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 def slow_tool(monkeypatch: pytest.MonkeyPatch) -> SlowTool:
     """A tool more for bots that are opened from now on."""
     tool = SlowTool()
-    monkeypatch.setattr("bot.wiring.tools.file_tools", lambda *given: (*file_tools(*given), tool))
+
+    def and_this(group: object, **more: float) -> tuple[Tool, ...]:
+        return (*tools_of(group, **more), *([tool] if isinstance(group, FileTools) else []))
+
+    monkeypatch.setattr("bot.app.tools.tools_of", and_this)
     return tool

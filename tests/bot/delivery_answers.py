@@ -12,12 +12,12 @@ from enum import Enum
 from typing import Literal
 
 from bot.lab import slack, telegram
-from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
 
 Wire = Literal["refused", "half-open", "reset at once", "no such name"]
 """What goes wrong below HTTP; acted out by `tests.bot.relay`."""
 
-Act = Action | Wire
+Act = FaultAction | Wire
 
 
 class Meaning(Enum):
@@ -93,11 +93,11 @@ def _wire() -> tuple[Answers, ...]:
     )
 
 
-def _telegram(*refusals: tuple[int, str]) -> tuple[Action, ...]:
+def _telegram(*refusals: tuple[int, str]) -> tuple[FaultAction, ...]:
     return tuple(telegram.refusal(status, words) for status, words in refusals)
 
 
-def _bad(*words: str) -> tuple[Action, ...]:
+def _bad(*words: str) -> tuple[FaultAction, ...]:
     return _telegram(*((400, f"Bad Request: {one}") for one in words))
 
 
@@ -237,7 +237,7 @@ TELEGRAM: tuple[Answers, ...] = (
 METHODS = "docs.slack.dev/reference/methods, copies of 2026-05 to 2026-08"
 
 
-def _slack(*words: str) -> tuple[Action, ...]:
+def _slack(*words: str) -> tuple[FaultAction, ...]:
     return tuple(slack.refusal(word) for word in words)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from agent.skills.skill import Place, Shelf, Skill, SkillSchedule, SkillState
+from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from agent.trace.dry_run import NO_MODEL, Heard, Rehearsal, Rehearsing
 from bot.commands.job_service import job_operations
 from memory.database.connection import Database
@@ -25,7 +25,7 @@ BRIEFING = Skill(
     name="briefing",
     description="d",
     text="Look at the day.",
-    place=Place.SHIPPED,
+    place=SkillPlace.SHIPPED,
     location="shipped/skills/briefing/SKILL.md",
     required_tools=("list_events",),
     state=SkillState.OFF,
@@ -76,8 +76,8 @@ class Workshop(Services):
         """The list of the heartbeat."""
         (self.workspace / "HEARTBEAT.md").write_text(text, encoding="utf-8")
 
-    async def current(self) -> Shelf:
-        return Shelf(skills=tuple(self.skills))
+    async def current(self) -> SkillSet:
+        return SkillSet(skills=tuple(self.skills))
 
     def build(self, database: Database) -> None:
         super().build(database)

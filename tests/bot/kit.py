@@ -1,4 +1,4 @@
-"""A whole bot in this process: the real wiring on a home in a temporary folder, against a
+"""A whole bot in this process: the real App on a home in a temporary folder, against a
 stand-in Telegram and a scripted model. Tests wait for what they want to see, never for time."""
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
-from bot.app import Bot, open_bot
+from bot.app import App
+from bot.app.housekeeping import EVERY_S
+from bot.app.schedules import LOOK_EVERY_S
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
-from bot.lab.telegram_state import Seen
+from bot.lab.telegram_state import SeenInTelegram
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
-from bot.wiring.clock import SystemClock
-from bot.wiring.housekeeping import EVERY_S
-from bot.wiring.schedules import LOOK_EVERY_S
+from scheduler.clock.machine import SystemClock
 from scheduler.clock.timetable import ALARM_AFTER_S
 from scheduler.clock.timetable import LOOK_EVERY_S as DUE_EVERY_S
 from tests.judge import telegram_text
@@ -121,19 +121,18 @@ class Rig:
     # --- running ---------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def opened(self, *, hurry: float = 1) -> AsyncIterator[Bot]:
+    async def opened(self, *, hurry: float = 1) -> AsyncIterator[App]:
         """A bot that takes nothing in yet."""
         self.clock = HastyClock(hurry)
         settings = load(self.home.path, self.env)
-        async with open_bot(
-            self.home, settings, env=self.env, digest="test", clock=self.clock
-        ) as bot:
+        app = App(self.home, settings, env=self.env, digest="test", clock=self.clock)
+        async with app.running() as bot:
             yield bot
 
     @asynccontextmanager
     async def running(
         self, *people: int, hurry: float = 1, killed: bool = False
-    ) -> AsyncIterator[Bot]:
+    ) -> AsyncIterator[App]:
         """A bot that serves until the block ends; `people` are let in first, the owner before.
 
         `killed` ends it without draining, as far as that can be done inside of one process.
@@ -174,7 +173,7 @@ class Rig:
         async with asyncio.timeout(WAIT_S):
             await self.serving
 
-    async def quiet(self, bot: Bot) -> None:
+    async def quiet(self, bot: App) -> None:
         """Returns once all that came is confirmed, and nothing runs or is on its way."""
         await eventually(lambda: not self.telegram.pending())
         async with asyncio.timeout(WAIT_S):
@@ -191,7 +190,7 @@ class Rig:
         assert update
         return max(seen.message_id for seen in self.telegram.chat(where))
 
-    def seen(self, chat: int = OWNER) -> list[Seen]:
+    def seen(self, chat: int = OWNER) -> list[SeenInTelegram]:
         """The bot's messages in a chat, as they read now."""
         return [message for message in self.telegram.chat(chat) if message.is_bot]
 

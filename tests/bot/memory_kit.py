@@ -1,4 +1,4 @@
-"""The desk over a real home with a past, and cards that are kept."""
+"""The commands over a real home with a past, and cards that are kept."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.channels.base import Pressed
-from bot.commands.memory import MemoryDesk, Remembered
-from bot.commands.memory_erasure import ErasingDesk
-from bot.inbox.ports import Person
-from memory.facts.export import Carrying
+from bot.commands.memory import MemoryCommands
+from bot.commands.memory_erasure import ForgetQuestions
 from memory.facts.profile import SqliteProfiles
-from memory.facts.recall import SqliteOverviews
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from memory.records.rows import ButtonRows, NewMessage
+from memory.records.rows import ButtonRows, NewMessage, Person
 from memory.search.documents import SqliteDocuments
 from memory.search.vectors import Embedding
+from memory.service import MemoryService
 from memory.stores.outbox import SqliteOutbox
 from tests.memory.forgetting_kit import (
     ANN,
@@ -61,7 +59,7 @@ class Cards:
     def data(self, word: str) -> str:
         """Of the button of the last card with this word."""
         rows = list(self.buttons.values())[-1]
-        return next(b.data for row in rows for b in row if b.data.endswith(word))
+        return next(b.data for row in rows for b in row if b.data.endswith(f":{word}"))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,19 +69,19 @@ class Chat:
     opened: Opened
     clock: StillClock
     cards: Cards
-    desk: MemoryDesk
-    erasing: ErasingDesk
-    is_off: set[str] = field(default_factory=set)
+    memory: MemoryService
+    commands: MemoryCommands
+    questions: ForgetQuestions
 
     async def says(self, text: str, *, by: Person = ANNA, group: bool = False) -> str:
-        return await self.desk.tell(message_of(by, group=group), by, text)
+        return await self.commands.tell(message_of(by, group=group), by, text)
 
     async def remember(self, text: str, *, by: Person = ANNA, group: bool = False) -> str:
-        return await self.desk.remember(message_of(by, group=group), by, text)
+        return await self.commands.remember(message_of(by, group=group), by, text)
 
     async def presses(self, word: str, *, by: Person = ANNA) -> str:
-        said = await self.desk.press(pressed(self.cards.data(word), by), by)
-        await self.erasing.idle()
+        said = await self.commands.press(pressed(self.cards.data(word), by), by)
+        await self.questions.idle()
         return said
 
 
@@ -115,27 +113,25 @@ async def opened_chat(root: Path) -> AsyncIterator[Chat]:
     async with opened_home(root, clock) as opened:
         database = opened.database
         cards = Cards(SqliteOutbox(database))
-        off: set[str] = set()
-
-        async def is_off(lane: str) -> bool:
-            return lane in off
-
-        async with ErasingDesk(opened.forgetting, cards, clock=clock, root=root) as erasing:
-            desk = MemoryDesk(
-                Remembered(
-                    facts=opened.facts,
-                    profiles=SqliteProfiles(database, refusal=lambda text: ""),
-                    documents=SqliteDocuments(database, embedding=Embedding(enabled=False)),
-                    overviews=SqliteOverviews(database),
-                    carrying=Carrying(database, premises(root)),
-                ),
-                erasing,
-                clock=clock,
-                host_zone="Europe/Oslo",
-                is_off=is_off,
-            )
+        home = premises(root)
+        memory = MemoryService(
+            database,
+            facts=opened.facts,
+            profiles=SqliteProfiles(database),
+            documents=SqliteDocuments(database, embedding=Embedding(enabled=False)),
+            conversations=opened.conversations,
+            forgetting=opened.forgetting,
+            premises=home,
+        )
+        async with ForgetQuestions(memory, cards, clock=clock, root=root) as questions:
+            commands = MemoryCommands(memory, questions, host_zone="Europe/Oslo")
             yield Chat(
-                opened=opened, clock=clock, cards=cards, desk=desk, erasing=erasing, is_off=off
+                opened=opened,
+                clock=clock,
+                cards=cards,
+                memory=memory,
+                commands=commands,
+                questions=questions,
             )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.commands.people import Reception
-from bot.inbox.ports import Person
+from bot.commands.people import PeopleCommands
 from bot.people.access import Access, Policy
 from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, OutboxId, Role
+from memory.records.rows import Person
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
 from tests.memory.kit import StillClock
@@ -39,7 +39,7 @@ class House:
     path: Path
     database: Database
     access: Access
-    reception: Reception
+    reception: PeopleCommands
     clock: StillClock
     codes: Codes
     delivered: list[tuple[str, OutboxId]] = field(default_factory=list)
@@ -93,7 +93,7 @@ async def housed(
         path=path,
         database=database,
         access=access,
-        reception=Reception(access, clock=clock, host_zone="Europe/Vienna"),
+        reception=PeopleCommands(access, clock=clock, host_zone="Europe/Vienna"),
         clock=clock,
         codes=codes,
         delivered=delivered,

@@ -12,10 +12,9 @@ from typing import Any, cast
 
 from bot.channels.base import Channel, Pressed
 from bot.inbox.buttons import Press
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.errors import Permanent
 from memory.records.messages import OutboxId, Role
@@ -23,6 +22,7 @@ from memory.records.rows import Button, NewMessage, Person
 from memory.stores.inbox import SqliteInbox
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
+from scheduler.clock.machine import SystemClock
 from tests.laid import lay
 
 CARD = "May I run **ls -la**?"
@@ -63,7 +63,7 @@ async def fails(pressed: Pressed, person: Person) -> str:
 class Process:
     """What one process has open."""
 
-    door: Door
+    door: Intake
     outbox: Outbox
     store: SqliteOutbox
     access: Access
@@ -117,7 +117,7 @@ async def process(
         outbox = await stack.enter_async_context(Outbox(store, channels, clock=clock))
         nobody = cast(Any, None)  # a press asks neither the engine nor the history
         door = await stack.enter_async_context(
-            Door(
+            Intake(
                 inbox,
                 access,
                 nobody,

@@ -12,11 +12,10 @@ from pathlib import Path
 from bot.channels.base import Pressed
 from bot.commands.heartbeat import HeartbeatCommands
 from bot.commands.jobs import JobCommands, TimeQuestions
-from bot.inbox.ports import Person
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from memory.records.jobs import Job
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState
+from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState, Person
 from memory.stores.approvals import SqliteCards
 from memory.stores.outbox import SqliteOutbox
 from tests.scheduler.service_kit import ANN, BEN, GROUP, LANE, Services
@@ -26,7 +25,7 @@ BENNY = Person(id=BEN, role=Role.MEMBER, name="Ben")
 
 
 class Chats:
-    """Implements `bot.outbox.edits.Outgoing` over the stored outbox: what is posted is sent at
+    """Implements `bot.outbox.edits.SendsAndEdits` over the stored outbox: what is posted is sent at
     once."""
 
     def __init__(self, outbox: SqliteOutbox) -> None:
@@ -68,7 +67,7 @@ class Place:
         async with self.counter.opened() as counter:
             self.outbox = SqliteOutbox(counter.database)
             self.chats = Chats(self.outbox)
-            cards = Cards(self.chats, SqliteCards(counter.database))
+            cards = QuestionMessages(self.chats, SqliteCards(counter.database))
             questions = TimeQuestions(
                 counter.jobs,
                 cards,

@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from bot.app import Bot, open_bot
+from bot.app import App
 from bot.commands.table import NAMES
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack
-from bot.lab.slack_state import Seen
+from bot.lab.slack_state import SeenInSlack
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
 from tests.bot.kit import WAIT_S, HastyClock, eventually
@@ -75,14 +75,13 @@ class SlackRig(TelegramRig):
     @asynccontextmanager
     async def serving_slack(
         self, *people: str, chats: tuple[str, ...] = (), hurry: float = 1, reached: bool = True
-    ) -> AsyncIterator[Bot]:
+    ) -> AsyncIterator[App]:
         """A bot that serves until the block ends; `people` are let in first, the owner before.
         `reached` waits until Slack can deliver to it."""
         self.clock = HastyClock(hurry)
         settings = load(self.home.path, self.env)
-        async with open_bot(
-            self.home, settings, env=self.env, digest="test", clock=self.clock
-        ) as bot:
+        app = App(self.home, settings, env=self.env, digest="test", clock=self.clock)
+        async with app.running() as bot:
             for person in people:
                 await bot.access.approve(f"slack:{TEAM}:{person}")
             for chat in chats:
@@ -111,7 +110,7 @@ class SlackRig(TelegramRig):
                 lambda: self.slack.deliver_to(f"http://127.0.0.1:{self.port}/slack/events")
             )
 
-    async def quiet(self, bot: Bot) -> None:
+    async def quiet(self, bot: App) -> None:
         """Returns once all that came is taken, and nothing runs or is on its way."""
         await self.slack.settled(timeout_s=WAIT_S)
         async with asyncio.timeout(WAIT_S):
@@ -124,7 +123,7 @@ class SlackRig(TelegramRig):
         """A person writes to the bot directly, or in a channel; the message's ts."""
         return self.slack.post(text=text, user=by, **more)
 
-    def replies(self, channel: str | None = None, *, to: str = ANN) -> list[Seen]:
+    def replies(self, channel: str | None = None, *, to: str = ANN) -> list[SeenInSlack]:
         """The bot's messages in a conversation, as they read now."""
         where = channel or self.slack.direct(to)
         return [seen for seen in self.slack.chat(where) if seen.is_bot]

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.commands.conversation import NONE, AgentsDesk, span
-from bot.inbox.ports import Person
+from bot.commands.conversation import NONE, SubagentCommands, span
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
 from memory.records.ports import ChildRun, Json, NewRun, RunStatus, StoredRun
+from memory.records.rows import Person
 from tests.fakes import FixedClock
 
 NOW = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)
@@ -72,7 +72,7 @@ class Chat:
         message = IncomingMessage(
             address=address, message_id="1", sender_id="5", text="/agents", is_group=is_group
         )
-        desk = AgentsDesk(self, self, clock=FixedClock(NOW))
+        desk = SubagentCommands(self, self, clock=FixedClock(NOW))
         return await desk.tell(message, by, rest)
 
 

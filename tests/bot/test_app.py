@@ -1,4 +1,4 @@
-"""The wiring: what is opened is closed again, whatever happens in between."""
+"""The App: what is opened is closed again, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.app import Bot
+from bot.app import App
 from bot.rpc import ControlClient
 from bot.settings.home import HomeLock
 from memory.records.errors import HomeBusy, SettingsWrong, StorageCorrupt
@@ -158,7 +158,7 @@ async def test_house_keeping_makes_the_daily_backup(rig: Rig) -> None:
             await asyncio.sleep(0.01)
 
 
-async def typed(bot: Bot, rig: Rig, text: str) -> None:
+async def typed(bot: App, rig: Rig, text: str) -> None:
     """A line in a terminal that is closed before its answer comes."""
     async with ControlClient(rig.home.socket) as client, asyncio.timeout(10):
         await client.ask("status")

@@ -19,17 +19,16 @@ from structlog.testing import capture_logs
 from agent.policy.presentation import fenced, rows
 from agent.tools.tool import Effect
 from bot.channels.base import Pressed
-from bot.inbox.ports import OutboxState, Person
 from bot.markup.render import telegram_parts
 from bot.outbox.outbox import Outbox
 from bot.people import approval_messages as words
 from bot.people.access import Access
-from bot.people.approvals import ApprovalDesk, ApprovalOptions, is_shared
+from bot.people.approvals import ApprovalOptions, ApprovalService, is_shared
 from memory.database.connection import Database
 from memory.records.errors import StorageError
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role, RunId
 from memory.records.ports import Journal, Json, RunStatus, waits_on
-from memory.records.rows import BUTTON_BYTES_MAX, NewApproval, Outcome
+from memory.records.rows import BUTTON_BYTES_MAX, NewApproval, OutboxState, Outcome, Person
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
@@ -56,7 +55,7 @@ SECRET = "rm -rf /srv/diary"
 class Desk:
     """The real desk over a real database and outbox. May be opened again, as after a restart."""
 
-    desk: ApprovalDesk
+    desk: ApprovalService
     store: SqliteApprovals
     access: Access
     journal: SqliteJournal
@@ -85,7 +84,7 @@ class Desk:
             self.store = SqliteApprovals(database)
             async with (
                 Outbox(SqliteOutbox(database), {}, clock=self.clock) as outbox,
-                ApprovalDesk(
+                ApprovalService(
                     self.store,
                     self.access,
                     outbox,
@@ -347,7 +346,9 @@ hostile = st.lists(
 @given(why=hostile, value=hostile)
 def test_what_stands_in_a_card_can_look_like_nothing_else(why: str, value: str) -> None:
     asked = replace(question(), why=why, shows=fenced(rows({"text": value})))
-    card = words.Card(asked=asked, person=BOB, reader=ANN, is_shared=False, answer="by 12:10")
+    card = words.ApprovalCard(
+        asked=asked, person=BOB, reader=ANN, is_shared=False, answer="by 12:10"
+    )
 
     parts = telegram_parts(words.card_text(card))
 
@@ -833,7 +834,7 @@ async def test_what_is_not_understood_shows_how(house: Desk, rest: str) -> None:
 class AskingHouse(House):
     """A whole core whose calls are asked about by the real desk, over the same database."""
 
-    desk: ApprovalDesk
+    desk: ApprovalService
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -847,7 +848,7 @@ class AskingHouse(House):
             return await self.engine.signal(key, value)
 
         self.outbox = Outbox(SqliteOutbox(database), {}, clock=self.clock)
-        self.desk = ApprovalDesk(
+        self.desk = ApprovalService(
             SqliteApprovals(database), self.access, self.outbox, signal, clock=self.clock
         )
         self.approvals: Any = self.desk

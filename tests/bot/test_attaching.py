@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from agent.files.scaling import is_installed
-from bot.doctor.base import Level
-from bot.wiring.tools import pictures_check
+from bot.doctor import machine
+from bot.doctor.base import FindingLevel
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 from tests.bot.slack_kit import ANN, SlackRig, slack_rigged
 from tests.bot.test_attachments import kept, pictures, told
@@ -87,7 +87,7 @@ async def test_how_large_a_picture_is_shown_is_a_setting(slack: SlackRig) -> Non
 def test_the_bot_itself_never_loads_the_library() -> None:
     program = (
         "import asyncio, sys\n"
-        "import bot.app, bot.wiring.tools\n"
+        "import bot.app, bot.app.tools\n"
         "from agent.files.scaling import PillowScaler\n"
         "content = sys.stdin.buffer.read()\n"
         "made = asyncio.run(PillowScaler().scaled(content, side_max=9, bytes_max=10_000))\n"
@@ -102,10 +102,10 @@ def test_the_bot_itself_never_loads_the_library() -> None:
 
 
 def test_doctor_says_what_becomes_of_large_pictures_and_calls_it_no_fault() -> None:
-    (here,) = pictures_check(1_568)
-    (without,) = pictures_check(1_568, installed=False)
+    (here,) = machine.pictures(1_568)
+    (without,) = machine.pictures(1_568, installed=False)
 
     assert is_installed()
-    assert (here.level, without.level) == (Level.OK, Level.OK)
+    assert (here.level, without.level) == (FindingLevel.OK, FindingLevel.OK)
     assert "copies of 1,568 pixels a side" in here.text
     assert without.text.endswith("to have them made smaller: pip install 'hearthbot[pictures]'")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bot.app import Bot
-from bot.lab.telegram_state import Seen
+from bot.app import App
+from bot.lab.telegram_state import SeenInTelegram
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually, rigged
 
 GOING_ON = re.compile(r"Going on since [0-2][0-9]:[0-5][0-9]\.")
@@ -23,21 +23,21 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
         yield rig
 
 
-def card(rig: Rig) -> Seen | None:
+def card(rig: Rig) -> SeenInTelegram | None:
     """The newest message about the brake."""
     cards = [one for one in rig.seen() if one.text.startswith("⚠️ I have stopped asking models")]
     return cards[-1] if cards else None
 
 
-async def tripped(rig: Rig, bot: Bot) -> Seen:
+async def tripped(rig: Rig, bot: App) -> SeenInTelegram:
     rig.says("one")
     found = await eventually(lambda: card(rig))
     await rig.quiet(bot)
-    assert isinstance(found, Seen)
+    assert isinstance(found, SeenInTelegram)
     return found
 
 
-async def press(rig: Rig, bot: Bot, shown: Seen, *, by: int = OWNER) -> dict[str, Any]:
+async def press(rig: Rig, bot: App, shown: SeenInTelegram, *, by: int = OWNER) -> dict[str, Any]:
     """What the bot answers to it."""
     before = len(rig.telegram.answers())
     data = "brake:resume"

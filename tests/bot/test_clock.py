@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.wiring.clock import CheckedClock
+from scheduler.clock.machine import CheckedClock
 from tests.fakes import START, FixedClock
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.app import Bot
+from bot.app import App
 from bot.commands.given import NO_COMMAND, find, given
 from bot.commands.messages import unknown_text
 from bot.commands.table import NAMES
@@ -18,12 +18,12 @@ from tests.bot.kit import GROUP, MEMBER, OWNER, Rig, eventually
 from tests.scheduler.jobs_kit import job as new_job
 
 
-async def wants(bot: Bot, name: str, *, by: int) -> None:
+async def wants(bot: App, name: str, *, by: int) -> None:
     """A reminder of theirs, each day."""
     person = bot.access.who(f"telegram:{by}")
     assert person is not None
     new = replace(new_job(name), person_id=person.id, deliver_to=f"telegram:{by}")
-    assert await bot.schedules.jobs.add(new, first_due(new.when, after=bot.clock.now()))
+    assert await bot.calendar.schedules.jobs.add(new, first_due(new.when, after=bot.clock.now()))
 
 
 async def test_a_status_names_nobodys_jobs_but_those_of_who_asks(rig: Rig) -> None:
@@ -226,12 +226,12 @@ async def test_a_pause_for_a_time_is_refused(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         rig.says("/pause 5m")
         await eventually(partial(rig.wrote, 1))
-        assert not bot.spending.is_paused
+        assert not bot.usage.is_paused
         rig.says("/pause")
         await eventually(partial(rig.wrote, 2))
         rig.says("/resume j1")
         await eventually(partial(rig.wrote, 3))
-        assert bot.spending.is_paused
+        assert bot.usage.is_paused
         await rig.quiet(bot)
 
     first, _, third = rig.texts()

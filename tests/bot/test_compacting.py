@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands.conversation import BUSY, NOTHING_TO_RESTORE, CompactingDesk
-from bot.inbox.ports import Person
+from bot.commands.conversation import BUSY, NOTHING_TO_RESTORE, CompactionCommands
 from memory.database.connection import Database
 from memory.records.errors import Overloaded
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.rows import Person
 from memory.records.transcript import Entry
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
@@ -36,7 +36,7 @@ class Chat:
 
     def __post_init__(self) -> None:
         self.conversations = SqliteConversations(self.database)
-        self.desk = CompactingDesk(
+        self.desk = CompactionCommands(
             compactor(self.database, self.cheap),
             SqliteCompactions(self.database),
             self.conversations,

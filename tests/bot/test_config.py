@@ -19,9 +19,9 @@ from agent.tools.selection import SelectionOptions
 from agent.turn.agents import Binding
 from bot.settings.example import EXAMPLE_NAMES, example_toml
 from bot.settings.load import holds_secret, load
+from bot.settings.options import exec_options_of, selection_options_of, servers_of
 from bot.settings.schema.settings import KEYS, KEYS_BY_NAME, Settings
 from bot.settings.tree import ANY_NAME, tables_of
-from bot.wiring.options import exec_options_of, selection_options_of, servers_of
 from memory.records.errors import SettingsWrong
 
 TOKEN = "123456:SECRETSECRET"

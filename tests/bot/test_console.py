@@ -16,7 +16,7 @@ from bot.channels.base import (
     Reacted,
     Reacts,
     SendsFiles,
-    Sent,
+    SentMessage,
     ShowsWork,
 )
 from bot.channels.console import ADDRESS, ConsoleChannel
@@ -36,7 +36,7 @@ async def test_a_message_waits_until_a_terminal_is_there() -> None:
         console.attach(shown.append)
 
     assert waited
-    assert isinstance(sending.result(), Sent)
+    assert isinstance(sending.result(), SentMessage)
     assert [event["text"] for event in shown] == ["hello"]
 
 
@@ -57,13 +57,13 @@ async def test_an_edit_that_nobody_sees_is_to_be_sent_anew() -> None:
     console, shown = ConsoleChannel(), list[dict[str, Any]]()
     console.attach(shown.append)
     sent = await console.send(ADDRESS, part("hel"))
-    assert isinstance(sent, Sent)
+    assert isinstance(sent, SentMessage)
 
     seen = await console.edit(ADDRESS, sent.message_id, part("hello"))
     console.detach(shown.append)
     unseen = await console.edit(ADDRESS, sent.message_id, part("hello there"))
 
-    assert isinstance(seen, Sent)
+    assert isinstance(seen, SentMessage)
     assert isinstance(unseen, MessageGone)
     assert [event["text"] for event in shown] == ["hel", "hello"]
 
@@ -101,7 +101,7 @@ async def test_a_file_is_shown_by_where_it_stands_with_its_words() -> None:
 
     for caption in ("", "The **plan**"):
         [words] = console.captioned(caption)
-        assert isinstance(await console.send_file(ADDRESS, file, words), Sent)
+        assert isinstance(await console.send_file(ADDRESS, file, words), SentMessage)
 
     line = "📎 plan.txt (6 bytes): workspace/files/plan.txt"
     assert [event["text"] for event in shown] == [line, f"{line}\n\nThe **plan**"]

@@ -19,9 +19,8 @@ import pytest
 from bot.channels.base import Channel
 from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
-from bot.channels.throttle import Rates
-from bot.inbox.ports import NewMessage, OutRow
-from bot.lab.faults import Action
+from bot.channels.throttle import SendRates
+from bot.lab.faults import FaultAction
 from bot.lab.slack import APP_TOKEN, FakeSlack
 from bot.lab.slack import TOKEN as SLACK_TOKEN
 from bot.lab.telegram import FakeTelegram
@@ -29,6 +28,7 @@ from bot.outbox.outbox import Outbox
 from memory.database.connection import Database
 from memory.records.messages import Role, RunId
 from memory.records.recurrence import Cron
+from memory.records.rows import NewMessage, OutRow
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.jobs import SqliteJobs
 from memory.stores.outbox import SqliteOutbox, close_reply
@@ -42,7 +42,7 @@ from tests.thorough import THOROUGH
 
 MARK = "(may be repeated)"
 TEXTS = ["the reply", "the reminder", "the card", "the report"]
-UNLIMITED = Rates(per_chat=0, per_group_minute=0, total=0)
+UNLIMITED = SendRates(per_chat=0, per_group_minute=0, total=0)
 ANSWER_MS = 600_000
 PATIENT_S, IMPATIENT_S = 30.0, 0.2
 
@@ -81,7 +81,7 @@ class Platform:
     lane: str
 
     async def go_wrong(self, act: Act) -> None:
-        if isinstance(act, Action):
+        if isinstance(act, FaultAction):
             self.fake.fault(self.method, action=act, times=None)
         else:
             await self.relay.go_wrong(act)

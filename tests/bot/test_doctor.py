@@ -13,15 +13,25 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.budget.spending import Pause, Paused
 from bot.doctor import home as doctor_home
 from bot.doctor import machine as doctor_machine
-from bot.doctor.base import Check, Finding, Level, blocking, is_well, mend_all, ok, run_checks, warn
+from bot.doctor.base import (
+    DoctorCheck,
+    Finding,
+    FindingLevel,
+    blocking,
+    is_well,
+    mend_all,
+    ok,
+    run_checks,
+    warn,
+)
 from bot.doctor.stored import backups, pause, schedule
 from bot.lab.faults import answer
 from bot.lab.telegram import FakeTelegram
 from bot.settings.home import Home, prepare
 from memory.records.errors import Overloaded, SettingsWrong
+from memory.records.spending import Pause, Paused
 
 TOKEN = "123456:TESTTESTTEST"
 
@@ -42,7 +52,7 @@ async def test_a_check_that_hangs_is_given_up_and_holds_up_no_other() -> None:
     slow, quick = await run_checks(checks, done=ended.append)
 
     assert time.monotonic() - started < 30
-    assert slow.finding.level is Level.WARN
+    assert slow.finding.level is FindingLevel.WARN
     assert "did not finish within 0.2 s" in slow.finding.text
     assert quick.finding == ok("fine")
     assert ended == ["quick", "slow disk"]
@@ -65,9 +75,9 @@ async def test_what_a_check_raises_is_a_failure_with_a_way_out(
     async def look() -> Sequence[Finding]:
         raise error
 
-    (result,) = await run_checks([Check(name="it", look=look)])
+    (result,) = await run_checks([DoctorCheck(name="it", look=look)])
 
-    assert result.finding.level is Level.FAIL
+    assert result.finding.level is FindingLevel.FAIL
     assert result.finding.text == text
     assert result.finding.fix.startswith(fix)
     assert not is_well([result])
@@ -80,9 +90,9 @@ async def test_what_cannot_be_mended_stays_and_says_why() -> None:
     findings = [warn("open", "chmod", refuse), warn("left", "rm", lambda: "removed it")]
     stays, goes = mend_all(await run_checks([blocking("files", lambda: findings)]))
 
-    assert stays.finding.level is Level.WARN
+    assert stays.finding.level is FindingLevel.WARN
     assert "mending it failed (Operation not permitted)" in stays.finding.text
-    assert (goes.finding.level, goes.mended) == (Level.OK, "removed it")
+    assert (goes.finding.level, goes.mended) == (FindingLevel.OK, "removed it")
 
 
 # --- the machine -----------------------------------------------------------------------------
@@ -91,7 +101,7 @@ async def test_what_cannot_be_mended_stays_and_says_why() -> None:
 def test_an_old_python_is_refused() -> None:
     (finding,) = doctor_machine.python((3, 10, 4))
 
-    assert (finding.level, finding.text) == (Level.FAIL, "Python 3.10.4 is too old")
+    assert (finding.level, finding.text) == (FindingLevel.FAIL, "Python 3.10.4 is too old")
 
 
 def test_a_package_that_claims_our_names_is_named() -> None:
@@ -99,7 +109,7 @@ def test_a_package_that_claims_our_names_is_named() -> None:
 
     (finding,) = doctor_machine.installation(claims, data=())
 
-    assert finding.level is Level.FAIL
+    assert finding.level is FindingLevel.FAIL
     assert "chatbot-kit also brings modules called bot" in finding.text
     assert "uninstall chatbot-kit" in finding.fix
 
@@ -108,7 +118,7 @@ def test_shipped_data_that_is_missing_is_named() -> None:
     (finding,) = doctor_machine.installation({}, data=("prompts", "no-such-thing"))
 
     assert (finding.level, finding.text) == (
-        Level.FAIL,
+        FindingLevel.FAIL,
         "the installation lacks no-such-thing",
     )
 
@@ -117,20 +127,20 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     (little,) = doctor_machine.disk(tmp_path / "not" / "there", warn_bytes=2**62)
     (enough,) = doctor_machine.disk(tmp_path, warn_bytes=1)
 
-    assert little.level in {Level.WARN, Level.FAIL}
+    assert little.level in {FindingLevel.WARN, FindingLevel.FAIL}
     assert str(tmp_path) in little.fix
-    assert enough.level is Level.OK
+    assert enough.level is FindingLevel.OK
 
 
 @pytest.mark.parametrize(
     ("text", "level"),
     [
-        ("MemTotal: 9 kB\nMemAvailable:     51200 kB\n", Level.WARN),
-        ("MemAvailable:  9951200 kB\n", Level.OK),
-        ("something else", Level.OK),
+        ("MemTotal: 9 kB\nMemAvailable:     51200 kB\n", FindingLevel.WARN),
+        ("MemAvailable:  9951200 kB\n", FindingLevel.OK),
+        ("something else", FindingLevel.OK),
     ],
 )
-def test_little_memory_is_named(tmp_path: Path, text: str, level: Level) -> None:
+def test_little_memory_is_named(tmp_path: Path, text: str, level: FindingLevel) -> None:
     (tmp_path / "meminfo").write_text(text)
 
     (finding,) = doctor_machine.memory(tmp_path / "meminfo")
@@ -138,8 +148,10 @@ def test_little_memory_is_named(tmp_path: Path, text: str, level: Level) -> None
     assert finding.level is level
 
 
-@pytest.mark.parametrize(("days", "level"), [(0, Level.OK), (0.001, Level.WARN), (-30, Level.FAIL)])
-async def test_a_clock_is_compared_with_a_server(days: float, level: Level) -> None:
+@pytest.mark.parametrize(
+    ("days", "level"), [(0, FindingLevel.OK), (0.001, FindingLevel.WARN), (-30, FindingLevel.FAIL)]
+)
+async def test_a_clock_is_compared_with_a_server(days: float, level: FindingLevel) -> None:
     told = datetime.now(UTC) - timedelta(days=days)
     date = f"{told:%a, %d %b %Y %H:%M:%S} GMT"
     async with FakeTelegram(token=TOKEN) as telegram:
@@ -181,7 +193,7 @@ def test_what_a_server_keeps_in_its_own_folder_is_its_own(tmp_path: Path) -> Non
 
     modes, leftovers = list(doctor_home.modes(home)), list(doctor_home.leftovers(home))
 
-    assert [one.level for one in (*modes, *leftovers)] == [Level.OK, Level.OK]
+    assert [one.level for one in (*modes, *leftovers)] == [FindingLevel.OK, FindingLevel.OK]
 
 
 def test_a_database_without_any_backup_for_days_is_named(tmp_path: Path) -> None:
@@ -193,7 +205,7 @@ def test_a_database_without_any_backup_for_days_is_named(tmp_path: Path) -> None
     (fresh,) = backups(home, None, now=now)
     (old,) = backups(home, None, now=now + timedelta(days=3))
 
-    assert (fresh.level, old.level) == (Level.OK, Level.WARN)
+    assert (fresh.level, old.level) == (FindingLevel.OK, FindingLevel.WARN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,18 +219,28 @@ class FoundJobs:
 @pytest.mark.parametrize(
     ("jobs", "due_in_min", "is_running", "level", "words"),
     [
-        ({}, None, True, Level.OK, "no job is set"),
-        ({"on": 2}, 90, True, Level.OK, "2 jobs, the next in 1 h 30 min"),
-        ({"on": 2}, 60 * 49, False, Level.OK, "2 jobs, the next in 2 d 1 h"),
-        ({"on": 1}, -3, True, Level.OK, "1 job, the next is due now"),
-        ({"on": 1}, -30, False, Level.OK, "1 job, the next is due now"),
-        ({"on": 1}, -30, True, Level.WARN, "a job is overdue"),
-        ({"on": 1, "stopped": 2}, 5, True, Level.WARN, "2 jobs were stopped"),
-        ({"on": 1, "stopped": 1}, 5, True, Level.WARN, "1 job was stopped, as it kept failing"),
+        ({}, None, True, FindingLevel.OK, "no job is set"),
+        ({"on": 2}, 90, True, FindingLevel.OK, "2 jobs, the next in 1 h 30 min"),
+        ({"on": 2}, 60 * 49, False, FindingLevel.OK, "2 jobs, the next in 2 d 1 h"),
+        ({"on": 1}, -3, True, FindingLevel.OK, "1 job, the next is due now"),
+        ({"on": 1}, -30, False, FindingLevel.OK, "1 job, the next is due now"),
+        ({"on": 1}, -30, True, FindingLevel.WARN, "a job is overdue"),
+        ({"on": 1, "stopped": 2}, 5, True, FindingLevel.WARN, "2 jobs were stopped"),
+        (
+            {"on": 1, "stopped": 1},
+            5,
+            True,
+            FindingLevel.WARN,
+            "1 job was stopped, as it kept failing",
+        ),
     ],
 )
 def test_what_runs_by_the_clock_is_told_and_what_stands_still_is_named(
-    jobs: Mapping[str, int], due_in_min: int | None, is_running: bool, level: Level, words: str
+    jobs: Mapping[str, int],
+    due_in_min: int | None,
+    is_running: bool,
+    level: FindingLevel,
+    words: str,
 ) -> None:
     now = datetime(2026, 6, 1, tzinfo=UTC)
     due = None if due_in_min is None else now + timedelta(minutes=due_in_min)
@@ -241,13 +263,23 @@ class FoundPauses:
 @pytest.mark.parametrize(
     ("paused", "level", "words", "fix"),
     [
-        (None, Level.OK, "not paused", ""),
-        (Pause.HAND, Level.WARN, "the owner paused the bot, since 1 Jun 2026, 14:30", "/resume"),
-        (Pause.BRAKE, Level.WARN, "since 1 Jun 2026, 14:30: far too fast", "hearthbot usage"),
+        (None, FindingLevel.OK, "not paused", ""),
+        (
+            Pause.HAND,
+            FindingLevel.WARN,
+            "the owner paused the bot, since 1 Jun 2026, 14:30",
+            "/resume",
+        ),
+        (
+            Pause.BRAKE,
+            FindingLevel.WARN,
+            "since 1 Jun 2026, 14:30: far too fast",
+            "hearthbot usage",
+        ),
     ],
 )
 def test_a_pause_is_told_with_its_reason_and_how_to_go_on(
-    paused: Pause | None, level: Level, words: str, fix: str
+    paused: Pause | None, level: FindingLevel, words: str, fix: str
 ) -> None:
     at = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
     since_ms = int(at.timestamp() * 1000)

@@ -90,7 +90,7 @@ async def test_a_strangers_answer_that_cannot_be_stored_harms_nobody_else(
         rig.says("let me in", by=STRANGER)
         rig.says("hello")
         await bot.channels.telegram.take(
-            bot.door, await bot.channels.telegram.web.get_updates(None)
+            bot.intake, await bot.channels.telegram.web.get_updates(None)
         )
         await bot.settled()
 
@@ -175,7 +175,7 @@ async def test_a_message_of_somebody_who_was_shut_out_meanwhile_is_not_answered(
         await bot.channels.telegram.connect()
         rig.says("hello", by=MEMBER)
         [update] = await bot.channels.telegram.web.get_updates(None)
-        await bot.door.store([bot.channels.telegram._knock(update)])
+        await bot.intake.store([bot.channels.telegram._inbound(update)])
         await bot.access.deny(f"telegram:{MEMBER}")
 
     async with rig.running() as bot:
@@ -400,7 +400,7 @@ async def test_a_disk_that_is_full_for_a_while_delays_and_loses_nothing(
             await rig.quiet(bot)
 
     assert rig.texts()[:-1] == [DISK_FULL]
-    assert len([entry for entry in logs if entry["event"] == "door.storage"]) == 1
+    assert len([entry for entry in logs if entry["event"] == "inbox.storage"]) == 1
 
 
 async def test_an_album_waits_for_the_disk_too(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -554,7 +554,7 @@ async def test_what_was_stored_and_not_handled_is_handled_at_the_next_start(rig:
         rig.says("one")
         rig.says("/status")
         updates = await bot.channels.telegram.web.get_updates(None)
-        await bot.door.store([bot.channels.telegram._knock(update) for update in updates])
+        await bot.intake.store([bot.channels.telegram._inbound(update) for update in updates])
     assert rig.inbox() == ["received", "received"]
 
     async with rig.running() as bot:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.tools.agents import SUBAGENT
+from agent.tools.agents import SUBAGENT_STATUS
 from bot.lab.faults import drop, hold
 from bot.lab.model_script import prose
 from bot.lab.telegram import flood, refusal
@@ -368,7 +368,7 @@ async def test_while_a_subagent_works_the_status_line_stands(rig: Rig) -> None:
         rig.says("find it")
         waits = "select count(*) from turns where status = 'suspended'"
         await eventually(lambda: rig.rows(waits) == [(1,)])
-        await eventually(lambda: rig.texts() and rig.texts()[0].endswith(SUBAGENT.status))
+        await eventually(lambda: rig.texts() and rig.texts()[0].endswith(SUBAGENT_STATUS))
         rig.model.say("One in the north.")
         rig.model.say("Here it is.")
         rig.model.release()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.inbox.background import Errands
+from bot.inbox.background import BackgroundTasks
 
 
 async def test_a_short_errand_may_finish_at_a_stop_and_a_long_one_is_cancelled() -> None:
@@ -20,10 +20,10 @@ async def test_a_short_errand_may_finish_at_a_stop_and_a_long_one_is_cancelled()
         await asyncio.Event().wait()
         done.append("long")
 
-    async with Errands() as errands:
-        errands.begin_long(long(), name="long")
+    async with BackgroundTasks() as tasks:
+        tasks.begin_long(long(), name="long")
         await begun.wait()
-        errands.begin(short(), name="short")
+        tasks.begin(short(), name="short")
 
     assert done == ["short"]
 
@@ -38,9 +38,9 @@ async def test_idle_waits_for_short_errands_alone() -> None:
     async def long() -> None:
         await asyncio.Event().wait()
 
-    async with Errands() as errands:
-        errands.begin_long(long(), name="long")
-        errands.begin(short(), name="short")
-        await errands.idle()
+    async with BackgroundTasks() as tasks:
+        tasks.begin_long(long(), name="long")
+        tasks.begin(short(), name="short")
+        await tasks.idle()
 
         assert done == ["short"]

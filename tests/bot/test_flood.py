@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bot.app import Bot
-from bot.inbox.rate_limit import MINUTE_S, TOO_FAST, Flood, Held
+from bot.app import App
+from bot.inbox.rate_limit import MINUTE_S, TOO_FAST, HeldMessage, MessageRateLimiter
 from memory.records.messages import PersonId
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually
 from tests.fakes import FixedClock
@@ -20,15 +20,15 @@ ANN, BEN = PersonId("ann"), PersonId("ben")
 # --- the counting ------------------------------------------------------------------------------
 
 
-def held(sender: PersonId, done: list[str], what: str, *, lane: str = "a") -> Held:
+def held(sender: PersonId, done: list[str], what: str, *, lane: str = "a") -> HeldMessage:
     async def act() -> None:
         done.append(what)
 
-    return Held(sender=sender, lane=lane, events=(), act=act)
+    return HeldMessage(sender=sender, lane=lane, events=(), act=act)
 
 
 def test_so_many_a_minute_are_admitted_and_each_person_has_their_own_minute() -> None:
-    flood = Flood(FixedClock(), per_minute=3)
+    flood = MessageRateLimiter(FixedClock(), per_minute=3)
 
     assert [flood.admits(ANN) for _ in range(5)] == [True, True, True, False, False]
     assert flood.admits(BEN)
@@ -36,7 +36,7 @@ def test_so_many_a_minute_are_admitted_and_each_person_has_their_own_minute() ->
 
 def test_the_minute_slides() -> None:
     clock = FixedClock()
-    flood = Flood(clock, per_minute=2)
+    flood = MessageRateLimiter(clock, per_minute=2)
     admitted = []
 
     for _ in range(5):
@@ -47,14 +47,14 @@ def test_the_minute_slides() -> None:
 
 
 def test_no_limit_admits_all() -> None:
-    flood = Flood(FixedClock(), per_minute=0)
+    flood = MessageRateLimiter(FixedClock(), per_minute=0)
 
     assert all(flood.admits(ANN) for _ in range(1_000))
 
 
 async def test_what_waits_is_freed_in_order_as_the_minute_has_room() -> None:
     clock, done = FixedClock(), list[str]()
-    flood = Flood(clock, per_minute=2)
+    flood = MessageRateLimiter(clock, per_minute=2)
     assert flood.admits(ANN)
     assert flood.admits(ANN)
 
@@ -72,7 +72,7 @@ async def test_what_waits_is_freed_in_order_as_the_minute_has_room() -> None:
 
 def test_what_waits_in_one_chat_of_one_person_can_be_taken_away() -> None:
     done = list[str]()
-    flood = Flood(FixedClock(), per_minute=1)
+    flood = MessageRateLimiter(FixedClock(), per_minute=1)
     for sender, lane in ((ANN, "a"), (ANN, "b"), (BEN, "a")):
         flood.admits(sender)
         flood.hold(held(sender, done, "", lane=lane))
@@ -93,12 +93,12 @@ def paced(rig: Rig) -> Rig:
 
 
 @asynccontextmanager
-async def flooded(rig: Rig, clock: FixedClock, *more: int, count: int = 6) -> AsyncIterator[Bot]:
+async def flooded(rig: Rig, clock: FixedClock, *more: int, count: int = 6) -> AsyncIterator[App]:
     """A bot to which its owner wrote so many messages, three of which are answered; the minutes
     pass once the clock is woken."""
     clock.hold()
     async with rig.running(OWNER, *more) as bot:
-        bot.door.backlog.flood = Flood(clock, per_minute=3)
+        bot.intake.backlog.flood = MessageRateLimiter(clock, per_minute=3)
         for number in range(count):
             rig.says(f"{number}")
         await eventually(lambda: rig.inbox() == ["replied"] * 3 + ["received"] * (count - 3))
@@ -115,7 +115,7 @@ async def test_a_flood_is_answered_in_order_and_told_of_once(paced: Rig) -> None
         await eventually(lambda: TOO_FAST in paced.texts())
         await eventually(lambda: answers(paced) == ["0", "1", "2"])
         clock.wake()
-        await bot.door.worked_off()
+        await bot.intake.worked_off()
         await paced.quiet(bot)
 
     assert answers(paced) == ["0", "1", "2", "3", "4", "5"]
@@ -160,7 +160,7 @@ async def test_once_waits_until_all_of_a_flood_is_answered(paced: Rig) -> None:
         paced.says(f"{number}")
     async with paced.opened() as bot, asyncio.timeout(20), asyncio.TaskGroup() as group:
         await bot.access.approve(f"telegram:{OWNER}")
-        bot.door.backlog.flood = Flood(clock, per_minute=3)
+        bot.intake.backlog.flood = MessageRateLimiter(clock, per_minute=3)
         once = group.create_task(bot.once(asyncio.Event()))
         await eventually(lambda: answers(paced) == ["0", "1", "2"])
         await bot.settled()
@@ -180,7 +180,7 @@ async def test_once_is_told_to_stop_while_a_flood_waits_and_loses_nothing(paced:
         paced.says(f"{number}")
     async with paced.opened() as bot, asyncio.timeout(20), asyncio.TaskGroup() as group:
         await bot.access.approve(f"telegram:{OWNER}")
-        bot.door.backlog.flood = Flood(clock, per_minute=3)
+        bot.intake.backlog.flood = MessageRateLimiter(clock, per_minute=3)
         stopping = asyncio.Event()
         once = group.create_task(bot.once(stopping))
         await eventually(lambda: answers(paced) == ["0", "1", "2"])
@@ -196,7 +196,7 @@ async def test_stop_ends_what_waits_too(paced: Rig) -> None:
         paced.says("/stop")
         await eventually(lambda: paced.inbox()[3:] == ["cancelled"] * 3 + ["command"])
         clock.wake()
-        await bot.door.worked_off()
+        await bot.intake.worked_off()
         paced.says("and now?")
         await eventually(lambda: answers(paced)[-1] == "and now?")
 
@@ -212,7 +212,7 @@ async def test_an_edit_of_what_waits_comes_after_it(paced: Rig) -> None:
         await eventually(lambda: paced.took(5))
         assert paced.inbox()[3:] == ["received"] * 2
         clock.wake()
-        await bot.door.worked_off()
+        await bot.intake.worked_off()
         await paced.quiet(bot)
 
     assert paced.inbox()[3:] == ["replied", "silent"]
@@ -222,13 +222,13 @@ async def test_what_waits_of_somebody_who_is_shut_out_is_refused(paced: Rig) -> 
     clock = FixedClock()
     clock.hold()
     async with paced.running(OWNER, MEMBER) as bot:
-        bot.door.backlog.flood = Flood(clock, per_minute=1)
+        bot.intake.backlog.flood = MessageRateLimiter(clock, per_minute=1)
         for number in range(3):
             paced.says(f"{number}", by=MEMBER)
         await eventually(lambda: paced.inbox() == ["replied", "received", "received"])
         await bot.access.deny(f"telegram:{MEMBER}")
         clock.wake()
-        await bot.door.worked_off()
+        await bot.intake.worked_off()
 
     assert paced.inbox() == ["replied", "refused", "refused"]
 
@@ -237,7 +237,7 @@ async def test_what_was_said_in_private_is_erased_with_the_rest(paced: Rig) -> N
     async with paced.running(OWNER) as bot:
         clock = FixedClock()
         clock.hold()
-        bot.door.backlog.flood = Flood(clock, per_minute=1)
+        bot.intake.backlog.flood = MessageRateLimiter(clock, per_minute=1)
         paced.says("/private")
         paced.says("hello")
         paced.says("a secret")
@@ -245,6 +245,6 @@ async def test_what_was_said_in_private_is_erased_with_the_rest(paced: Rig) -> N
         paced.says("/private off")
         await eventually(lambda: "received" not in paced.inbox())
         await paced.quiet(bot)
-        await bot.rights.private.sweep()
+        await bot.memory.private.sweep()
 
     assert "secret" not in str(paced.rows("select * from messages"))

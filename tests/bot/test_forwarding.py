@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bot.channels.slack.parse import Reading
-from bot.channels.slack.raw import Stored, sketch
+from bot.channels.slack.parse import SlackParser
+from bot.channels.slack.raw import StoredPayload, sketch
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
-from bot.channels.telegram.raw import Sketch, to_payload
-from bot.wiring.clock import SystemClock
+from bot.channels.telegram.raw import TelegramSketch, to_payload
 from memory.records.messages import SOMEBODY_ELSE, IncomingMessage
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import GROUP, OWNER, TOKEN, US, Rig, eventually, rigged
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, SlackRig, slack_rigged
 from tests.bot.slack_kit import US as SLACK_US
@@ -73,10 +73,10 @@ def test_a_forward_of_every_kind_says_from_whom_it_is(origin: Any, name: str) ->
 def test_nothing_that_was_forwarded_is_looked_at_as_a_code() -> None:
     body = {"from": {"id": 9}, "chat": {"id": 9, "type": "private"}, "text": "/link ABCDEFGH"}
 
-    assert Sketch.of({"message": body}).link == "ABCDEFGH"
+    assert TelegramSketch.of({"message": body}).link == "ABCDEFGH"
     origins: list[Any] = [{"type": "user"}, "odd", 0, []]
     for origin in origins:
-        assert Sketch.of({"message": {**body, "forward_origin": origin}}).link == ""
+        assert TelegramSketch.of({"message": {**body, "forward_origin": origin}}).link == ""
 
 
 # --- Telegram, as people see it ------------------------------------------------------------------
@@ -150,7 +150,7 @@ async def test_an_edit_of_a_forwarded_message_puts_none_of_its_words_into_a_note
 def shared(
     text: str = "look", *, words: str = "pay &lt;now&gt;", **about: Any
 ) -> IncomingMessage | None:
-    reading = Reading(
+    reading = SlackParser(
         policy="all", us=SLACK_US, our_name="hearth", name_of=lambda team, user: "Eve"
     )
     attachment = {"is_share": True, "text": words, **about}
@@ -160,7 +160,7 @@ def shared(
     payload = {"type": "event_callback", "team_id": "T0LAB", "event": event}
     kept = sketch(payload)
     assert kept is not None
-    found = reading.understand(Stored.of(kept.to_payload()))
+    found = reading.understand(StoredPayload.of(kept.to_payload()))
     return found if isinstance(found, IncomingMessage) else None
 
 

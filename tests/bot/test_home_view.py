@@ -11,14 +11,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.budget.ledger import Group, Wanted
 from bot.channels.base import HomeSection
-from bot.channels.slack.app_home import NEXT_SHOWN, HomeView, Told
+from bot.channels.slack.app_home import NEXT_SHOWN, HomeSources, HomeView
 from memory.records.jobs import JobKind
 from memory.records.messages import PersonId, Role
 from memory.records.recurrence import At
 from memory.records.rows import Person
 from memory.records.schedule import Event
+from memory.records.spending import UsageQuery, UsageSum
 from tests.scheduler.service_kit import ANN, BEN, BY_ANN, LANE, Services
 
 PEOPLE = {
@@ -42,14 +42,14 @@ class NoFacts:
 
 
 class Sums:
-    """Implements `agent.budget.ledger.UsageSums`; keeps who was asked about."""
+    """Keeps who was asked about."""
 
     def __init__(self) -> None:
         self.asked: list[PersonId] = []
 
-    async def groups(self, wanted: Wanted) -> Sequence[Group]:
+    async def groups(self, wanted: UsageQuery) -> Sequence[UsageSum]:
         self.asked.append(wanted.person_id)
-        return [Group(calls=2, prompt=1_000, completion=200, micros=20_000)]
+        return [UsageSum(calls=2, prompt=1_000, completion=200, micros=20_000)]
 
 
 class Place:
@@ -69,11 +69,11 @@ class Place:
 
         self.view = HomeView(
             Known(),
-            Told(
+            HomeSources(
                 jobs=counter.jobs,
                 events=counter.events,
                 facts=cast(Any, NoFacts()),
-                sums=self.sums,
+                sums=self.sums.groups,
                 counted=nothing,
                 models=cast(Any, SimpleNamespace(at=at)),
                 open_questions=open_questions,

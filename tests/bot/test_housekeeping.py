@@ -12,10 +12,10 @@ import pytest
 import structlog
 from structlog.typing import EventDict
 
-from agent.budget.spending import Notice
-from bot.wiring.clock import CheckedClock
-from bot.wiring.housekeeping import Housekeeping
+from bot.app.housekeeping import Housekeeping
 from memory.records.errors import StorageError
+from memory.records.spending import Notice
+from scheduler.clock.machine import CheckedClock
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 from tests.fakes import START, FixedClock
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.budget.spending import CallState, Changes, Charge, ModelCall, Purpose
 from memory.database.connection import Database
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking
 from memory.records.messages import RunId
 from memory.records.ports import NewRun
+from memory.records.spending import CallState, Changes, Charge, ModelCall, Purpose
 from memory.records.transcript import Usage
 from memory.stores.jobs import SqliteJobs
 from memory.stores.usage import SqliteUsage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.history import window as history
-from bot.wiring.memories import _KnownTexts
+from bot.app.memory import _KnownTexts
 from memory.records import words
 from memory.search.vectors import Embedding
 

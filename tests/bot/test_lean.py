@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.wiring.lean import (
+from bot.lean import (
     late_methods,
     load_without,
     quick_end,

@@ -10,7 +10,7 @@ import pytest
 
 from agent.models.choose import Choice, Wanted, choose
 from bot.doctor import reach as doctor_reach
-from bot.doctor.base import Level
+from bot.doctor.base import FindingLevel
 from bot.doctor.live import (
     Unreachable,
     ask,
@@ -22,8 +22,8 @@ from bot.doctor.live import (
     with_version,
 )
 from bot.doctor.live_slack import socket_address, wanted_scopes, workspace
-from bot.doctor.live_telegram import Taken, account, first_message, webhook
-from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold
+from bot.doctor.live_telegram import PollConflict, account, first_message, webhook
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, FakeSlack, refusal
 from bot.lab.slack import TOKEN as BOT_TOKEN
@@ -53,7 +53,7 @@ def all_of(error: BaseException) -> str:
         answer(429, {"ok": False, "parameters": {"retry_after": 3}}),
     ],
 )
-async def test_trouble_at_telegram_is_a_sentence_without_the_token(fault: Action) -> None:
+async def test_trouble_at_telegram_is_a_sentence_without_the_token(fault: FaultAction) -> None:
     async with FakeTelegram(token=TOKEN) as telegram:
         telegram.fault("getMe", action=fault)
 
@@ -118,7 +118,7 @@ async def test_a_conflict_says_with_what(description: str, words: str) -> None:
         body = {"ok": False, "error_code": 409, "description": description}
         telegram.fault("getUpdates", action=answer(409, body))
 
-        with pytest.raises(Taken, match=words):
+        with pytest.raises(PollConflict, match=words):
             await first_message(telegram.base_url, TOKEN)
 
 
@@ -234,7 +234,7 @@ async def test_the_doctor_says_which_address_answers() -> None:
 
         [finding] = await doctor_reach.model(settings, {})
 
-    assert finding.level is Level.FAIL
+    assert finding.level is FindingLevel.FAIL
     assert finding.text.endswith(f"; {model.api_base} does answer")
     assert finding.fix == f'Set api_base = "{model.api_base}" below [llm].'
 

@@ -14,10 +14,10 @@ import pytest
 import structlog
 
 from bot.commands.logs import LATELY, NO_FILE, USE, LogDesk, Wanted, find
-from bot.inbox.ports import Person
 from bot.settings.logging import REDACTED, Redactor, set_up
 from bot.settings.schema.settings import LoggingSettings
 from memory.records.messages import PersonId, Role
+from memory.records.rows import Person
 
 OWNER = Person(id=PersonId("p1"), role=Role.OWNER, name="Ann", time_zone="Europe/Oslo")
 SECRET = "hunter22222"
@@ -193,7 +193,7 @@ async def test_what_was_raised_is_told_with_its_place(file: Path) -> None:
 async def test_it_reads_what_the_bots_own_logging_writes(file: Path) -> None:
     settings = LoggingSettings(level="info", format="json")
     with set_up(settings, secrets=(SECRET,), stream=io.StringIO(), file=file):
-        log = structlog.get_logger("bot.door")
+        log = structlog.get_logger("bot.intake")
         log.info("door.message", inbox=7, lane="telegram:5", chars=12)
         logging.getLogger("aiohttp").warning("GET /bot%s said something", SECRET)
         try:

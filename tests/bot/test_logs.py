@@ -76,14 +76,14 @@ def test_a_line_has_time_level_logger_event_and_bound_facts(
 ) -> None:
     start(JSON_INFO)
 
-    structlog.get_logger("bot.door").bind(turn="t1").info("turn_started", steps=2, name="é")
+    structlog.get_logger("bot.intake").bind(turn="t1").info("turn_started", steps=2, name="é")
 
     (line,) = lines(stream)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", line.pop("timestamp"))
     assert line == {
         "event": "turn_started",
         "level": "info",
-        "logger": "bot.door",
+        "logger": "bot.intake",
         "turn": "t1",
         "steps": 2,
         "name": "é",
@@ -96,7 +96,7 @@ def test_a_line_is_the_same_in_the_file_whatever_the_stream_shows(tmp_path: Path
         with set_up(settings, secrets=[KEY], stream=Terminal(), file=file):
             logging.getLogger("elsewhere").warning("one", extra={"chat": 7, "key": KEY})
             logging.getLogger("elsewhere").warning("two")
-            structlog.get_logger("bot.door").info("three")
+            structlog.get_logger("bot.intake").info("three")
         written = [json.loads(line) for line in file.read_text().splitlines()]
 
         common = {"timestamp", "level", "logger", "event"}

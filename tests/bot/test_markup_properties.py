@@ -7,7 +7,7 @@ import string
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.markup.render import Part, telegram_parts, utf16_length
+from bot.markup.render import RenderedPart, telegram_parts, utf16_length
 from tests.judge import telegram_entities, telegram_text
 from tests.thorough import rounds
 
@@ -108,7 +108,7 @@ def has_gap(text: str, limit: int) -> bool:
     return False
 
 
-def check(text: str, limit: int) -> tuple[Part, ...]:
+def check(text: str, limit: int) -> tuple[RenderedPart, ...]:
     parts = telegram_parts(text, limit=limit)
     assert "".join(part.source for part in parts) == (text if parts else "")
     assert bool(parts) == bool(seen(text))

@@ -10,11 +10,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.lab.model_script import prose
-from bot.markup.render import SLACK_CHARS_MAX, Part, slack_parts, telegram_parts, utf16_length
+from bot.markup.render import (
+    SLACK_CHARS_MAX,
+    RenderedPart,
+    slack_parts,
+    telegram_parts,
+    utf16_length,
+)
 from bot.markup.slack import EDGE, escaped
 from tests.thorough import rounds
 
-Cut = Callable[[str], Sequence[Part]]
+Cut = Callable[[str], Sequence[RenderedPart]]
 
 CODE = re.compile(r"<([^<>]*)>")
 LINK = re.compile(r"(?:https?://|mailto:)[^|<>\s]*(?:\|[^|<>\n]*)?")

@@ -13,7 +13,7 @@ import pytest
 from agent.mcp.servers import Home, McpRefused
 from agent.mcp.values import Health, ServerOptions, Start
 from bot.commands.mcp import McpDesk, mcp_operations
-from bot.doctor.base import Level, Result, run_checks
+from bot.doctor.base import FindingLevel, Result, run_checks
 from bot.doctor.reach import checks
 from bot.settings.home import Home as BotHome
 from memory.stores.switches import SqliteToolApprovals
@@ -152,9 +152,9 @@ async def test_doctor_starts_each_server_and_leaves_nothing_behind(tmp_path: Pat
     )
 
     assert fine.check == "MCP odd"
-    assert fine.finding.level is Level.OK
+    assert fine.finding.level is FindingLevel.OK
     assert fine.finding.text.startswith("odd 1.2, 20 tools, after ")
-    assert broken.finding.level is Level.FAIL
+    assert broken.finding.level is FindingLevel.FAIL
     assert "no licence key" in broken.finding.text
     assert "[mcp.broken]" in broken.finding.fix
     assert absent.finding.text == "the command no-such-program was not found"
@@ -172,7 +172,7 @@ async def test_doctor_names_what_waits_and_approves_nothing(tmp_path: Path) -> N
         unseen = await SqliteToolApprovals(database).approved("unseen")
 
     for results in (first, second):
-        warning = next(one.finding for one in results if one.finding.level is Level.WARN)
+        warning = next(one.finding for one in results if one.finding.level is FindingLevel.WARN)
         assert warning.text == "2 tools off until approved: odd__mail, odd__shell"
         assert warning.fix == "hearthbot mcp approve odd"
     assert unseen is None
@@ -183,8 +183,8 @@ async def test_doctor_offline_starts_nothing(tmp_path: Path) -> None:
 
     fine, absent = await examined(tmp_path, odd(ODD_PIDS=str(seen)), ABSENT, offline=True)
 
-    assert fine.finding.level is Level.OK
-    assert absent.finding.level is Level.FAIL
+    assert fine.finding.level is FindingLevel.OK
+    assert absent.finding.level is FindingLevel.FAIL
     assert pids(seen) == []
 
 
@@ -201,7 +201,7 @@ async def test_doctor_names_a_path_that_meant_the_workspace(tmp_path: Path) -> N
 
     found, _ = await examined(tmp_path, options, offline=True)
 
-    assert found.finding.level is Level.WARN
+    assert found.finding.level is FindingLevel.WARN
     assert found.finding.text == (
         "the argument . is also a path in the workspace, where the server does not run"
     )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bot.commands import memory_messages as words
-from bot.commands.memory_erasure import ASKED_S, ErasingDesk
+from bot.commands.memory_erasure import ASKED_S
 from memory.records.erasure import ForgettingRefused, Proof, Stage, typed_run
 from memory.records.errors import StorageError
 from memory.records.facts import Whose
+from memory.service import guessed_category
 from tests.bot.memory_kit import ANNA, BENN, GUEST, Chat, opened_chat, pressed
 from tests.memory.forgetting_kit import (
     ANN,
@@ -21,7 +24,9 @@ from tests.memory.forgetting_kit import (
     FACT,
     SECRET,
     TRACES_OF_IT,
+    Past,
     changed,
+    database_of,
     files_with,
     lived_in,
     wish,
@@ -120,7 +125,7 @@ async def test_what_a_command_keeps_is_known_by_its_message_so_that_undo_finds_i
     await chat.remember("I prefer tea without milk")
     await chat.says("edit f1 The key is with Sue.")
 
-    kept = await chat.desk._stores.facts.list(Whose(person_id=ANN))
+    kept = await chat.memory.facts.list(Whose(person_id=ANN))
 
     names = {fact.run_id for fact in kept}
     assert names == {typed_run(ANN, ANNS_CHAT, "1")}
@@ -133,7 +138,7 @@ async def test_a_correction_closes_the_old_one(chat: Chat) -> None:
 
 
 async def test_memory_off_and_guests_add_nothing(chat: Chat) -> None:
-    chat.is_off.add(ANNS_CHAT)
+    await chat.memory.private.begin(ANNS_CHAT)
 
     assert await chat.remember("Ann plays the oboe.") == words.MEMORY_IS_OFF
     assert await chat.remember("Gus plays the oboe.", by=GUEST) == words.NO_GUESTS
@@ -163,7 +168,7 @@ async def test_guests_are_told_of_nothing_that_they_may_not_do(chat: Chat) -> No
     ],
 )
 def test_a_category_is_guessed_by_simple_words(text: str, category: str) -> None:
-    assert words.guessed_category(text) == category
+    assert guessed_category(text) == category
 
 
 # --- others --------------------------------------------------------------------------------------
@@ -180,6 +185,9 @@ async def test_nobody_sees_or_changes_what_is_anothers(chat: Chat, home: Path) -
     assert len(files_with(home, FACT)) > 1
 
 
+NOT_YOURS = "f3 is what somebody else said, so only they can change it."
+
+
 async def test_in_a_group_one_acts_on_what_was_said_there(chat: Chat) -> None:
     await chat.remember("The boat leaves at nine.", group=True)
     await chat.remember("The boat is called Vega.", by=BENN, group=True)
@@ -189,8 +197,8 @@ async def test_in_a_group_one_acts_on_what_was_said_there(chat: Chat) -> None:
     assert "2 facts" in said
     assert "zinc" not in said
     assert "said by Ben" in said
-    assert words.NOT_YOURS.format(key="f3") == await chat.says("edit f3 x", group=True)
-    assert words.NOT_YOURS.format(key="f3") == await chat.says("forget f3 yes", group=True)
+    assert await chat.says("edit f3 x", group=True) == NOT_YOURS
+    assert await chat.says("forget f3 yes", group=True) == NOT_YOURS
     assert "no f1 here" in await chat.says("f1", group=True)
     assert await chat.says("export", group=True) == words.IN_PRIVATE
     assert await chat.says("forget everything", group=True) == words.IN_PRIVATE
@@ -247,9 +255,9 @@ async def test_a_question_is_answered_by_who_was_asked_once_and_in_time(chat: Ch
     assert await chat.presses(words.FORGET, by=BENN) == words.NOT_YOUR_QUESTION
     chat.clock.move(ASKED_S + 1)
     assert await chat.presses(words.FORGET) == words.TOO_OLD
-    assert await chat.desk.press(pressed(data, ANNA), ANNA) == words.TOO_OLD
+    assert await chat.commands.press(pressed(data, ANNA), ANNA) == words.TOO_OLD
     for wrong in ("mem:x", "mem:x:y", "mem:nothing:forget", "mem:::"):
-        assert await chat.desk.press(pressed(wrong, ANNA), ANNA) == words.TOO_OLD
+        assert await chat.commands.press(pressed(wrong, ANNA), ANNA) == words.TOO_OLD
     assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
 
 
@@ -269,6 +277,23 @@ async def test_words_that_end_in_yes_are_asked_about_as_well(chat: Chat) -> None
     await chat.says("forget zinc tub yes")
 
     assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
+
+
+async def test_what_says_it_in_other_words_goes_when_it_is_ticked(home: Path) -> None:
+    told = "So under the zinc tub lies your spare key."
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        Past(connection, runs=50).turn(ANN, "c_ann", ANNS_CHAT, "And?", told)
+    async with opened_chat(home) as chat:
+        await chat.says("forget f1")
+        assert f"1. “{told}”" in chat.cards.last
+        assert await chat.presses("1", by=BENN) == words.NOT_YOUR_QUESTION
+        assert await chat.presses("1") == words.TICKED.format(text=told)
+        assert await chat.presses("1") == words.UNTICKED.format(text=told)
+        assert await chat.presses("1") == words.TICKED.format(text=told)
+        await chat.presses(words.FORGET)
+
+        assert chat.cards.last.startswith("**Forgotten**")
+    assert files_with(home, *TRACES_OF_IT) == []
 
 
 @pytest.mark.case("ME-11")
@@ -346,11 +371,10 @@ async def test_what_a_kill_cut_short_is_finished_at_the_start(home: Path) -> Non
         with pytest.raises(Killed):
             await chat.opened.forgetting.forget(wish(facts=(1,)), dies)
     async with opened_chat(home) as chat:
-        assert await chat.erasing.is_under_way(ANNA, 1)
-        assert not await chat.erasing.is_under_way(BENN, 1)
-        chat.erasing.start()
-        await chat.erasing.idle()
-        assert not await chat.erasing.is_under_way(ANNA, 1)
+        assert await chat.memory.forgetting.under_way() == wish(facts=(1,))
+        chat.questions.start()
+        await chat.questions.idle()
+        assert await chat.memory.forgetting.under_way() is None
 
     assert files_with(home, *TRACES_OF_IT) == []
 
@@ -369,8 +393,8 @@ async def test_the_question_of_what_a_kill_cut_short_tells_how_it_went(home: Pat
         with pytest.raises(Killed):
             await chat.opened.forgetting.forget(wish(facts=(1,), cards=(card,)), dies)
     async with opened_chat(home) as chat:
-        chat.erasing.start()
-        await chat.erasing.idle()
+        chat.questions.start()
+        await chat.questions.idle()
 
         assert chat.cards.sent[card].startswith("**Forgotten**")
 
@@ -421,13 +445,12 @@ async def test_trouble_while_forgetting_is_told_on_the_card(home: Path) -> None:
         class Full:
             find, under_way, resume = forgetting.find, forgetting.under_way, forgetting.resume
 
-            async def forget(self, wish: object, tell: object) -> Proof:
+            async def forget(self, wish: object) -> Proof:
                 raise StorageError("No space is left.")
 
-        async with ErasingDesk(Full(), chat.cards, clock=chat.clock, root=home) as erasing:
-            chat.erasing, chat.desk._erasing = erasing, erasing
-            await chat.says("forget f1")
-            await chat.presses(words.FORGET)
+        chat.memory.forgetting = Full()  # type: ignore[assignment]
+        await chat.says("forget f1")
+        await chat.presses(words.FORGET)
 
     assert chat.cards.last == "⚠️ That did not work: No space is left."
 
@@ -439,15 +462,14 @@ async def test_whatever_breaks_at_the_start_ends_nothing_else(home: Path) -> Non
         class Broken:
             find, under_way, forget = forgetting.find, forgetting.under_way, forgetting.forget
 
-            async def resume(self, tell: object) -> Proof:
+            async def resume(self) -> Proof:
                 raise ValueError("nobody foresaw it")
 
-        async with ErasingDesk(Broken(), chat.cards, clock=chat.clock, root=home) as erasing:
-            erasing.start()
-            await erasing.idle()
-            chat.erasing, chat.desk._erasing = erasing, erasing
+        chat.memory.forgetting = Broken()  # type: ignore[assignment]
+        chat.questions.start()
+        await chat.questions.idle()
 
-            assert "no f99 here" in await chat.says("forget f99")
+        assert "no f99 here" in await chat.says("forget f99")
 
 
 async def test_what_cannot_be_erased_now_is_refused_instead_of_asked(home: Path) -> None:
@@ -466,13 +488,12 @@ async def test_what_cannot_be_done_now_reads_on_the_card_like_no_fault(home: Pat
         class InUse:
             find, under_way, resume = forgetting.find, forgetting.under_way, forgetting.resume
 
-            async def forget(self, wish: object, tell: object) -> Proof:
+            async def forget(self, wish: object) -> Proof:
                 raise ForgettingRefused("Say it again once that is done.")
 
-        async with ErasingDesk(InUse(), chat.cards, clock=chat.clock, root=home) as erasing:
-            chat.erasing, chat.desk._erasing = erasing, erasing
-            await chat.says("forget f1")
-            await chat.presses(words.FORGET)
+        chat.memory.forgetting = InUse()  # type: ignore[assignment]
+        await chat.says("forget f1")
+        await chat.presses(words.FORGET)
 
     assert chat.cards.last == "Say it again once that is done."
 

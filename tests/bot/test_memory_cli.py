@@ -16,12 +16,11 @@ from typer.testing import CliRunner, Result
 from bot.cli.main import app
 from bot.cli.memory import _forget
 from bot.cli.opening import opened
-from bot.commands.memory_service import MemoryOffice, OfficeOptions, memory_operations
-from bot.inbox.ports import Person
+from bot.commands.memory_operations import MemoryOperations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
-from memory.facts.export import as_json
 from memory.records.errors import Permanent
+from memory.records.rows import Person
 from tests.bot.memory_kit import ANNA, BENN, opened_chat
 from tests.memory.forgetting_kit import (
     ANN,
@@ -92,14 +91,10 @@ def beside_a_bot(home: Home) -> Iterator[None]:
     async def serve() -> None:
         people: tuple[Person, ...] = (ANNA, BENN)
         async with opened_chat(home.path) as chat:
-            office = MemoryOffice(
-                chat.desk._stores,
-                chat.opened.forgetting,
-                lambda: people,
-                as_json=as_json,
-                options=OfficeOptions(root=home.path, host_zone="UTC"),
+            operations = MemoryOperations(
+                chat.memory, lambda: people, root=home.path, host_zone="UTC"
             )
-            async with ControlServer(home.socket, memory_operations(office)):
+            async with ControlServer(home.socket, operations.served()):
                 ready.set()
                 await stopping.wait()
 

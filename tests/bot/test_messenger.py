@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.tools.messages import FileToSend, Noted
+from agent.tools.messages import FileToSend
+from bot.app.chats import NOTED, NOTED_FILE, BotMessenger
 from bot.outbox.outbox import NewFile
 from bot.people.access import Access
-from bot.wiring.tools import NOTED, NOTED_FILE, BotMessenger
 from memory.database.connection import Database
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import NewRun
@@ -86,8 +86,8 @@ async def test_a_file_for_another_chat_is_known_there_and_one_for_this_chat_is_n
         conversations = SqliteConversations(database)
         messenger = BotMessenger(access, conversations, say, post)
 
-        await messenger.send_file("telegram:42", file, caption="The plan", noted=None)
-        await messenger.send_file("slack:T1.D7", file, caption="", noted=Noted(untrusted=True))
+        await messenger.send_file("telegram:42", file, caption="The plan", untrusted=None)
+        await messenger.send_file("slack:T1.D7", file, caption="", untrusted=True)
         here = await conversations.history(await conversations.current("telegram:42"))
         there = await conversations.history(await conversations.current("slack:T1.D7"))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.app.operations import operations_of
 from bot.lab.model import ScriptedModel
 from memory.records.messages import Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, SlowTool, eventually
@@ -277,7 +278,7 @@ async def test_a_prompt_is_made_for_the_window_of_the_model_that_answers(rig: Ri
 
 
 async def test_many_further_models_are_open_a_few_at_a_time_and_all_answer(rig: Rig) -> None:
-    from bot.wiring.model_pool import FURTHER_MAX
+    from bot.commands.model_pool import FURTHER_MAX
 
     names = [f"model-{number}" for number in range(FURTHER_MAX + 3)]
     async with rig.running(OWNER) as bot:
@@ -285,7 +286,7 @@ async def test_many_further_models_are_open_a_few_at_a_time_and_all_answer(rig: 
             await says(rig, f"/model openai/{name}")
             await says(rig, f"to {name}")
         await asyncio.sleep(0)
-        open_now = bot.pool.open_names()
+        open_now = bot.models.open_names()
         await rig.quiet(bot)
 
     assert asked(rig.model) == [*names, names[0]]
@@ -296,7 +297,7 @@ async def test_many_further_models_are_open_a_few_at_a_time_and_all_answer(rig: 
 async def test_prompt_and_price_are_shown_for_the_model_of_the_chat(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         await says(rig, "/model openai/gpt-4.1-mini")
-        answer = await bot.operations()["prompt.show"](
+        answer = await operations_of(bot)["prompt.show"](
             {
                 "chat": f"telegram:{OWNER}",
                 "message": "hello",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from agent.models.choose import Choice
 from bot.commands.model_names import NameFinder, configured, match
+from bot.commands.model_pool import FURTHER_MAX, ModelPool, NotOffered
 from bot.settings.schema.settings import LlmSettings, Settings
-from bot.wiring.model_pool import FURTHER_MAX, ModelPool, NotOffered
 from memory.database.connection import Database
 from memory.records.errors import Overloaded, SettingsWrong
 from memory.records.messages import PersonId
@@ -65,7 +66,7 @@ async def pooled(
     async with (
         Database.open(folder / "hearthbot.db", clock=QuickClock()) as database,
         ModelPool(
-            await configured(settings, env),
+            partial(configured, settings, env),
             SqliteChosenModels(database),
             opened,
             finder=NameFinder(settings, env),

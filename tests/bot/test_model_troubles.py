@@ -15,7 +15,7 @@ import pytest
 from agent.models.assembly import BYTES_A_TOKEN
 from agent.models.litellm import LiteLLM
 from agent.models.retry import REFUSALS_MAX
-from bot.app import Bot
+from bot.app import App
 from bot.lab.faults import answer as answers
 from bot.lab.model import ScriptedModel
 from memory.records.jobs import Due, Job, JobKind, What
@@ -351,7 +351,7 @@ async def test_a_refused_account_is_asked_once_a_minute_and_jobs_go_on_when_it_i
         await eventually(lambda: any(result in text for text in rig.texts(OWNER)))
         await one_answer(rig, "thanks", by=MEMBER)
         await rig.quiet(bot)
-        kept = await bot.schedules.jobs.get(job.id)
+        kept = await bot.calendar.schedules.jobs.get(job.id)
 
     assert fault is not None
     assert len(notices) == 1
@@ -365,7 +365,7 @@ async def test_a_refused_account_is_asked_once_a_minute_and_jobs_go_on_when_it_i
     assert (kept.enabled, kept.failures, kept.paused) == (True, 0, "")
 
 
-async def a_job(rig: Rig, bot: Bot, text: str) -> Job:
+async def a_job(rig: Rig, bot: App, text: str) -> Job:
     """Instructions of the owner that are due now, once."""
     ((owner,),) = rig.rows("select id from people where role = 'owner'")
     at = bot.clock.now()
@@ -378,14 +378,14 @@ async def a_job(rig: Rig, bot: Bot, text: str) -> Job:
         deliver_to=f"telegram:{OWNER}",
     )
     due = Due(slot=f"{at:%Y-%m-%dT%H:%M:%S}", at_ms=int(at.timestamp() * 1000))
-    job = await bot.schedules.jobs.add(new, due)
+    job = await bot.calendar.schedules.jobs.add(new, due)
     assert job is not None
     return job
 
 
-async def put_off_s(bot: Bot, job: Job) -> float:
+async def put_off_s(bot: App, job: Job) -> float:
     """In how many seconds its next run is due; 0 while one is due or runs."""
-    kept = await bot.schedules.jobs.get(job.id)
+    kept = await bot.calendar.schedules.jobs.get(job.id)
     assert kept is not None
     if kept.next is None:
         return 0.0

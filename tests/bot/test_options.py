@@ -9,7 +9,7 @@ import pytest
 from agent.tools.workspace import Workspace
 from bot.settings.home import Home
 from bot.settings.load import load
-from bot.wiring.options import matching_nothing, steering_of
+from bot.settings.options import matching_nothing, steering_of
 from tests.agent.tools.given import OWNER
 from tests.bot.kit import OWNER as ANN
 from tests.bot.kit import Rig, eventually

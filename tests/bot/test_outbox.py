@@ -20,13 +20,13 @@ from bot.channels.base import (
     MessagePart,
     NotSent,
     Refused,
-    Sent,
+    SentMessage,
 )
-from bot.inbox.ports import NewMessage, OutboxState, OutPart, PartState
 from bot.outbox.outbox import BACK_OFF_S, REPEATED, Outbox
 from memory.database.connection import Database
 from memory.records.errors import StorageFull
 from memory.records.messages import Address, OutboxId, RunId
+from memory.records.rows import NewMessage, OutboxState, OutPart, PartState
 from memory.stores.outbox import SqliteOutbox
 from tests.bot.dying import Dying
 from tests.bot.kit import eventually
@@ -69,14 +69,14 @@ class ScriptedChannel:
         if outcome is None or isinstance(outcome, InDoubt):  # in doubt: it did arrive
             self.arrived.append(part.source)
             self.messages[str(len(self.arrived))] = part.source
-        return outcome or Sent(message_id=str(len(self.arrived)))
+        return outcome or SentMessage(message_id=str(len(self.arrived)))
 
     async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
         self.tries.append(f"edit {part.source}")
         outcome = self.script.pop(0) if self.script else None
         if outcome is None:
             self.messages[message_id] = part.source
-        return outcome or Sent(message_id=message_id)
+        return outcome or SentMessage(message_id=message_id)
 
     async def typing(self, address: Address) -> None:
         return
@@ -192,7 +192,7 @@ async def test_each_way_of_a_single_part(
 async def test_trouble_with_the_second_part_leaves_the_first_alone(
     run: Any, store: SqliteOutbox, channel: ScriptedChannel, trouble: Delivery
 ) -> None:
-    channel.script = [Sent(message_id="1"), trouble]
+    channel.script = [SentMessage(message_id="1"), trouble]
 
     async with run() as outbox:
         await say(outbox, "one\n\ntwo\n\nthree")
@@ -534,7 +534,7 @@ class Removing(ScriptedChannel):
     async def remove(self, address: Address, message_id: str) -> EditOutcome:
         self.tries.append(f"remove {message_id}")
         outcome = self.script.pop(0) if self.script else None
-        return outcome or Sent(message_id=message_id)
+        return outcome or SentMessage(message_id=message_id)
 
 
 BEGUN = (OutPart(n=0, message_id="77"), OutPart(n=1, message_id="78"))
@@ -546,11 +546,11 @@ BEGUN = (OutPart(n=0, message_id="77"), OutPart(n=1, message_id="78"))
         ("x\n\ny", [], ["edit x", "edit y"]),
         ("x\n\ny\n\nz", [], ["edit x", "edit y", "z"]),
         ("x", [], ["edit x", "remove 78"]),
-        ("x", [Sent(message_id="77"), MessageGone()], ["edit x", "remove 78"]),
-        ("x", [Sent(message_id="77"), NO], ["edit x", "remove 78"]),
+        ("x", [SentMessage(message_id="77"), MessageGone()], ["edit x", "remove 78"]),
+        ("x", [SentMessage(message_id="77"), NO], ["edit x", "remove 78"]),
         (
             "x",
-            [Sent(message_id="77"), NotSent(reason="flood", retry_after_s=3), DOUBT],
+            [SentMessage(message_id="77"), NotSent(reason="flood", retry_after_s=3), DOUBT],
             ["edit x", *["remove 78"] * 3],
         ),
     ],

@@ -22,15 +22,15 @@ from bot.channels.base import (
     MessagePart,
     NotSent,
     Refused,
-    Sent,
+    SentMessage,
     Upload,
     Uploaded,
 )
-from bot.inbox.ports import NewMessage
-from bot.outbox.files import Outgoing
+from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import REPEATED, NewFile, Outbox
 from memory.database.connection import Database
 from memory.records.messages import Address
+from memory.records.rows import NewMessage
 from memory.stores.outbox import SqliteOutbox
 from tests.bot.dying import Dying
 from tests.memory.kit import StillClock
@@ -86,7 +86,7 @@ class FilesChannel:
         outcome = self.script.pop(0) if self.script else None
         if outcome is None or isinstance(outcome, InDoubt):
             self.arrived.append(what)
-        return outcome or Sent(message_id=message_id)
+        return outcome or SentMessage(message_id=message_id)
 
 
 class UploadingChannel(FilesChannel):
@@ -126,7 +126,7 @@ class Place:
             {channel.name: channel},
             clock=self.clock,
             chance=lambda: 1.0,
-            copies=Outgoing(self.copies),
+            copies=OutgoingFiles(self.copies),
         )
         async with outbox:
             await outbox.start()
@@ -231,7 +231,7 @@ async def test_a_refusal_becomes_one_sentence_with_the_words_of_the_caption(
 
 async def test_words_that_are_refused_after_the_file_arrived_do_not_deny_it(place: Place) -> None:
     channel = FilesChannel()
-    channel.script = [Sent(message_id="1"), NO]
+    channel.script = [SentMessage(message_id="1"), NO]
 
     await place.post(channel, caption="Here\n\nmore")
 
@@ -281,7 +281,7 @@ async def test_secrets_go_out_of_names_and_captions(place: Place) -> None:
         {channel.name: channel},
         clock=place.clock,
         clean=lambda text: text.replace("sesame", "[redacted]"),
-        copies=Outgoing(place.copies),
+        copies=OutgoingFiles(place.copies),
     )
 
     async with outbox:
@@ -322,10 +322,10 @@ async def test_bytes_that_are_refused_are_told(place: Place) -> None:
 @pytest.mark.parametrize(
     ("found", "arrived"),
     [
-        ([Sent(message_id="M")], ["F1|Here"]),
-        ([NOT_SENT, Sent(message_id="M")], ["F1|Here"]),
+        ([SentMessage(message_id="M")], ["F1|Here"]),
+        ([NOT_SENT, SentMessage(message_id="M")], ["F1|Here"]),
         ([NOT_SENT, NOT_SENT], ["F1|Here", "F2|Here"]),
-        ([DOUBT, DOUBT, Sent(message_id="M")], ["F1|Here"]),
+        ([DOUBT, DOUBT, SentMessage(message_id="M")], ["F1|Here"]),
         ([NO], ["F1|Here", f"F2|Here{REPEATED}"]),
     ],
 )
@@ -371,7 +371,7 @@ async def test_a_death_at_any_write_loses_no_file_and_repeats_it_at_most_once_wi
     was_stored = bool(await place.ends())
     shown = of_the_file(channel)
     if isinstance(channel, UploadingChannel):
-        channel.found = [Sent(message_id="M") if shown else NOT_SENT] * 3
+        channel.found = [SentMessage(message_id="M") if shown else NOT_SENT] * 3
     for _ in range(3):
         async with place.running(channel) as outbox:
             await idle(outbox)

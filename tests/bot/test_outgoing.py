@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.outbox.files import CopyGone, Outgoing
+from bot.outbox.files import CopyGone, OutgoingFiles
 from memory.records.errors import StorageReadOnly
 
 
 def test_a_copy_is_private_named_by_its_content_and_kept_once(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "outgoing"
-    copies = Outgoing(folder)
+    copies = OutgoingFiles(folder)
 
     digests = {copies.keep(b"the plan"), copies.keep(b"the plan")}
 
@@ -26,7 +26,7 @@ def test_a_copy_is_private_named_by_its_content_and_kept_once(tmp_path: Path) ->
 
 
 def test_a_sweep_leaves_what_is_needed_and_what_is_not_ours(tmp_path: Path) -> None:
-    copies = Outgoing(tmp_path)
+    copies = OutgoingFiles(tmp_path)
     needed, old = copies.keep(b"one"), copies.keep(b"two")
     (tmp_path / f".{'0' * 16}.part").write_bytes(b"half")
     (tmp_path / "note.txt").write_text("mine")
@@ -35,7 +35,7 @@ def test_a_sweep_leaves_what_is_needed_and_what_is_not_ours(tmp_path: Path) -> N
 
     assert {file.name for file in tmp_path.iterdir()} == {needed, "note.txt"}
     assert not (tmp_path / old).exists()
-    assert Outgoing(tmp_path / "nowhere").sweep(()) == 0
+    assert OutgoingFiles(tmp_path / "nowhere").sweep(()) == 0
 
 
 @pytest.mark.parametrize("name", ["../secret", "x" * 64, "", "0" * 63])
@@ -43,11 +43,11 @@ def test_a_name_that_is_no_digest_reads_nothing(tmp_path: Path, name: str) -> No
     (tmp_path / "secret").write_text("canary")
 
     with pytest.raises(CopyGone):
-        Outgoing(tmp_path / "copies").read(name)
+        OutgoingFiles(tmp_path / "copies").read(name)
 
 
 def test_a_copy_that_was_changed_or_became_a_link_is_not_sent(tmp_path: Path) -> None:
-    copies = Outgoing(tmp_path / "copies")
+    copies = OutgoingFiles(tmp_path / "copies")
     changed, linked = copies.keep(b"one"), copies.keep(b"two")
     (tmp_path / "copies" / changed).write_bytes(b"other")
     (tmp_path / "copies" / linked).unlink()
@@ -63,4 +63,4 @@ def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> N
     (tmp_path / "data").write_text("a file where a folder should be")
 
     with pytest.raises(StorageReadOnly, match="cannot be copied to be sent"):
-        Outgoing(tmp_path / "data" / "outgoing").keep(b"x")
+        OutgoingFiles(tmp_path / "data" / "outgoing").keep(b"x")

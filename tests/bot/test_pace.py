@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from bot.channels.throttle import CHAT_BURST, CHATS_MAX, Pace, Rates
+from bot.channels.throttle import CHAT_BURST, CHATS_MAX, SendRates, SendThrottle
 from tests.memory.kit import StillClock
 
-NONE = Rates(per_chat=0, per_group_minute=0, total=0)
+NONE = SendRates(per_chat=0, per_group_minute=0, total=0)
 
 
 async def times(
-    pace: Pace, clock: StillClock, count: int, *, chat: str, group: bool
+    pace: SendThrottle, clock: StillClock, count: int, *, chat: str, group: bool
 ) -> list[float]:
     found = []
     for _ in range(count):
@@ -24,7 +24,7 @@ async def times(
 
 async def test_a_chat_bears_a_short_burst_and_then_one_a_second() -> None:
     clock = StillClock()
-    pace = Pace(Rates(), clock=clock)
+    pace = SendThrottle(SendRates(), clock=clock)
 
     found = await times(pace, clock, CHAT_BURST + 3, chat="5", group=False)
 
@@ -33,7 +33,7 @@ async def test_a_chat_bears_a_short_burst_and_then_one_a_second() -> None:
 
 async def test_a_group_gets_twenty_a_minute() -> None:
     clock = StillClock()
-    pace = Pace(Rates(), clock=clock)
+    pace = SendThrottle(SendRates(), clock=clock)
 
     found = await times(pace, clock, 60, chat="-5", group=True)
 
@@ -43,7 +43,7 @@ async def test_a_group_gets_twenty_a_minute() -> None:
 
 async def test_all_chats_together_stay_within_the_total() -> None:
     clock = StillClock()
-    pace = Pace(Rates(per_chat=0, per_group_minute=0, total=30), clock=clock)
+    pace = SendThrottle(SendRates(per_chat=0, per_group_minute=0, total=30), clock=clock)
 
     for number in range(90):
         await pace.wait(str(number), is_group=False)
@@ -62,7 +62,7 @@ async def test_those_who_wait_at_once_are_served_one_after_the_other() -> None:
 
     clock = Patient()
     clock.waits = []
-    pace = Pace(Rates(per_chat=1, total=0), clock=clock)
+    pace = SendThrottle(SendRates(per_chat=1, total=0), clock=clock)
 
     await asyncio.gather(*(pace.wait("5", is_group=False) for _ in range(CHAT_BURST + 3)))
 
@@ -71,7 +71,7 @@ async def test_those_who_wait_at_once_are_served_one_after_the_other() -> None:
 
 async def test_a_pause_holds_its_chat_and_no_other() -> None:
     clock = StillClock()
-    pace = Pace(NONE, clock=clock)
+    pace = SendThrottle(NONE, clock=clock)
     await pace.wait("5", is_group=False)
     pace.pause("5", 7)
 
@@ -83,7 +83,7 @@ async def test_a_pause_holds_its_chat_and_no_other() -> None:
 
 async def test_no_limit_is_no_wait() -> None:
     clock = StillClock()
-    pace = Pace(NONE, clock=clock)
+    pace = SendThrottle(NONE, clock=clock)
 
     await times(pace, clock, 500, chat="5", group=False)
 
@@ -91,7 +91,7 @@ async def test_no_limit_is_no_wait() -> None:
 
 
 async def test_the_memory_of_chats_is_bounded() -> None:
-    pace = Pace(Rates(total=0), clock=StillClock())
+    pace = SendThrottle(SendRates(total=0), clock=StillClock())
 
     for number in range(CHATS_MAX + 50):
         await pace.wait(str(number), is_group=False)

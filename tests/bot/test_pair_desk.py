@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from bot.channels.base import Pressed
-from bot.commands.pairing import GONE, LET_IN, OWNER_ALONE, PAST, UNKNOWN, PairDesk
-from bot.commands.people import Reception
-from bot.outbox.edits import Cards
+from bot.commands.pairing import GONE, LET_IN, OWNER_ALONE, PAST, UNKNOWN, PairingQuestions
+from bot.commands.people import PeopleCommands
+from bot.outbox.edits import QuestionMessages
 from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
 from memory.records.rows import NewMessage
@@ -59,7 +59,7 @@ class Wall:
 class Porch:
     """People, the desk, and the cards that were sent."""
 
-    desk: PairDesk
+    desk: PairingQuestions
 
     def __init__(self, house: House, clock: Night) -> None:
         self.house = house
@@ -68,10 +68,10 @@ class Porch:
         self.chats = Chats(SqliteOutbox(house.database))
 
     @asynccontextmanager
-    async def process(self) -> AsyncIterator[PairDesk]:
+    async def process(self) -> AsyncIterator[PairingQuestions]:
         """The desk from a start of the process to its end."""
-        cards = Cards(self.chats, SqliteCards(self.house.database))
-        desk = PairDesk(self.house.access, cards, self.wall.spoken_to, clock=self.clock)
+        cards = QuestionMessages(self.chats, SqliteCards(self.house.database))
+        desk = PairingQuestions(self.house.access, cards, self.wall.spoken_to, clock=self.clock)
         async with desk:
             self.desk = desk
             yield desk
@@ -277,9 +277,10 @@ async def test_nobody_becomes_the_owner_by_a_press(tmp_path: Path) -> None:
 
 
 async def test_pair_shows_a_card_for_each_who_asks(porch: Porch) -> None:
-    reception = Reception(porch.house.access, clock=porch.clock, host_zone="UTC")
     async with porch.process() as desk:
-        reception.asking = desk
+        reception = PeopleCommands(
+            porch.house.access, clock=porch.clock, host_zone="UTC", asking=desk
+        )
         assert (await reception.who_asks(typed())).text == "Nobody is asking to be let in."
         first = await porch.asks()
         porch.clock.move(60)
@@ -386,7 +387,7 @@ async def test_what_is_sent_is_a_message_with_three_buttons(porch: Porch) -> Non
 
         async def close(self, pressed: Pressed, said: str) -> None: ...
 
-    async with PairDesk(
+    async with PairingQuestions(
         porch.house.access, Post(), porch.wall.spoken_to, clock=porch.clock
     ) as desk:
         porch.desk = desk

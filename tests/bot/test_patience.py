@@ -31,7 +31,7 @@ async def test_it_is_tried_until_it_is_done_with_longer_pauses_and_told_of_once(
         await patiently(Troubled(tries, StorageError("the disk is full")).act, clock)
 
     assert clock.pauses == [*STORAGE_PAUSES_S, STORAGE_PAUSES_S[-1], STORAGE_PAUSES_S[-1]]
-    assert [entry["event"] for entry in logs] == ["door.storage"]
+    assert [entry["event"] for entry in logs] == ["inbox.storage"]
 
 
 async def test_other_trouble_is_not_waited_for() -> None:

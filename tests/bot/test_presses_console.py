@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from bot.channels.base import AnswersPresses, MessagePart, Pressed, RemembersButtons, Sent
+from bot.app.operations import terminal_operations
+from bot.channels.base import AnswersPresses, MessagePart, Pressed, RemembersButtons, SentMessage
 from bot.channels.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
 from bot.cli.chat import WAITED, _say, _say_once, _show
 from bot.cli.once import OwnAnswer
 from bot.cli.pressing import Buttons
 from bot.cli.screen import PlainScreen
 from bot.inbox.buttons import NO_LONGER, Press
-from bot.inbox.intake import Knock
+from bot.inbox.intake import InboundEvent
 from bot.rpc import ControlClient, ControlServer
-from bot.wiring.clock import SystemClock
-from bot.wiring.operations import terminal_operations
 from memory.records.rows import Button, NewMessage
 from memory.stores.approvals import SqliteCards
+from scheduler.clock.machine import SystemClock
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Process, Question, process
 
 CARD_SHOWN = f"{CARD}\n\n[1] Allow once\n[2] Deny\n\n{HOW_TO_PRESS}"
@@ -215,7 +215,7 @@ async def test_a_press_that_was_stored_and_not_acted_on_is_done_by_the_next_proc
         line = press_line("some-1", ALLOW)
         await bot.door.store(
             [
-                Knock(
+                InboundEvent(
                     source="console",
                     event_id="m1",
                     address=ADDRESS,
@@ -239,7 +239,7 @@ async def test_a_press_that_was_stored_and_not_acted_on_is_done_by_the_next_proc
 
 async def sent(console: ConsoleChannel, part: MessagePart = PART) -> str:
     outcome = await console.send(ADDRESS, part)
-    assert isinstance(outcome, Sent)
+    assert isinstance(outcome, SentMessage)
     return outcome.message_id
 
 

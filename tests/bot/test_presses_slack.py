@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.base import MessagePart, Sent
+from bot.channels.base import MessagePart, SentMessage
 from bot.channels.slack.channel import TEXT_CHARS_MAX, SlackChannel, SlackOptions
 from bot.channels.slack.send import SECTION_CHARS_MAX, marked_blocks, plain_blocks
-from bot.channels.throttle import Rates
+from bot.channels.throttle import SendRates
 from bot.inbox.buttons import NO_LONGER
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack, flood, refusal
 from bot.lab.slack_blocks import block_problems
 from bot.lab.slack_delivery import twice
-from bot.lab.slack_state import Seen
+from bot.lab.slack_state import SeenInSlack
 from bot.markup.render import slack_parts
 from bot.outbox.outbox import REPEATED
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
 from memory.records.rows import Button, ButtonRows
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Question, process
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, Mode, free_port
@@ -63,7 +63,7 @@ async def channel_of(slack: FakeSlack, port: int = 0) -> AsyncIterator[SlackChan
         base_url=slack.api_url,
         send_timeout_s=5,
         edits_per_minute=0,
-        rates=Rates(per_chat=0, per_group_minute=0, total=0),
+        rates=SendRates(per_chat=0, per_group_minute=0, total=0),
     )
     async with SlackChannel(options, clock=SystemClock()) as channel:
         yield channel
@@ -95,7 +95,7 @@ def lane(slack: FakeSlack, user: str = ANN) -> str:
     return f"slack:{TEAM}.{slack.direct(user)}"
 
 
-def card(slack: FakeSlack, channel: str) -> Seen:
+def card(slack: FakeSlack, channel: str) -> SeenInSlack:
     """The bot's last message in a conversation."""
     return [seen for seen in slack.chat(channel) if seen.is_bot][-1]
 
@@ -334,7 +334,7 @@ async def test_a_message_without_buttons_is_sent_and_edited_as_ever(slack: FakeS
     async with channel_of(slack) as channel:
         address = Address.parse(lane(slack))
         sent = await channel.send(address, MessagePart(markup="a", source="a"))
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SentMessage)
         await channel.edit(address, sent.message_id, MessagePart(markup="b", source="b"))
 
     [send], [edit] = slack.calls("chat.postMessage"), slack.calls("chat.update")

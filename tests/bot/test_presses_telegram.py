@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.channels.base import Channel, MessagePart, Pressed, Sent
+from bot.channels.base import Channel, MessagePart, Pressed, SentMessage
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
 from bot.channels.telegram.raw import (
     ANSWER_CHARS_MAX,
@@ -23,12 +23,12 @@ from bot.channels.telegram.raw import (
     callback_answer,
     inline_keyboard,
 )
-from bot.channels.throttle import Rates
+from bot.channels.throttle import SendRates
 from bot.inbox.buttons import NO_LONGER
 from bot.lab.telegram import FakeTelegram, flood, refuse_markup
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
 from memory.records.rows import Button
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, eventually
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Question, fails, process
 
@@ -49,7 +49,7 @@ def question() -> Question:
 
 @asynccontextmanager
 async def channel_of(telegram: FakeTelegram) -> AsyncIterator[TelegramChannel]:
-    rates = Rates(per_chat=0, per_group_minute=0, total=0)
+    rates = SendRates(per_chat=0, per_group_minute=0, total=0)
     options = TelegramOptions(
         token=TOKEN, base_url=telegram.base_url, poll_timeout_s=2, send_timeout_s=5, rates=rates
     )
@@ -238,7 +238,7 @@ async def test_a_press_that_was_stored_and_not_acted_on_is_done_by_the_next_proc
         await bot.card(LANE)
         telegram.callback(chat_id=OWNER, message_id=card_in(telegram), data=ALLOW)
         updates = await channel.web.get_updates(None)
-        await bot.door.store([channel._knock(update) for update in updates])
+        await bot.door.store([channel._inbound(update) for update in updates])
         assert question.calls == []
 
     async with polling(tmp_path, telegram, presses) as bot:  # Telegram brings it again, too
@@ -340,10 +340,10 @@ async def test_an_edit_that_changes_nothing_went_well(telegram: FakeTelegram) ->
     async with channel_of(telegram) as channel:
         address = Address.parse(LANE)
         sent = await channel.send(address, part)
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SentMessage)
         again = await channel.edit(address, sent.message_id, part)
 
-    assert isinstance(again, Sent)
+    assert isinstance(again, SentMessage)
     [seen] = telegram.chat(OWNER)
     assert seen.markup is not None
     assert seen.edits == 0
@@ -358,7 +358,7 @@ async def test_a_message_without_buttons_is_sent_and_edited_as_ever(
     async with channel_of(telegram) as channel:
         address = Address.parse(LANE)
         sent = await channel.send(address, MessagePart(markup="a", source="a"))
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SentMessage)
         await channel.edit(address, sent.message_id, MessagePart(markup="b", source="b"))
 
     [send], [edit] = telegram.calls("sendMessage"), telegram.calls("editMessageText")
@@ -380,7 +380,7 @@ async def test_no_message_has_its_addresses_opened_by_telegram_itself(
         address = Address.parse(LANE)
         [part] = channel.parts("See http://evil.example/?d=SECRET")
         sent = await channel.send(address, part)
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SentMessage)
         [later] = channel.parts("See [this](http://evil.example/?d=SECRET)")
         await channel.edit(address, sent.message_id, later)
         await channel.send(address, replace(part, buttons=ROWS))
@@ -409,10 +409,10 @@ async def test_a_press_is_understood_wherever_its_message_stands(telegram: FakeT
     async with channel_of(telegram) as channel:
         port: Channel = channel
         payloads = [
-            channel._knock({"update_id": 1, "callback_query": {**query, "message": message}})
+            channel._inbound({"update_id": 1, "callback_query": {**query, "message": message}})
             for message in (topic, old)
         ]
-        nowhere = channel._knock({"update_id": 2, "callback_query": query})
+        nowhere = channel._inbound({"update_id": 2, "callback_query": query})
         in_topic, in_old = (port.understand(knock.payload) for knock in payloads)
 
     assert isinstance(in_topic, Pressed)
@@ -459,7 +459,7 @@ def test_an_odd_press_is_somebodys_or_cannot_be_read(
     places = ({**whole, "chat": {"id": GROUP, "type": "supergroup"}}, message)
     for person, place in itertools.product(people, places):
         query = {"id": "7", "from": person, "message": place, "chat_instance": "1", "data": data}
-        knock = channel._knock({"update_id": 1, "callback_query": query})
+        knock = channel._inbound({"update_id": 1, "callback_query": query})
 
         try:
             found = channel.understand(knock.payload)

@@ -15,16 +15,16 @@ from bot.commands.memory import (
     IN_PRIVATE,
     NOT_ON,
     USE,
-    PrivateDesk,
+    PrivateCommand,
 )
-from bot.inbox.ports import Person
 from memory.database.connection import Database
 from memory.erasure.run import Premises
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
+from memory.records.rows import Person
 from memory.records.transcript import Answered, Said
+from memory.search.vectors import Embedding
+from memory.service import MemoryService
 from memory.stores.conversations import SqliteConversations
-from memory.stores.private import SqlitePrivate
-from memory.stores.sessions import SqliteSessions
 from memory.stores.turns import SqliteJournal
 from tests.memory.kit import StillClock, run, turn_end
 
@@ -41,13 +41,15 @@ class Chat:
         self.journal = SqliteJournal(database)
         self.conversations = SqliteConversations(database)
         premises = Premises(root=home, workspace=home / "workspace", backups=home / "backups")
-        self.store = SqlitePrivate(
+        self.memory = MemoryService.over(
             database,
             self.conversations,
-            SqliteSessions(database, erased=self.conversations.reread),
-            premises,
+            premises=premises,
+            clock=StillClock(),
+            embedding=Embedding(enabled=False),
         )
-        self.desk = PrivateDesk(self.store)
+        self.store = self.memory.private
+        self.desk = PrivateCommand(self.memory)
 
     async def says(self, rest: str = "", *, is_group: bool = False) -> str:
         address = Address(channel="telegram", chat_id="5")
@@ -135,12 +137,12 @@ async def test_one_in_which_an_answer_is_being_made_is_erased_after_it(chat: Cha
     await chat.turn("in-1", WORDS, ends=False)
 
     assert await chat.says("off") == ENDED_LATER
-    assert await chat.desk.sweep() == 1
+    assert await chat.store.sweep() == 1
 
     await chat.journal.finish(
         RunId("in-1"), turn_end("in-1", await chat.conversations.current(LANE), entries=())
     )
-    assert await chat.desk.sweep() == 0
+    assert await chat.store.sweep() == 0
 
 
 async def test_what_a_crash_left_is_erased_at_the_next_start(chat: Chat) -> None:
@@ -149,10 +151,10 @@ async def test_what_a_crash_left_is_erased_at_the_next_start(chat: Chat) -> None
     await chat.store.end(LANE)  # killed before it was erased
     assert chat.files_with(WORDS) != []
 
-    assert await PrivateDesk(chat.store).sweep() == 0
+    assert await chat.store.sweep() == 0
 
     assert chat.files_with(WORDS) == []
-    assert await PrivateDesk(chat.store).sweep() == 0
+    assert await chat.store.sweep() == 0
 
 
 async def test_a_usual_conversation_is_never_erased(chat: Chat) -> None:
@@ -160,7 +162,7 @@ async def test_a_usual_conversation_is_never_erased(chat: Chat) -> None:
     await chat.conversations.start_new(LANE)
 
     assert await chat.says("off") == NOT_ON
-    assert await chat.desk.sweep() == 0
+    assert await chat.store.sweep() == 0
 
     assert "hearthbot.db-wal" in chat.files_with(WORDS)
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from agent.trace.inspect import Bill, CacheState, PromptView, Row, Where
-from bot.app import Bot
+from bot.app import App
+from bot.app.operations import operations_of
 from bot.commands.context import context_text
 from bot.commands.prompt_messages import broke_words, cut_words, money, percent
 from bot.commands.prompts import TEXT_CHARS_MAX, UnknownChat, UnknownTurn
@@ -23,7 +24,7 @@ Shown = dict[str, Any]
 CHAT = f"telegram:{OWNER}"
 
 
-async def shown(bot: Bot, **asked: Any) -> Shown:
+async def shown(bot: App, **asked: Any) -> Shown:
     """`prompt.show`, its texts put into the parts."""
     request = {
         "chat": CHAT,
@@ -40,19 +41,19 @@ async def shown(bot: Bot, **asked: Any) -> Shown:
         assert len(event["text"]) <= TEXT_CHARS_MAX
         texts[event["part"]] = texts.get(event["part"], "") + event["text"]
 
-    answer = await bot.operations()["prompt.show"](request, take)
+    answer = await operations_of(bot)["prompt.show"](request, take)
     json.dumps(answer)
     for number, part in enumerate(answer["parts"]):
         part["text"] = texts.get(number, "") if part["known"] else None
     return answer
 
 
-async def differs(bot: Bot, before: str, after: str, *, chat: str = CHAT) -> Shown:
+async def differs(bot: App, before: str, after: str, *, chat: str = CHAT) -> Shown:
     request = {"chat": chat, "before": before, "after": after}
-    return await bot.operations()["prompt.diff"](request, lambda event: None)
+    return await operations_of(bot)["prompt.diff"](request, lambda event: None)
 
 
-async def talks(rig: Rig, bot: Bot, *texts: str, **more: Any) -> None:
+async def talks(rig: Rig, bot: App, *texts: str, **more: Any) -> None:
     """Each is answered before the next is said."""
     for text in texts:
         asked = len(rig.model.requests)
@@ -408,11 +409,11 @@ def view(**more: Any) -> PromptView:
 
 
 def test_context_reads_well() -> None:
-    from agent.prompt.assemble import Cut
+    from agent.prompt.assemble import LayerCut
 
     cuts = (
-        Cut(layer="knowledge", tokens_before=900, tokens_after=0),
-        Cut(layer="memories", tokens_before=300, tokens_after=80),
+        LayerCut(layer="knowledge", tokens_before=900, tokens_after=0),
+        LayerCut(layer="memories", tokens_before=300, tokens_after=80),
     )
     picked = (("playbook:harbour", "keyword boat"),)
     costs = Bill(rows=(), whole=0.0012, with_cache=0.00035)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands.people import SHOWN_MAX, Reception
+from bot.commands.people import SHOWN_MAX, PeopleCommands
 from memory.database.connection import Database
 from memory.records.messages import Role
 from memory.stores.inbox import SqliteInbox
@@ -288,7 +288,7 @@ async def test_a_language_with_a_typo_is_asked_about_and_sets_nothing(house: Hou
 
 
 async def test_the_language_for_all_and_what_the_app_is_set_to_are_told(house: House) -> None:
-    polish = Reception(house.access, clock=house.clock, host_zone="UTC", language="Polish")
+    polish = PeopleCommands(house.access, clock=house.clock, host_zone="UTC", language="Polish")
     await house.access.introduce(MEMBER, language="de-AT")
 
     told = await house.reception.language(house.person(MEMBER), "")

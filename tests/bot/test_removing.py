@@ -8,22 +8,30 @@ from typing import Any, Literal
 
 import pytest
 
-from bot.channels.base import InDoubt, MessageGone, MessagePart, NotSent, Refused, Removes, Sent
+from bot.channels.base import (
+    InDoubt,
+    MessageGone,
+    MessagePart,
+    NotSent,
+    Refused,
+    Removes,
+    SentMessage,
+)
 from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
-from bot.channels.throttle import Rates
+from bot.channels.throttle import SendRates
 from bot.lab import slack as slack_lab
 from bot.lab import telegram as telegram_lab
-from bot.lab.faults import Action, bad_gateway, drop
+from bot.lab.faults import FaultAction, bad_gateway, drop
 from bot.lab.slack import FakeSlack
 from bot.lab.telegram import FakeTelegram
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import TOKEN
 
 Platform = Literal["telegram", "slack"]
 
-NO_LIMITS = Rates(per_chat=0, per_group_minute=0, total=0)
+NO_LIMITS = SendRates(per_chat=0, per_group_minute=0, total=0)
 CHATS = {
     "telegram": Address(channel="telegram", chat_id="5"),
     "slack": Address(channel="slack", chat_id="T0LAB.D0ANN"),
@@ -55,7 +63,7 @@ async def opened(platform: Platform) -> AsyncIterator[tuple[Any, Any]]:
 async def one(channel: Any, platform: Platform) -> str:
     """The id of a message that was just sent."""
     sent = await channel.send(CHATS[platform], MessagePart(markup="x", source="x"))
-    assert isinstance(sent, Sent)
+    assert isinstance(sent, SentMessage)
     return sent.message_id
 
 
@@ -70,7 +78,7 @@ async def test_it_is_gone_and_to_do_so_again_does_no_harm(platform: Platform) ->
 
         assert isinstance(channel, Removes)
         assert [seen for seen in fake.chat(**where) if seen.is_bot] == []
-    assert (first, second) == (Sent(message_id=message_id), MessageGone())
+    assert (first, second) == (SentMessage(message_id=message_id), MessageGone())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +99,7 @@ async def test_it_is_gone_and_to_do_so_again_does_no_harm(platform: Platform) ->
     ids=lambda value: str(getattr(value, "kind", value)),
 )
 async def test_each_trouble_is_told_for_what_it_is(
-    platform: Platform, action: Action, kind: type[object]
+    platform: Platform, action: FaultAction, kind: type[object]
 ) -> None:
     async with opened(platform) as (channel, fake):
         message_id = await one(channel, platform)

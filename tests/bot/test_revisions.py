@@ -19,11 +19,10 @@ from bot.channels.base import (
     NotSent,
     Refused,
 )
-from bot.inbox.ports import OutboxState, OutPart, PartState
 from bot.outbox.outbox import BACK_OFF_S, Outbox
 from memory.database.connection import Database
 from memory.records.messages import Address, OutboxId, RunId
-from memory.records.rows import Button, NewMessage
+from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState
 from memory.stores.outbox import SqliteOutbox, close_reply
 from tests.bot.dying import Dying
 from tests.bot.kit import eventually

@@ -8,7 +8,7 @@ import pytest
 
 from bot.commands import table as commands
 from bot.commands.given import find
-from bot.commands.people import Reception
+from bot.commands.people import PeopleCommands
 from bot.commands.services import Asked
 from bot.commands.table import COMMANDS, Command
 from bot.inbox.commands import answer, refusal
@@ -115,8 +115,8 @@ async def test_a_refused_command_shows_and_changes_nothing(
         assert code is not None
         before = bot.access.as_json()
         tools = replace(
-            bot.door._command_tools,
-            people=Reception(bot.access, clock=bot.clock, host_zone="UTC"),
+            bot.intake._command_tools,
+            people=PeopleCommands(bot.access, clock=bot.clock, host_zone="UTC"),
         )
         message = IncomingMessage(
             address=Address(channel="telegram", chat_id="-100" if is_group else "8"),

@@ -11,11 +11,10 @@ import pytest
 from bot.channels.base import Pressed
 from bot.commands.jobs import JobCommands, TimeQuestions
 from bot.commands.schedule_messages import NOT_YOURS
-from bot.inbox.ports import Person
 from bot.lab.telegram import FakeTelegram
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from memory.records.jobs import Due
-from memory.records.rows import NewMessage
+from memory.records.rows import NewMessage, Person
 from memory.stores.approvals import SqliteCards
 from scheduler.kinds.message import reminder_buttons
 from tests.bot.kit import MEMBER, OWNER, TOKEN, eventually
@@ -38,7 +37,7 @@ class LateDesk:
 
     def build(self, counter: Services, bot: Process) -> None:
         counter.build(bot.database)
-        cards = Cards(bot.outbox, SqliteCards(bot.database))
+        cards = QuestionMessages(bot.outbox, SqliteCards(bot.database))
         questions = TimeQuestions(counter.jobs, cards, clock=counter.clock)
         self.desk = JobCommands(counter.jobs, counter.events, questions, cards)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bot.app.jobs import beat_minutes
 from bot.settings.load import load
-from bot.wiring.calendar import beat_minutes
 from tests.bot.kit import GROUP, OWNER, Rig, eventually
 
 TOML = """

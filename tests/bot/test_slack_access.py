@@ -8,10 +8,10 @@ import pytest
 
 from bot.people.access import Access, UnknownCode
 from bot.people.pairing import is_group
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.messages import Address
 from memory.stores.people import SqlitePeople
+from scheduler.clock.machine import SystemClock
 
 
 @pytest.mark.parametrize("thread", [None, "1700000000.000100"])

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from bot.channels.base import InDoubt, MessagePart, NotSent, Refused, Sent, aside_to
+from bot.channels.base import InDoubt, MessagePart, NotSent, Refused, SentMessage, aside_to
 from bot.channels.slack.api import SlackWeb
 from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.slack.raw import sketch
-from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, Asides
-from bot.channels.throttle import Rates
-from bot.lab.faults import Action, answer, bad_gateway, drop, reset
+from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, EphemeralMessages
+from bot.channels.throttle import SendRates
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
-from bot.lab.slack_state import RESPONSE_URL_USES, Seen
+from bot.lab.slack_state import RESPONSE_URL_USES, SeenInSlack
 from memory.records.messages import Address
 from memory.records.rows import Button
 from tests.bot.kit import eventually
@@ -27,7 +27,7 @@ from tests.fakes import FixedClock
 CHAT = Address(channel="slack", chat_id=f"{TEAM}.{CHANNEL}")
 ASIDE = aside_to(CHAT, ANN)
 PART = MessagePart(markup="*hi* &amp; bye", source="**hi** & bye", mark="7.0.1000")
-ALONE = Sent(message_id=SEEN_ONCE)
+ALONE = SentMessage(message_id=SEEN_ONCE)
 
 
 # --- a whole bot -------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ async def test_a_card_stands_where_all_see_what_comes_of_it(rig: SlackRig) -> No
     assert not [text for text in seen_alone(rig) if "call Bob" in text and "Remind" in text]
 
 
-def action(card: Seen, label: str) -> str:
+def action(card: SeenInSlack, label: str) -> str:
     """The id of a button by what it says."""
     return next(
         str(element["action_id"])
@@ -191,7 +191,7 @@ async def channel() -> AsyncIterator[tuple[SlackChannel, FakeSlack, FixedClock]]
             base_url=fake.api_url,
             send_timeout_s=2.0,
             edits_per_minute=0,
-            rates=Rates(per_chat=0, per_group_minute=0, total=0),
+            rates=SendRates(per_chat=0, per_group_minute=0, total=0),
         )
         async with SlackChannel(options, clock=clock) as made:
             yield made, fake, clock
@@ -291,7 +291,7 @@ async def test_where_only_one_is_in_the_channel_an_answer_still_reaches_them_the
 
 @pytest.mark.parametrize("method", ["response_url", "chat.postEphemeral"])
 @pytest.mark.parametrize("action", [bad_gateway(), drop(), reset(after=True)], ids=lambda a: a.kind)
-async def test_what_nobody_can_know_is_a_doubt(method: str, action: Action) -> None:
+async def test_what_nobody_can_know_is_a_doubt(method: str, action: FaultAction) -> None:
     async with channel() as (slack, fake, _):
         if method == "response_url":
             heard(slack, fake)
@@ -332,7 +332,7 @@ async def test_what_one_person_saw_is_looked_for_in_vain_and_a_card_is_found() -
         await slack.send(ASIDE, PART)
         sent = await slack.send(ASIDE, card)
 
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SentMessage)
         assert [one.ts for one in fake.chat(CHANNEL)] == [sent.message_id]
         assert isinstance(await slack.look_up(ASIDE, PART.mark, since_ms=0), Refused)
         assert await slack.look_up(ASIDE, card.mark, since_ms=0) == sent
@@ -355,6 +355,6 @@ async def test_what_one_person_saw_is_looked_for_in_vain_and_a_card_is_found() -
 )
 def test_only_an_address_of_slacks_own_is_ever_called(base: str, url: str, is_taken: bool) -> None:
     web = SlackWeb(TOKEN, base_url=base, timeout_s=1)
-    asides = Asides(web, base_url=base, clock=FixedClock())
+    asides = EphemeralMessages(web, base_url=base, clock=FixedClock())
 
     assert asides._is_slacks(url) is is_taken

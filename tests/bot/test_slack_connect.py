@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bot.channels.slack.modals import filled
-from bot.channels.slack.parse import Reading
-from bot.channels.slack.raw import Stored, opened, presser, sketch
+from bot.channels.slack.parse import SlackParser
+from bot.channels.slack.raw import StoredPayload, opened, presser, sketch
 from memory.records.messages import IncomingMessage
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, CHANNEL, TEAM, US, SlackRig, slack_rigged
@@ -195,8 +195,10 @@ def test_who_wrote_is_named_by_the_event_and_the_chat_is_where_we_are_installed(
         found = sketch(payload)
         assert found is not None
         assert (found.person, found.chat_id) == (person, f"{TEAM}.C1")
-        reading = Reading(policy="all", us=US, our_name="hearth", name_of=lambda team, user: team)
-        read = reading.understand(Stored.of(found.to_payload()))
+        reading = SlackParser(
+            policy="all", us=US, our_name="hearth", name_of=lambda team, user: team
+        )
+        read = reading.understand(StoredPayload.of(found.to_payload()))
         assert isinstance(read, IncomingMessage)
         assert f"slack:{read.sender_id}" == person
         assert read.sender_name == person.split(":")[1]
@@ -208,7 +210,7 @@ def test_what_a_former_version_stored_is_of_the_workspace_where_we_are_installed
     kept = json.loads(found.to_payload())
     del kept["home"]
 
-    assert Stored.of(json.dumps(kept)).home == TEAM
+    assert StoredPayload.of(json.dumps(kept)).home == TEAM
 
 
 @pytest.mark.parametrize(

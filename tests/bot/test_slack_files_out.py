@@ -16,16 +16,16 @@ from bot.channels.base import (
     NotSent,
     Reacted,
     Refused,
-    Sent,
+    SentMessage,
     Uploaded,
 )
 from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.slack.send import slack_name
-from bot.channels.throttle import Rates
+from bot.channels.throttle import SendRates
 from bot.lab.faults import answer, bad_gateway, drop, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, slack_rigged
 
@@ -47,7 +47,7 @@ async def channel(timeout_s: float = 2.0) -> AsyncIterator[tuple[SlackChannel, F
             base_url=fake.api_url,
             send_timeout_s=timeout_s,
             edits_per_minute=0,
-            rates=Rates(per_chat=0, per_group_minute=0, total=0),
+            rates=SendRates(per_chat=0, per_group_minute=0, total=0),
         )
         async with SlackChannel(options, clock=SystemClock()) as made:
             yield made, fake
@@ -70,7 +70,7 @@ async def test_a_file_is_uploaded_unseen_and_then_shown_with_its_caption() -> No
         sent = await slack.send_file(DIRECT, file, BOLD)
 
         [seen] = fake.chat("D0ANN")
-        assert sent == Sent(message_id=file.ref)
+        assert sent == SentMessage(message_id=file.ref)
         assert (seen.files, seen.text, seen.is_bot) == (("plan.txt",), "*Here*", True)
         assert fake.file("plan.txt") == b"the plan"
 
@@ -200,8 +200,8 @@ async def test_a_file_in_doubt_is_found_where_it_stands_and_not_where_it_does_no
         fake.fault("conversations.history", action=bad_gateway())
         later = await slack.look_up_file(DIRECT, shown.ref, since_ms=0)
 
-        assert found == Sent(message_id=fake.chat("D0ANN")[0].ts)
-        assert isinstance(in_thread, Sent)
+        assert found == SentMessage(message_id=fake.chat("D0ANN")[0].ts)
+        assert isinstance(in_thread, SentMessage)
         assert isinstance(elsewhere, NotSent)
         assert isinstance(later, InDoubt)
 

@@ -17,7 +17,7 @@ from bot.channels.slack.modals import (
     form_wish,
     reminder_form,
 )
-from bot.channels.slack.raw import Kind
+from bot.channels.slack.raw import EventKind
 from bot.lab.faults import drop
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, STRANGER, TEAM, Mode, SlackRig, slack_rigged
@@ -184,7 +184,7 @@ def test_a_form_is_the_command_that_says_the_same() -> None:
 
     assert found is not None
     assert (found.kind, found.event_id, found.chat_id) == (
-        Kind.COMMAND, "form:V1", f"{TEAM}.{DIRECT}",
+        EventKind.COMMAND, "form:V1", f"{TEAM}.{DIRECT}",
     )  # fmt: skip
     assert found.body["text"] == "remind at 5 call Bob"
 

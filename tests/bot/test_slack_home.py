@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from bot.app import Bot
+from bot.app import App
 from bot.channels.base import HomeLine, HomeSection
 from bot.channels.slack.api import NoAnswer
-from bot.channels.slack.app_home import BLOCKS_MAX, STRANGERS_EVERY_S, Homes, home_blocks
+from bot.channels.slack.app_home import BLOCKS_MAX, STRANGERS_EVERY_S, HomeWriter, home_blocks
 from bot.lab.faults import drop
 from bot.lab.slack import flood, refusal
 from bot.lab.slack_blocks import chars, plain_text, view_problems
@@ -76,14 +76,14 @@ def buttons(rig: SlackRig, user: str = ANN) -> dict[str, str]:
 
 
 async def reminded(
-    bot: Bot, rig: SlackRig, text: str, *, by: str = ANN, when: str = "tomorrow at 5 pm"
+    bot: App, rig: SlackRig, text: str, *, by: str = ANN, when: str = "tomorrow at 5 pm"
 ) -> Job:
     """A person has a reminder for their direct message, as if they had saved it there."""
     person = bot.access.who(f"slack:{TEAM}:{by}")
     assert person is not None
     lane = f"slack:{TEAM}.{rig.slack.direct(by)}"
-    bot.schedules.chats.heard(person.id, lane)
-    jobs = bot.schedules.calendar.jobs
+    bot.calendar.schedules.chats.heard(person.id, lane)
+    jobs = bot.calendar.jobs
     when_ = jobs.times.require(person.id, when).when
     draft = Job(person_id=person.id, what=What(text=text), when=when_, deliver_to=lane)
     return await jobs.add(draft, by=Asker(person_id=person.id))
@@ -225,7 +225,7 @@ class Pages:
 @pytest.mark.parametrize("refused", [0, 1])
 async def test_a_stranger_is_written_to_again_after_an_hour(refused: int) -> None:
     clock, pages = StillClock(), Pages(refused)
-    homes = Homes(cast(Any, pages), pages, clock=clock)
+    homes = HomeWriter(cast(Any, pages), pages, clock=clock)
     working = asyncio.create_task(homes.work())
 
     async def look(sender: str = "slack:T:U1") -> list[str]:

@@ -17,17 +17,17 @@ from bot.channels.base import (
     MessagePart,
     NotSent,
     Refused,
-    Sent,
+    SentMessage,
     SettlesDoubt,
 )
 from bot.channels.slack.channel import SlackChannel, SlackOptions
 from bot.channels.slack.lookup import EVENT_TYPE, PAGE
 from bot.channels.slack.throttle import BURST, EditPace
-from bot.channels.throttle import Rates
-from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
+from bot.channels.throttle import SendRates
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
-from bot.wiring.clock import SystemClock
 from memory.records.messages import Address
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually
 from tests.memory.kit import StillClock
 
@@ -48,7 +48,7 @@ async def channel(
             base_url=fake.api_url,
             send_timeout_s=timeout_s,
             edits_per_minute=0,
-            rates=Rates(per_chat=0, per_group_minute=0, total=0),
+            rates=SendRates(per_chat=0, per_group_minute=0, total=0),
         )
         async with SlackChannel(options, clock=SystemClock()) as made:
             yield made, fake
@@ -60,7 +60,7 @@ async def test_a_message_goes_out_as_mrkdwn_with_its_mark_and_opens_no_links() -
         sent = await slack.send(DIRECT, PART)
 
         [seen] = fake.chat("D0ANN")
-        assert sent == Sent(message_id=seen.ts)
+        assert sent == SentMessage(message_id=seen.ts)
         assert seen.text == PART.markup
         assert seen.metadata == {"event_type": EVENT_TYPE, "event_payload": {"id": PART.mark}}
         [call] = fake.calls("chat.postMessage")
@@ -76,7 +76,7 @@ async def test_an_answer_stands_in_its_thread_and_an_edit_leaves_it_there() -> N
         thread = Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id=ts)
 
         sent = await slack.send(thread, PART)
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SentMessage)
         edited = await slack.edit(thread, sent.message_id, replace(PART, markup="later"))
 
         [_, seen] = fake.thread("C1", ts)
@@ -116,7 +116,7 @@ async def test_an_answer_stands_in_its_thread_and_an_edit_leaves_it_there() -> N
     ids=lambda value: f"{value.kind} {value.status} {value.body}" if hasattr(value, "kind") else "",
 )
 async def test_each_trouble_of_a_send_is_told_for_what_it_is(
-    action: Action, outcome: type[object]
+    action: FaultAction, outcome: type[object]
 ) -> None:
     async with channel() as (slack, fake):
         fake.fault("chat.postMessage", action=action)
@@ -125,7 +125,7 @@ async def test_each_trouble_of_a_send_is_told_for_what_it_is(
         again = await slack.send(DIRECT, PART)
 
         assert isinstance(found, outcome), found
-        assert isinstance(again, Sent)
+        assert isinstance(again, SentMessage)
         assert len(fake.calls("chat.postMessage")) == 2, "nothing is sent again unasked"
 
 
@@ -165,13 +165,13 @@ async def test_where_the_markup_is_refused_the_plain_text_goes_out(method: str, 
         first = await slack.send(DIRECT, PART) if method == "chat.update" else None
         fake.fault(method, action=refusal(word))
 
-        if isinstance(first, Sent):
+        if isinstance(first, SentMessage):
             done: object = await slack.edit(DIRECT, first.message_id, PART)
         else:
             done = await slack.send(DIRECT, PART)
 
         [seen] = fake.chat("D0ANN")
-        assert isinstance(done, Sent)
+        assert isinstance(done, SentMessage)
         assert seen.text == "**hi** &amp; bye"
 
 
@@ -210,11 +210,11 @@ async def test_a_channel_that_the_bot_is_not_in_is_said_plainly() -> None:
     ids=lambda value: f"{value.kind} {value.body}" if hasattr(value, "kind") else "",
 )
 async def test_each_trouble_of_an_edit_is_told_for_what_it_is(
-    action: Action, outcome: type[object]
+    action: FaultAction, outcome: type[object]
 ) -> None:
     async with channel() as (slack, fake):
         sent = await slack.send(DIRECT, PART)
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SentMessage)
         fake.fault("chat.update", action=action)
 
         assert isinstance(await slack.edit(DIRECT, sent.message_id, PART), outcome)
@@ -223,7 +223,7 @@ async def test_each_trouble_of_an_edit_is_told_for_what_it_is(
 async def test_all_edits_of_the_workspace_wait_when_slack_asks_for_a_pause() -> None:
     async with channel() as (slack, fake):
         sent = await slack.send(DIRECT, PART)
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SentMessage)
         fake.fault("chat.update", action=flood(9))
         await slack.edit(DIRECT, sent.message_id, PART)
 
@@ -294,7 +294,7 @@ async def test_what_is_older_than_the_row_is_not_meant() -> None:
     ids=lambda value: f"{value.kind} {value.body}" if hasattr(value, "kind") else "",
 )
 async def test_what_cannot_be_looked_up_is_not_guessed(
-    action: Action, outcome: type[object]
+    action: FaultAction, outcome: type[object]
 ) -> None:
     async with channel() as (slack, fake):
         fake.fault("conversations.history", action=action)
@@ -391,12 +391,12 @@ async def test_posts_keep_the_pace_of_a_channel_without_being_told() -> None:
         options = SlackOptions(
             bot_token=TOKEN,
             base_url=fake.api_url,
-            rates=Rates(per_chat=20, per_group_minute=0, total=0),
+            rates=SendRates(per_chat=20, per_group_minute=0, total=0),
         )
         async with SlackChannel(options, clock=SystemClock()) as slack:
             for _ in range(3):
                 await slack.ready(DIRECT)
-                assert isinstance(await slack.send(DIRECT, PART), Sent)
+                assert isinstance(await slack.send(DIRECT, PART), SentMessage)
             assert isinstance(await slack.send(DIRECT, PART), NotSent)
 
 

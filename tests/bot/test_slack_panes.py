@@ -16,10 +16,10 @@ from bot.channels.slack.assistant_pane import (
     THINKING,
     TITLE_CHARS_MAX,
     WAITING_MAX,
-    Panes,
+    AssistantPanes,
     title_of,
 )
-from bot.channels.slack.raw import Opened
+from bot.channels.slack.raw import OpenedPane
 from bot.lab.faults import drop, hold
 from bot.lab.slack import TOKEN, FakeSlack
 from memory.records.messages import Address
@@ -90,13 +90,13 @@ async def test_the_status_says_in_plain_words_what_is_done_and_goes_with_the_ans
 
 
 @asynccontextmanager
-async def panes_of(clock: FixedClock) -> AsyncIterator[tuple[FakeSlack, Panes, Address]]:
+async def panes_of(clock: FixedClock) -> AsyncIterator[tuple[FakeSlack, AssistantPanes, Address]]:
     """Panes that work, with an open thread of Ann."""
     async with FakeSlack() as slack:
         thread = slack.start_assistant(user=ANN)
         address = Address(channel="slack", chat_id=f"{TEAM}.{DIRECT}", thread_id=thread)
         async with SlackWeb(TOKEN, base_url=slack.api_url, timeout_s=5) as web:
-            panes = Panes(web, clock=clock, offer=lambda _: [("Plan", "Plan my day")])
+            panes = AssistantPanes(web, clock=clock, offer=lambda _: [("Plan", "Plan my day")])
             working = asyncio.create_task(panes.work())
             try:
                 yield slack, panes, address
@@ -172,7 +172,7 @@ async def test_elsewhere_nothing_is_asked_of_slack() -> None:
 async def test_what_fails_in_a_pane_is_left_out_and_the_next_thing_is_done() -> None:
     async with panes_of(FixedClock()) as (slack, panes, address):
         assert address.thread_id is not None
-        thread = Opened(channel=DIRECT, thread=address.thread_id, sender=f"slack:{TEAM}:{ANN}")
+        thread = OpenedPane(channel=DIRECT, thread=address.thread_id, sender=f"slack:{TEAM}:{ANN}")
         slack.fault("assistant.threads.setSuggestedPrompts", action=drop())
         for _ in range(2 * WAITING_MAX):
             panes.opened(thread)

@@ -9,8 +9,15 @@ import pytest
 
 from agent.policy.taint import stands_in
 from bot.channels.base import Ignored, Pressed
-from bot.channels.slack.parse import DELETED, GroupPolicy, Reading
-from bot.channels.slack.raw import Kind, Sketch, Stored, mentions, sketch, thread_of
+from bot.channels.slack.parse import DELETED, GroupPolicy, SlackParser
+from bot.channels.slack.raw import (
+    EventKind,
+    SlackSketch,
+    StoredPayload,
+    mentions,
+    sketch,
+    thread_of,
+)
 from memory.records.messages import IncomingMessage
 
 TEAM, US, ANN = "T0LAB", "U0BOT", "U0ANN"
@@ -32,7 +39,7 @@ def post(text: str = "hi", **more: Any) -> dict[str, Any]:
     return {"type": "message", "channel": "D1", "user": ANN, "ts": "10.1", "text": text, **more}
 
 
-def kept(payload: dict[str, Any]) -> Sketch:
+def kept(payload: dict[str, Any]) -> SlackSketch:
     found = sketch(payload)
     assert found is not None
     return found
@@ -41,8 +48,8 @@ def kept(payload: dict[str, Any]) -> Sketch:
 def read(
     payload: dict[str, Any], policy: GroupPolicy = "mention", us: str = ""
 ) -> IncomingMessage | Pressed | Ignored:
-    reading = Reading(policy=policy, us=us, our_name="hearth", name_of=lambda team, user: "")
-    found = reading.understand(Stored.of(kept(payload).to_payload()))
+    reading = SlackParser(policy=policy, us=us, our_name="hearth", name_of=lambda team, user: "")
+    found = reading.understand(StoredPayload.of(kept(payload).to_payload()))
     assert isinstance(found, IncomingMessage | Pressed | Ignored)
     return found
 
@@ -139,7 +146,7 @@ def test_a_button_is_known_by_its_moment_its_person_and_its_name() -> None:
 
     found = kept(payload)
 
-    assert (found.kind, found.event_id) == (Kind.BUTTON, f"button:11.5:{ANN}:done")
+    assert (found.kind, found.event_id) == (EventKind.BUTTON, f"button:11.5:{ANN}:done")
     assert found.thread == "9.1"
     assert ignored(payload) == "no such button"
 
@@ -376,8 +383,8 @@ def test_a_clip_that_somebody_else_spoke_is_not_the_senders_voice(by: dict[str, 
 )
 @pytest.mark.threat("T12")
 def test_a_name_that_is_mentioned_names_no_address(name: str, said: str) -> None:
-    reading = Reading(policy="all", us="", our_name="h", name_of=lambda team, user: name)
-    found = reading.understand(Stored.of(kept(wrapped(post("ask <@UEVE>"))).to_payload()))
+    reading = SlackParser(policy="all", us="", our_name="h", name_of=lambda team, user: name)
+    found = reading.understand(StoredPayload.of(kept(wrapped(post("ask <@UEVE>"))).to_payload()))
 
     assert isinstance(found, IncomingMessage)
     assert found.text == f"ask {said}"
@@ -480,7 +487,7 @@ ON_HOME = {
 def test_an_opening_is_known_by_its_event_and_nothing_of_the_view_is_kept() -> None:
     found = kept(wrapped({**OPENED, "view": {"blocks": ["secret"]}}))
 
-    assert (found.kind, found.event_id, found.is_group) == (Kind.HOME, "home:Ev1", False)
+    assert (found.kind, found.event_id, found.is_group) == (EventKind.HOME, "home:Ev1", False)
     assert "secret" not in found.to_payload()
     assert ignored(wrapped(OPENED)) == "home opened"
 

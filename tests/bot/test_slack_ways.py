@@ -15,16 +15,16 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from bot.app import Bot
+from bot.app import App
 from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
 from bot.channels.slack.tokens import SlackRefused
-from bot.inbox.intake import Door, Knock
-from bot.inbox.ports import StoredEvent
-from bot.lab.faults import Action, answer, bad_gateway, drop, hold
+from bot.inbox.intake import InboundEvent, Intake
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, hold
 from bot.lab.slack import SIGNING_SECRET, flood, refusal
 from bot.lab.slack_delivery import forged, stale
 from bot.lab.slack_http import signature
 from memory.records.errors import SettingsWrong, StorageFull
+from memory.records.rows import StoredEvent
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, CHANNEL, US, Mode, SlackRig, slack_rigged
 
@@ -147,7 +147,7 @@ async def test_a_socket_near_its_end_is_replaced_by_itself(rig: SlackRig) -> Non
     ids=lambda action: f"{action.kind} {action.status} {action.body}",
 )
 async def test_what_keeps_a_socket_from_opening_is_waited_out_and_told_once(
-    rig: SlackRig, logs: Logs, action: Action
+    rig: SlackRig, logs: Logs, action: FaultAction
 ) -> None:
     rig.slack.fault("apps.connections.open", action=action, times=3)
     async with rig.serving_slack(ANN, hurry=50) as bot:
@@ -198,7 +198,7 @@ async def test_a_reason_to_go_that_the_owner_can_mend_is_said(
     ids=lambda action: f"{action.kind} {action.body}",
 )
 async def test_while_auth_test_fails_events_are_taken_in_and_answered(
-    tmp_path: Path, logs: Logs, mode: Mode, action: Action
+    tmp_path: Path, logs: Logs, mode: Mode, action: FaultAction
 ) -> None:
     async with slack_rigged(tmp_path, mode) as rig:
         rig.slack.fault("auth.test", action=action, times=None)
@@ -284,11 +284,11 @@ def flat(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
 class FullDoor:
     """The real door while the disk is full for so many times."""
 
-    def __init__(self, door: Door, times: int) -> None:
+    def __init__(self, door: Intake, times: int) -> None:
         self._door = door
         self.times = times
 
-    async def store(self, knocks: Sequence[Knock]) -> Sequence[StoredEvent]:
+    async def store(self, knocks: Sequence[InboundEvent]) -> Sequence[StoredEvent]:
         if self.times:
             self.times -= 1
             raise StorageFull("The disk is full.")
@@ -304,8 +304,8 @@ async def test_what_cannot_be_stored_is_not_acknowledged_and_comes_again(
 ) -> None:
     async with slack_rigged(tmp_path, mode, ack_s=0.3) as rig, rig.opened() as bot:
         await bot.access.approve(f"slack:T0LAB:{ANN}")
-        full = FullDoor(bot.door, times=2)
-        bot.door = full  # type: ignore[assignment]
+        full = FullDoor(bot.intake, times=2)
+        bot.intake = full  # type: ignore[assignment]
         async with serving(rig, bot):
             ts = rig.writes("hi")
             await rig.shows("You said: hi")
@@ -316,7 +316,7 @@ async def test_what_cannot_be_stored_is_not_acknowledged_and_comes_again(
         assert told(logs, "slack.not_stored") == told(logs, "slack.not_stored.over") == 1
 
 
-def serving(rig: SlackRig, bot: Bot) -> Any:
+def serving(rig: SlackRig, bot: App) -> Any:
     from contextlib import asynccontextmanager
 
     @asynccontextmanager

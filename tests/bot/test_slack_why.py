@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.lab.slack_state import Seen
+from bot.lab.slack_state import SeenInSlack
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, US, SlackRig, judge_slack, slack_rigged
 
@@ -26,7 +26,7 @@ async def commanded(rig: SlackRig, text: str, *, by: str = ANN) -> str:
     return rig.read(to=by)[-1]
 
 
-def actions(post: Seen) -> dict[str, str]:
+def actions(post: SeenInSlack) -> dict[str, str]:
     """The action ids of a post's buttons by their labels."""
     return {
         element["text"]["text"]: element["action_id"]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.base import MessagePart
-from bot.inbox.ports import OutPart, PartState
 from bot.outbox.drafts import is_to_go, planned
+from memory.records.rows import OutPart, PartState
 
 BEGUN = st.builds(
     OutPart,

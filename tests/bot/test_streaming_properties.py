@@ -23,7 +23,7 @@ from bot.channels.base import (
     MessageGone,
     MessagePart,
     NotSent,
-    Sent,
+    SentMessage,
 )
 from bot.outbox.drafts import LiveDraft
 from bot.outbox.outbox import REPEATED, Outbox
@@ -84,7 +84,7 @@ class Platform:
         if outcome != "lost":
             self.messages[message_id] = part.source
         if outcome == "done":
-            return Sent(message_id=message_id)
+            return SentMessage(message_id=message_id)
         self.doubts += 1
         return InDoubt(reason="script")
 
@@ -96,7 +96,7 @@ class Platform:
             return NotSent(reason="script", retry_after_s=1.0)
         if outcome != "lost":
             self.messages[message_id] = part.source
-        return Sent(message_id=message_id) if outcome == "done" else InDoubt(reason="script")
+        return SentMessage(message_id=message_id) if outcome == "done" else InDoubt(reason="script")
 
     async def remove(self, address: Address, message_id: str) -> EditOutcome:
         outcome = self._next()
@@ -105,7 +105,7 @@ class Platform:
         if outcome != "lost":
             gone = self.messages.pop(message_id, None) is None
             if outcome == "done":
-                return MessageGone() if gone else Sent(message_id=message_id)
+                return MessageGone() if gone else SentMessage(message_id=message_id)
         return InDoubt(reason="script")
 
 

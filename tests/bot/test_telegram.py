@@ -15,15 +15,15 @@ from structlog.testing import capture_logs
 from bot.channels.odd_json import DEPTH_MAX, read_json
 from bot.channels.telegram.api import TelegramRefused
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
-from bot.channels.telegram.raw import Sketch, from_payload, last_id, to_payload
-from bot.inbox.intake import Door, Knock
-from bot.lab.faults import Action, answer, bad_gateway, drop, garble, hold, reset
+from bot.channels.telegram.raw import TelegramSketch, from_payload, last_id, to_payload
+from bot.inbox.intake import InboundEvent, Intake
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.settings.load import load
 from bot.settings.logging import set_up
 from bot.settings.schema.settings import LoggingSettings
-from bot.wiring.clock import SystemClock
 from memory.records.errors import StorageFull, Temporary
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, US, Rig, eventually, rigged
 
 Logs = list[Any]
@@ -61,7 +61,7 @@ def told(logs: Logs, event: str) -> int:
     ids=lambda action: f"{action.kind} {action.status} {str(action.body)[:30]}",
 )
 async def test_each_trouble_of_a_poll_is_waited_out_and_told_once(
-    rig: Rig, logs: Logs, action: Action
+    rig: Rig, logs: Logs, action: FaultAction
 ) -> None:
     rig.set(telegram__poll_timeout_s=1)
     fault = rig.telegram.fault("getUpdates", action=action, times=3)
@@ -120,7 +120,7 @@ async def test_working_off_says_in_plain_words_when_a_webhook_has_the_messages(r
         await telegram.updates.set_webhook("http://127.0.0.1:9/x", secret="s")
 
         with pytest.raises(Temporary, match="another copy of this bot, or to the webhook"):
-            await telegram.fetch_waiting(bot.door)
+            await telegram.fetch_waiting(bot.intake)
 
 
 async def test_a_webhook_that_is_set_gives_way_and_nothing_that_waits_is_dropped(rig: Rig) -> None:
@@ -196,14 +196,14 @@ async def test_what_cannot_be_stored_is_not_confirmed_and_taken_later(
     rig: Rig, logs: Logs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = True
-    store = Door.store
+    store = Intake.store
 
-    async def fails(self: Door, knocks: Any) -> Any:
+    async def fails(self: Intake, knocks: Any) -> Any:
         if full:
             raise StorageFull("The disk is full.")
         return await store(self, knocks)
 
-    monkeypatch.setattr(Door, "store", fails)
+    monkeypatch.setattr(Intake, "store", fails)
     async with rig.running(OWNER, hurry=100) as bot:
         rig.says("keep me")
         await eventually(lambda: len(rig.clock.paused_s) > 4)
@@ -378,7 +378,7 @@ async def test_a_groups_message_that_was_stored_before_a_kill_is_still_for_us(ri
         await bot.channels.telegram.connect()
         rig.says(f"@{US} are you there?", chat=GROUP)
         [update] = await bot.channels.telegram.web.get_updates(None)
-        await bot.door.store([bot.channels.telegram._knock(update)])
+        await bot.intake.store([bot.channels.telegram._inbound(update)])
 
     async with rig.running() as bot:
         await eventually(lambda: len(rig.texts(GROUP)) == 1)
@@ -554,13 +554,19 @@ def test_the_next_offset_goes_beyond_the_last_update_that_has_an_id() -> None:
 def test_a_sketch_takes_nobody_for_somebody(wrong: Any) -> None:
     body = {"from": {"id": 5}, "chat": {"id": 5, "type": "private"}}
 
-    assert Sketch.of({"message": body}).sender == "5"
-    assert Sketch.of({"message": {**body, "from": {"id": wrong}}}) == Sketch()
-    assert Sketch.of({"message": {**body, "chat": {"id": wrong}}}) == Sketch()
-    assert Sketch.of({"message": wrong}) == Sketch()
-    assert Sketch.of({"callback_query": body}) == Sketch()
-    assert Sketch.of({"callback_query": {"from": {"id": wrong}, "message": body}}) == Sketch()
-    assert Sketch.of({"callback_query": {"from": {"id": 5}, "message": wrong}}) == Sketch()
+    assert TelegramSketch.of({"message": body}).sender == "5"
+    assert TelegramSketch.of({"message": {**body, "from": {"id": wrong}}}) == TelegramSketch()
+    assert TelegramSketch.of({"message": {**body, "chat": {"id": wrong}}}) == TelegramSketch()
+    assert TelegramSketch.of({"message": wrong}) == TelegramSketch()
+    assert TelegramSketch.of({"callback_query": body}) == TelegramSketch()
+    assert (
+        TelegramSketch.of({"callback_query": {"from": {"id": wrong}, "message": body}})
+        == TelegramSketch()
+    )
+    assert (
+        TelegramSketch.of({"callback_query": {"from": {"id": 5}, "message": wrong}})
+        == TelegramSketch()
+    )
 
 
 async def test_updates_without_an_id_are_left_out_of_a_batch(tmp_path: Path, logs: Logs) -> None:
@@ -588,8 +594,8 @@ async def test_updates_without_an_id_are_left_out_of_a_batch(tmp_path: Path, log
 
 async def test_a_server_that_dribbles_does_not_hold_a_send_for_ever() -> None:
     async with FakeTelegram(TOKEN) as server:
-        server.fault("sendChatAction", action=Action(kind="slow", seconds=30, after=True))
+        server.fault("sendChatAction", action=FaultAction(kind="slow", seconds=30, after=True))
         options = TelegramOptions(token=TOKEN, base_url=server.base_url, send_timeout_s=0.1)
         async with TelegramChannel(options, clock=SystemClock()) as channel, asyncio.timeout(5):
-            knock: Knock = channel._knock({"update_id": 1})
+            knock: InboundEvent = channel._inbound({"update_id": 1})
             await channel.typing(knock.address)

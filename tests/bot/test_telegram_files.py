@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from telegram.constants import ReactionEmoji
 
-from bot.channels.base import FileOut, InDoubt, MessagePart, NotSent, Reacted, Refused, Sent
+from bot.channels.base import FileOut, InDoubt, MessagePart, NotSent, Reacted, Refused, SentMessage
 from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel, TelegramOptions
 from bot.channels.telegram.reactions import REACTIONS, telegram_reaction
 from bot.channels.telegram.send import CAPTION_UNITS_MAX, captioned
-from bot.channels.throttle import Rates
+from bot.channels.throttle import SendRates
 from bot.lab.faults import bad_gateway, drop, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal, refuse_markup
 from bot.markup.render import utf16_length
 from bot.outbox.outbox import REPEATED
 from bot.settings.load import load
-from bot.wiring.clock import SystemClock
 from memory.records.errors import SettingsWrong
 from memory.records.messages import Address, IncomingMessage
+from scheduler.clock.machine import SystemClock
 from tests.bot.files_kit import png
 from tests.bot.kit import GROUP, MEMBER, OWNER, TOKEN, US, Rig, eventually
 
@@ -41,7 +41,7 @@ async def channel(
             token=TOKEN,
             base_url=fake.base_url,
             send_timeout_s=timeout_s,
-            rates=Rates(per_chat=0, per_group_minute=0, total=0),
+            rates=SendRates(per_chat=0, per_group_minute=0, total=0),
             ack_reaction=ack_reaction,
         )
         async with TelegramChannel(options, clock=SystemClock()) as made:
@@ -74,7 +74,7 @@ async def test_a_picture_that_telegram_shows_goes_as_one_and_all_else_as_a_docum
         sent = await telegram.send_file(CHAT, file(name, content), BOLD)
 
         [seen] = fake.chat(5)
-        assert sent == Sent(message_id=str(seen.message_id))
+        assert sent == SentMessage(message_id=str(seen.message_id))
         assert (seen.is_photo, seen.file_name) == (is_photo, None if is_photo else name)
         assert seen.file_id is not None
         assert fake.file(seen.file_id) == content
@@ -88,7 +88,7 @@ async def test_a_picture_that_telegram_does_not_take_goes_as_a_document() -> Non
 
         sent = await telegram.send_file(CHAT, file("p.png", png()), BLANK)
 
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SentMessage)
         assert [seen.file_name for seen in fake.chat(5)] == ["p.png"]
 
 
@@ -109,7 +109,7 @@ async def test_markup_that_is_refused_goes_plain() -> None:
     async with channel() as (telegram, fake):
         fake.fault("sendDocument", action=refuse_markup())
 
-        assert isinstance(await telegram.send_file(CHAT, file("a.txt", b"x"), BOLD), Sent)
+        assert isinstance(await telegram.send_file(CHAT, file("a.txt", b"x"), BOLD), SentMessage)
 
         assert [seen.text for seen in fake.chat(5)] == ["**Here**"]
 

@@ -9,9 +9,9 @@ import telegram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.app import Bot
-from bot.channels.telegram.parse import CHARS_MAX, Reading, without_odd_kinds
-from bot.channels.telegram.raw import Sketch, to_payload
+from bot.app import App
+from bot.channels.telegram.parse import CHARS_MAX, TelegramParser, without_odd_kinds
+from bot.channels.telegram.raw import TelegramSketch, to_payload
 from memory.records.messages import IncomingMessage
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, Rig, eventually
 
@@ -36,7 +36,7 @@ def sends(rig: Rig, *, by: int = OWNER, chat: int | None = None, **kind: Any) ->
     )
 
 
-async def settled(rig: Rig, bot: Bot, events: int) -> None:
+async def settled(rig: Rig, bot: App, events: int) -> None:
     """So many events came, and all is done about them."""
     await eventually(lambda: len(rig.inbox()) == events)
     await rig.quiet(bot)
@@ -174,7 +174,9 @@ def as_read(**fields: Any) -> IncomingMessage:
         "from": {"id": OWNER, "is_bot": False, "first_name": "Ann"},
         **fields,
     }
-    reading = Reading(bot=telegram.Bot("1:x"), policy="mention", bot_id=1, username="hearthbot")
+    reading = TelegramParser(
+        bot=telegram.Bot("1:x"), policy="mention", bot_id=1, username="hearthbot"
+    )
     found = reading.understand(to_payload({"update_id": 1, "message": message}, username="h"))
     assert isinstance(found, IncomingMessage)
     return found
@@ -232,5 +234,5 @@ def test_a_code_that_somebody_else_wrote_links_nobody(field: str) -> None:
         "from": {"id": 5, "is_bot": False, "first_name": "Ann"},
     }
 
-    assert Sketch.of({"message": message}).link == "ABCD2345"
-    assert Sketch.of({"message": {**message, field: {"id": 9}}}).link == ""
+    assert TelegramSketch.of({"message": message}).link == "ABCD2345"
+    assert TelegramSketch.of({"message": {**message, field: {"id": 9}}}).link == ""

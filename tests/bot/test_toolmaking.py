@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from contextlib import AsyncExitStack
 
 from agent.tools.tool import Effect, ToolCard
+from bot.app import App
 from bot.settings.load import load
-from bot.wiring.assembly import Assembly
-from bot.wiring.spending import Workplace
 from tests.bot.kit import Rig
 from tests.checkout import ROOT
 
@@ -27,13 +25,9 @@ MAY_BE_ABSENT = {"i2c", "spi"}
 async def cards_of(rig: Rig) -> list[ToolCard]:
     """What there is with the settings of this rig."""
     settings = load(rig.home.path, rig.env)
-    place = Workplace(home=rig.home, settings=settings, clock=rig.clock, env=rig.env)
-    async with AsyncExitStack() as stack:
-        whole = Assembly(stack, place)
-        await whole.open_stores()
-        await whole.open_doors_out()
-        await whole.make_minds()
-        return [tool.card for tool in whole.abilities.tools.toolbox.tools()]
+    async with App(rig.home, settings, env=rig.env, clock=rig.clock) as app:
+        await app.ready(toolbox := app.abilities.toolbox)
+        return [tool.card for tool in toolbox.tools()]
 
 
 async def test_the_guide_lists_every_tool_with_its_group_and_who_may_wish_for_it(rig: Rig) -> None:

@@ -9,19 +9,18 @@ from pathlib import Path
 import pytest
 
 from agent.tools.workspace import Workspace
-from bot.commands.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoDesk
-from bot.inbox.ports import Person
+from bot.commands.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoCommand
 from memory.database.connection import Database
-from memory.facts.profile import SqliteProfiles
-from memory.facts.store import SqliteFacts
+from memory.erasure.run import Premises
 from memory.records.erasure import typed_run
 from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
+from memory.records.rows import Person
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
-from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding
+from memory.service import MemoryService
+from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
-from memory.stores.undo import SqliteFormerFiles, SqliteTurnsDone
 from tests.memory.kit import StillClock, run, turn_end
 
 LANE = "telegram:5"
@@ -36,20 +35,18 @@ class Chat:
         self.clock = clock
         self.database = database
         self.journal = SqliteJournal(database)
-        self.facts = SqliteFacts(database, Indexes(database, embedding=Embedding(enabled=False)))
-        self.profiles = SqliteProfiles(database, refusal=lambda text: "")
-        self.turns = SqliteTurnsDone(database)
-        self.files = SqliteFormerFiles(database)
-        self.workspace = Workspace(database.path.parent)
-        self.desk = UndoDesk(
-            self.turns,
-            self.facts,
-            self.profiles,
-            self.files,
-            self.workspace,
+        folder = database.path.parent
+        memory = MemoryService.over(
+            database,
+            SqliteConversations(database),
+            premises=Premises(root=folder, workspace=folder, backups=folder),
             clock=clock,
-            host_zone="Europe/Oslo",
+            embedding=Embedding(enabled=False),
         )
+        self.facts, self.profiles = memory.facts, memory.profiles
+        self.turns, self.files = memory.turns, memory.former_files
+        self.workspace = Workspace(folder)
+        self.desk = UndoCommand(memory, self.workspace, clock=clock, host_zone="Europe/Oslo")
 
     async def undo(self, *, by: PersonId = ME, chat: str = "5") -> str:
         message = IncomingMessage(

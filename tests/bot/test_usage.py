@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 
 from agent.budget.circuit_breaker import BrakeOptions
-from agent.budget.spending import (
+from bot.cli.usage import lines, print_tables
+from bot.commands.usage import IN_PRIVATE, NOT_PAUSED, PAUSED_ALREADY, UsageDesk, usage_operations
+from bot.rpc import ControlClient, ControlServer
+from memory.database.connection import Database
+from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.rows import Person
+from memory.records.spending import (
     CallState,
     Changes,
     Charge,
@@ -26,12 +32,6 @@ from agent.budget.spending import (
     Scope,
     Unit,
 )
-from bot.cli.usage import lines, print_tables
-from bot.commands.usage import IN_PRIVATE, NOT_PAUSED, PAUSED_ALREADY, UsageDesk, usage_operations
-from bot.inbox.ports import Person
-from bot.rpc import ControlClient, ControlServer
-from memory.database.connection import Database
-from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
 from tests.agent.spending_kit import CHEAP, MODEL, STRANGE, HandClock, Purse, limit, purse
@@ -104,7 +104,7 @@ async def office(tmp_path: Path) -> AsyncIterator[Office]:
         tmp_path / "bot.db", *LIMITS, clock=clock, brake=BrakeOptions(burst_factor=0)
     ) as one:
         desk = UsageDesk(
-            one.ledger, one.budget, lambda: (ANNA, BEN, GUEST), clock=clock, host_zone="UTC"
+            one.ledger.groups, one.budget, lambda: (ANNA, BEN, GUEST), clock=clock, host_zone="UTC"
         )
         yield Office(purse=one, desk=desk)
 
@@ -216,7 +216,9 @@ async def test_people_are_named_and_an_id_stands_behind_a_name_that_two_have(
     )
     clock = HandClock(datetime(2026, 8, 3, 21, 30, tzinfo=UTC))
     async with purse(tmp_path / "bot.db", limit(10**6), clock=clock) as one:
-        desk = UsageDesk(one.ledger, one.budget, lambda: people[:4], clock=clock, host_zone="UTC")
+        desk = UsageDesk(
+            one.ledger.groups, one.budget, lambda: people[:4], clock=clock, host_zone="UTC"
+        )
         office = Office(purse=one, desk=desk)
         for person in people:
             await office.use(person, Usage(prompt=100))
@@ -255,7 +257,7 @@ async def test_whatever_was_held_hears_at_once_that_it_goes_on(tmp_path: Path) -
             heard.append(one.budget.hand.paused is None)
 
         desk = UsageDesk(
-            one.ledger, one.budget, tuple, clock=one.clock, host_zone="UTC", resumed=resumed
+            one.ledger.groups, one.budget, tuple, clock=one.clock, host_zone="UTC", resumed=resumed
         )
         await desk.resume(ANNA)
         await desk.pause(ANNA)
@@ -326,7 +328,9 @@ async def test_only_as_many_days_are_looked_at_as_are_wanted(office: Office) -> 
 async def test_a_day_of_the_change_to_winter_time_is_one_row(tmp_path: Path) -> None:
     clock = HandClock(datetime(2026, 10, 24, 22, 30, tzinfo=UTC))
     async with purse(tmp_path / "bot.db", clock=clock) as one:
-        desk = UsageDesk(one.ledger, one.budget, lambda: (), clock=clock, host_zone="Europe/Berlin")
+        desk = UsageDesk(
+            one.ledger.groups, one.budget, lambda: (), clock=clock, host_zone="Europe/Berlin"
+        )
         office = Office(purse=one, desk=desk)
         for _ in range(24):
             await office.use(BEN, Usage(prompt=10))

@@ -16,14 +16,16 @@ from typing import Any
 
 import pytest
 
-from bot.app import Bot, open_bot
+from bot.app import App
+from bot.app.jobs import priced_by
+from bot.commands.job_service import job_operations
 from bot.lab.model import ScriptedModel
-from bot.lab.model_script import Step, make_call
+from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.model_wire import count_tokens
 from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
-from bot.wiring.clock import CheckedClock
-from bot.wiring.jobs import priced_by
+from memory.stores.notifications import SqliteTellings
+from scheduler.clock.machine import CheckedClock
 from scheduler.kinds.dry_run import PastCosts
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig
 from tests.thorough import rounds
@@ -115,26 +117,27 @@ class Life(Rig):
         self.env["HEARTHBOT_LLM__MODEL"] = "openai/gpt-4.1-mini"
 
     @asynccontextmanager
-    async def opened(self, *, hurry: float = 1) -> AsyncIterator[Bot]:
+    async def opened(self, *, hurry: float = 1) -> AsyncIterator[App]:
         settings = load(self.home.path, self.env)
         # The stand-in's answers are dated by the real clock.
         clock = CheckedClock(self.moving, is_trusted=True)
-        async with open_bot(self.home, settings, env=self.env, digest="test", clock=clock) as bot:
+        app = App(self.home, settings, env=self.env, digest="test", clock=clock)
+        async with app.running() as bot:
             yield bot
 
-    async def passes(self, bot: Bot, until: datetime) -> None:
+    async def passes(self, bot: App, until: datetime) -> None:
         """Time goes on, and what is due is done."""
         await self.rests(bot)
         while (now := self.moving.now()) < until:
-            next_ms = await bot.schedules.jobs.next_ms()
+            next_ms = await bot.calendar.schedules.jobs.next_ms()
             stop = min(until, now + timedelta(seconds=GRAIN_S))
             if next_ms is not None:
                 stop = min(stop, max(now, datetime.fromtimestamp(next_ms / 1000, UTC)))
             await self.moving.move_to(stop)
-            if await bot.schedules.timetable.look():
+            if await bot.calendar.schedules.timetable.look():
                 await self.rests(bot)
 
-    async def rests(self, bot: Bot) -> None:
+    async def rests(self, bot: App) -> None:
         """Nothing runs, and what was found is told or waits."""
         async with asyncio.timeout(WAIT_S):
             while True:
@@ -193,15 +196,15 @@ class Diligent:
     def __init__(self) -> None:
         self.answers = itertools.count(1)
 
-    def __call__(self, asked: dict[str, Any]) -> Step:
+    def __call__(self, asked: dict[str, Any]) -> ScriptedStep:
         read, number = count_tokens(asked), next(self.answers)
         if BEAT in json.dumps(asked["messages"]):
-            return Step(text="HEARTBEAT_OK", usage=spent(read, 5))
+            return ScriptedStep(text="HEARTBEAT_OK", usage=spent(read, 5))
         usage, thoughts = spent(read, ANSWER_TOKENS), "hmm " * ANSWER_TOKENS
         if sum(message["role"] == "tool" for message in asked["messages"]) < 2:
             call = make_call("list_events", {}, f"c{number}")
-            return Step(text=thoughts, calls=(call,), usage=usage)
-        return Step(text=f"Finding {word(number)}.\n{thoughts}", usage=usage)
+            return ScriptedStep(text=thoughts, calls=(call,), usage=usage)
+        return ScriptedStep(text=f"Finding {word(number)}.\n{thoughts}", usage=usage)
 
 
 class Usual:
@@ -210,12 +213,12 @@ class Usual:
     def __init__(self) -> None:
         self.answers = itertools.count(1)
 
-    def __call__(self, asked: dict[str, Any]) -> Step:
+    def __call__(self, asked: dict[str, Any]) -> ScriptedStep:
         said = json.dumps(asked["messages"])
         usage = spent(count_tokens(asked), 30)
         if BEAT in said:
-            return Step(text="HEARTBEAT_OK", usage=usage)
-        return Step(text=f"Finding: {word(next(self.answers))}.", usage=usage)
+            return ScriptedStep(text="HEARTBEAT_OK", usage=usage)
+        return ScriptedStep(text=f"Finding: {word(next(self.answers))}.", usage=usage)
 
 
 def spent(prompt: int, completion: int) -> dict[str, int]:
@@ -231,12 +234,13 @@ def word(number: int) -> str:
     return " ".join(WORDS[number // 9**place % 9] for place in range(3))
 
 
-async def ask(bot: Bot, what: str, **arguments: Any) -> Any:
+async def ask(bot: App, what: str, **arguments: Any) -> Any:
     """As the command line does."""
-    return await bot.operations()[f"jobs.{what}"](arguments, lambda event: None)
+    asked = job_operations(bot.calendar.jobs, bot.calendar.dry_runs)
+    return await asked[f"jobs.{what}"](arguments, lambda event: None)
 
 
-async def given_a_busy_bot(life: Life, bot: Bot) -> None:
+async def given_a_busy_bot(life: Life, bot: App) -> None:
     """Two tasks on the list, a daily job, an hourly reminder, a weekly skill, and quiet nights."""
     (life.home.workspace / "HEARTBEAT.md").write_text(f"- {BEAT}\n- {RAIN}\n", encoding="utf-8")
     await ask(bot, "add", text=JOB, when="every day at 7:00", do=True)
@@ -244,7 +248,7 @@ async def given_a_busy_bot(life: Life, bot: Bot) -> None:
     await bot.skills.enable("weekly-digest", enabled=True)
     [owner] = bot.access.directory.people
     await bot.access.set_time_zone(owner, "UTC")
-    await bot.schedules.calendar.notifications.set_quiet_hours(owner.id, (22 * 60, 7 * 60))
+    await SqliteTellings(bot.database).set_quiet_hours(owner.id, (22 * 60, 7 * 60))
     await life.passes(bot, life.moving.now() + timedelta(minutes=2))
 
 
@@ -297,8 +301,8 @@ async def test_what_is_foretold_learns_from_what_runs_took(life: Life) -> None:
 
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
-        jobs = {job.name: job for job in await bot.schedules.jobs.kept()}
-        past = PastCosts(bot.schedules.jobs, bot.usage, priced_by(bot.pool))
+        jobs = {job.name: job for job in await bot.calendar.schedules.jobs.kept()}
+        past = PastCosts(bot.calendar.schedules.jobs, bot.usage_store, priced_by(bot.models))
         unknown = await past.cost(jobs["heartbeat"])
         await life.passes(bot, START + DAY)
         first = await past.cost(jobs["heartbeat"])

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bot.app import Bot
+from bot.app import App
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.lab.faults import drop, hold
 from bot.lab.telegram import FakeTelegram
 from tests.bot.kit import OWNER, TOKEN, HastyClock, Rig, eventually
@@ -49,7 +49,7 @@ async def an_hour_passes(clock: HastyClock) -> None:
     await eventually(lambda: sum(clock.paused_s) >= HOUR_S, timeout_s=30)
 
 
-async def status(bot: Bot) -> str:
+async def status(bot: App) -> str:
     return "\n".join(await bot.status.lines(for_owner=True))
 
 
@@ -182,7 +182,7 @@ async def channel_of(clock: FixedClock) -> AsyncIterator[tuple[FakeTelegram, Tel
 
 @asynccontextmanager
 async def polling(channel: TelegramChannel, inbox: Inbox) -> AsyncIterator[None]:
-    door: Door = inbox  # type: ignore[assignment]
+    door: Intake = inbox  # type: ignore[assignment]
     task = asyncio.create_task(channel.poll(door))
     try:
         yield

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from bot.channels.telegram.webhook import BODY_BYTES_MAX, SECRET_HEADER
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.lab.faults import bad_gateway
 from bot.lab.telegram import refusal
 from bot.settings.load import load
@@ -191,16 +191,16 @@ async def test_what_cannot_be_stored_is_not_taken_and_comes_again(
     rig: Rig, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = 2
-    store = Door.store
+    store = Intake.store
 
-    async def fails(self: Door, knocks: Any) -> Any:
+    async def fails(self: Intake, knocks: Any) -> Any:
         nonlocal failures
         if failures:
             failures -= 1
             raise StorageFull("The disk is full.")
         return await store(self, knocks)
 
-    monkeypatch.setattr(Door, "store", fails)
+    monkeypatch.setattr(Intake, "store", fails)
     async with rig.running(OWNER) as bot:
         rig.says("keep me")
         await rig.reads("You said: keep me")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from bot.app import Bot
+from bot.app import App
 from bot.commands import why_messages as words
 from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.jobs import Due, Job, JobKind, What
@@ -16,7 +16,7 @@ from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually, judge_marku
 LATER = datetime(2037, 5, 4, 9, 0, tzinfo=UTC)
 
 
-def who(bot: Bot, number: int) -> PersonId:
+def who(bot: App, number: int) -> PersonId:
     person = bot.access.who(f"telegram:{number}")
     assert person is not None
     return person.id
@@ -32,7 +32,7 @@ async def asked(rig: Rig, text: str, *, by: int = OWNER, chat: int = 0, reply_to
     return rig.texts(where)[-1]
 
 
-async def answered(rig: Rig, bot: Bot, text: str, **where: int) -> int:
+async def answered(rig: Rig, bot: App, text: str, **where: int) -> int:
     """The id of the message that answers, once all is stored."""
     await asked(rig, text, **where)
     await rig.quiet(bot)
@@ -40,7 +40,7 @@ async def answered(rig: Rig, bot: Bot, text: str, **where: int) -> int:
 
 
 async def known(
-    bot: Bot, text: str, *, of: int = OWNER, chat: int = 0, quote: str = "", speaker: str = ""
+    bot: App, text: str, *, of: int = OWNER, chat: int = 0, quote: str = "", speaker: str = ""
 ) -> int:
     """A fact that rests on a line."""
     scope = f"telegram:{chat}" if chat else ""
@@ -340,10 +340,10 @@ async def test_words_of_others_make_neither_markup_nor_commands(rig: Rig) -> Non
 # --- by the clock -------------------------------------------------------------------------------
 
 
-async def reminder(bot: Bot, *, chat: int = OWNER, kind: JobKind = JobKind.MESSAGE) -> None:
+async def reminder(bot: App, *, chat: int = OWNER, kind: JobKind = JobKind.MESSAGE) -> None:
     """One of the owner's that is due in years."""
     at_ms = int(LATER.timestamp() * 1000)
-    made = await bot.schedules.jobs.add(
+    made = await bot.calendar.schedules.jobs.add(
         Job(
             name="`/stop` tea",
             person_id=who(bot, OWNER),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from agent.trace.explanation import Behind, Called, Explained, Slot, Spent, Thought, TurnRecord
+from agent.trace.explanation import Called, Explained, Thought
 from bot.commands.why import clock_text
 from bot.commands.why_messages import Known, Reader, answer_text, fact_buttons
 from memory.records.facts import FactSource, StoredFact, Whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import PersonId, RunId
+from memory.records.spending import UsageSum
+from memory.records.traces import Behind, Slot, TurnRecord
 from tests.scheduler.jobs_kit import job as new_job
 
 ME, BOB = PersonId("p1"), PersonId("p2")
@@ -29,8 +31,8 @@ FOUND = Explained(
 )
 
 
-def spent(model: str, *, cached: int = 0, micros: int = 0, unpriced: int = 0) -> Spent:
-    return Spent(
+def spent(model: str, *, cached: int = 0, micros: int = 0, unpriced: int = 0) -> UsageSum:
+    return UsageSum(
         model=model,
         calls=1,
         prompt=1_000,

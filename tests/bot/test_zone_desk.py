@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bot.channels.base import Pressed
-from bot.outbox.edits import Cards
+from bot.outbox.edits import QuestionMessages
 from bot.people.zone_question import (
     AGAIN,
     IN_PRIVATE,
@@ -22,7 +22,7 @@ from bot.people.zone_question import (
     SHOWN_MAX,
     UNKNOWN,
     AssumedZones,
-    ZoneDesk,
+    ZoneQuestions,
 )
 from memory.database.connection import Database
 from memory.records.jobs import Due, Job, SetBy
@@ -77,11 +77,11 @@ class Hall:
         self.assumed = AssumedZones(
             self.store, house.access, zone=VIENNA, is_anywhere=lambda time: time == ANYWHERE
         )
-        self.desk = ZoneDesk(
+        self.desk = ZoneQuestions(
             self.assumed,
             house.access,
             self.moves,
-            Cards(self.chats, SqliteCards(house.database)),
+            QuestionMessages(self.chats, SqliteCards(house.database)),
             clock=house.clock,
             deliver=self.delivered.extend,
             busy=lambda lane: lane in self.busy,

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from bot.people.zone_question import NOT_YOURS
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.messages import Role
 from memory.stores.people import SqliteAssumedZones
+from scheduler.clock.machine import SystemClock
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually
 
 QUESTION = re.compile(

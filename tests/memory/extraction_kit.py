@@ -11,14 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.budget.spending import Charge, CheapModel
-from agent.prompt.templates import Library, PersonaSettings
+from agent.prompt.templates import PersonaSettings, PromptLibrary
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
 from memory.records.facts import FactSource, NewFact, Stored, StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, PersonId, Role, RunId
+from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
 from memory.records.rows import Person
+from memory.records.spending import Charge
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
@@ -35,9 +36,9 @@ GROUP = "telegram:-100:7"
 GROUP_SCOPE = "telegram:-100"
 
 
-def shipped(workspace: Path) -> Library:
+def shipped(workspace: Path) -> PromptLibrary:
     """The templates as they are shipped."""
-    return Library(PROMPTS, workspace, PersonaSettings())
+    return PromptLibrary(PROMPTS, workspace, PersonaSettings())
 
 
 class Talk:

@@ -76,7 +76,7 @@ async def opened_home(root: Path, clock: StillClock | None = None) -> AsyncItera
 
 
 def wish(**wanted: object) -> Wish:
-    values: dict[str, object] = {"person_id": ANN, "is_owner": True, "names": ("Ann",)}
+    values: dict[str, object] = {"person_id": ANN, "is_owner": True}
     return Wish(**{**values, **wanted})  # type: ignore[arg-type]
 
 
@@ -239,7 +239,7 @@ def _anns(past: Past) -> None:
         kind="summarise",
         from_id=0,
         sent_from=0,
-        summary="Ann cooks rice. The spare key is kept under the zinc tub. Ben is away.",
+        summary=f"Ann cooks rice. {FACT} Ben is away.",
         messages=4,
         tokens_before=100,
         tokens_after=10,

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import count
 
-from agent.budget.spending import Charge, CheapModel
 from agent.history.compaction import CompactionOptions, Extract, SqliteCompactor
 from agent.history.summaries import Summaries
 from bot.settings.home import shipped
@@ -20,8 +19,9 @@ from memory.database.stored_text import dump
 from memory.records.errors import Overloaded
 from memory.records.facts import CompactionWanted
 from memory.records.messages import ConversationId, PersonId
-from memory.records.ports import InUse, Model
+from memory.records.ports import CheapModel, InUse, Model
 from memory.records.request import ModelTraits
+from memory.records.spending import Charge
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, kind_of, to_json
 from memory.stores.compactions import SqliteCompactions
 from tests.memory.kit import LANE
@@ -83,7 +83,7 @@ class Texts:
 
 @dataclass(slots=True)
 class ScriptedCheap:
-    """Implements `agent.budget.spending.CheapModel`: `answer` makes the text from the prompt."""
+    """Implements `memory.records.ports.CheapModel`: `answer` makes the text from the prompt."""
 
     answer: Callable[[str], str]
     window: int = 128_000

@@ -35,7 +35,7 @@ def wanted(person: PersonId = ANA, text: str = "what is my rent", scope: str = "
 async def profiles(database: Database, people: SqlitePeople) -> SqliteProfiles:
     for person_id in (ANA, BEN):
         await people.add_person(Person(id=person_id, role=Role.MEMBER, name=f"@{person_id}"))
-    return SqliteProfiles(database, refusal=lambda _: "")
+    return SqliteProfiles(database)
 
 
 async def test_row_and_profile_are_told_together(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memory.facts.export import Carrying, as_json
+from memory.facts.export import Transfer
 from memory.records.erasure import FILE_BYTES_MAX, CarryingRefused
 from memory.records.facts import FactSource, NewFact, StoredFact, Storing, Whose
 from tests.memory.forgetting_kit import (
@@ -38,12 +38,12 @@ def home(made: Path, tmp_path: Path) -> Path:
     return lived_in(made, tmp_path / "home")
 
 
-def carrying(opened: Opened, root: Path) -> Carrying:
-    return Carrying(opened.database, premises(root))
+def carrying(opened: Opened, root: Path) -> Transfer:
+    return Transfer(opened.database, premises(root))
 
 
 def written(path: Path, carried: Made) -> Path:
-    path.write_text(as_json(carried))
+    path.write_text(json.dumps(carried))
     return path
 
 
@@ -86,7 +86,7 @@ async def test_all_of_a_person_is_taken_out_with_what_no_longer_holds(home: Path
     async with opened_home(home) as opened:
         await moved(opened)
         await opened.facts.forget(Whose(person_id=ANN), [1])
-        carried = await carrying(opened, home).taken_out(ANN, is_owner=True)
+        carried = await carrying(opened, home).export(ANN, is_owner=True)
 
     assert [one["text"] for one in carried["facts"]] == [
         "Ann lives in Oslo.",
@@ -107,18 +107,18 @@ async def test_taken_out_and_brought_in_elsewhere_it_is_the_same(
 ) -> None:
     async with opened_home(home) as opened:
         await moved(opened)
-        first = await carrying(opened, home).taken_out(ANN, is_owner=True)
+        first = await carrying(opened, home).export(ANN, is_owner=True)
     other = tmp_path / "other"
 
     async with opened_home(other) as opened:
-        taken = await carrying(opened, other).brought_in(
+        taken = await carrying(opened, other).load(
             ANN, written(tmp_path / "ann.json", first), is_owner=True
         )
-        second = await carrying(opened, other).taken_out(ANN, is_owner=True)
+        second = await carrying(opened, other).export(ANN, is_owner=True)
         current = await opened.facts.list(Whose(person_id=ANN))
         past = await opened.facts.past(Whose(person_id=ANN), current[0].id)
 
-    assert (taken.stored, taken.refreshed, taken.refused, taken.left) == (3, 0, (), ())
+    assert (taken.stored, taken.refreshed, taken.refused, taken.left) == (3, 0, [], [])
     assert [one.text for one in past] == ["Ann lives in Oslo."]
     unlike = ("id", "superseded_by", "source")
 
@@ -135,15 +135,15 @@ async def test_brought_in_twice_it_is_there_once(home: Path, tmp_path: Path) -> 
     async with opened_home(home) as opened:
         await moved(opened)
         carries = carrying(opened, home)
-        before = await carries.taken_out(ANN, is_owner=True)
+        before = await carries.export(ANN, is_owner=True)
         file = written(tmp_path / "ann.json", before)
 
-        taken = await carries.brought_in(ANN, file, is_owner=True)
+        taken = await carries.load(ANN, file, is_owner=True)
 
-        after = await carries.taken_out(ANN, is_owner=True)
+        after = await carries.export(ANN, is_owner=True)
     assert (taken.stored, taken.refreshed) == (0, 3)
     assert len(after["facts"]) == 3
-    assert taken.left == ()
+    assert taken.left == []
 
 
 async def test_what_is_newer_here_is_not_replaced_by_a_file(home: Path, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_what_is_newer_here_is_not_replaced_by_a_file(home: Path, tmp_path
                 source=FactSource.PERSON,
             )
         )
-        await carrying(opened, home).brought_in(
+        await carrying(opened, home).load(
             ANN, written(tmp_path / "f.json", a_file(old)), is_owner=True
         )
 
@@ -170,10 +170,10 @@ async def test_what_is_newer_here_is_not_replaced_by_a_file(home: Path, tmp_path
 async def test_what_was_forgotten_does_not_come_back_by_a_file(home: Path, tmp_path: Path) -> None:
     async with opened_home(home) as opened:
         carries = carrying(opened, home)
-        file = written(tmp_path / "ann.json", await carries.taken_out(ANN, is_owner=True))
+        file = written(tmp_path / "ann.json", await carries.export(ANN, is_owner=True))
         await opened.forgetting.forget(wish(facts=(1,)))
 
-        taken = await carries.brought_in(ANN, file, is_owner=True)
+        taken = await carries.load(ANN, file, is_owner=True)
 
         assert await held(opened) == []
     assert [(one.text, one.why) for one in taken.refused] == [(FACT, "it was to be forgotten")]
@@ -182,7 +182,7 @@ async def test_what_was_forgotten_does_not_come_back_by_a_file(home: Path, tmp_p
 async def test_secrets_in_a_file_are_refused_one_by_one(home: Path, tmp_path: Path) -> None:
     key = "Ann's key is sk-proj-" + "a1B2c3D4" * 5
     async with opened_home(home) as opened:
-        taken = await carrying(opened, home).brought_in(
+        taken = await carrying(opened, home).load(
             ANN, written(tmp_path / "f.json", a_file(fact(text=key), fact(id=8))), is_owner=True
         )
 
@@ -195,7 +195,7 @@ async def test_whatever_a_file_says_it_is_for_the_person_who_asked(
 ) -> None:
     file = written(tmp_path / "f.json", a_file(fact(), person_id=ANN))
     async with opened_home(home) as opened:
-        await carrying(opened, home).brought_in(BEN, file, is_owner=False)
+        await carrying(opened, home).load(BEN, file, is_owner=False)
 
         assert await held(opened) == [FACT]
         assert [one.text for one in await opened.facts.list(Whose(person_id=BEN))] == [
@@ -207,9 +207,9 @@ async def test_whatever_a_file_says_it_is_for_the_person_who_asked(
 async def test_notes_in_a_file_lead_nowhere_else(home: Path, tmp_path: Path, path: str) -> None:
     file = written(tmp_path / "f.json", a_file(notes=[{"path": path, "text": "x"}]))
     async with opened_home(home) as opened:
-        taken = await carrying(opened, home).brought_in(ANN, file, is_owner=True)
+        taken = await carrying(opened, home).load(ANN, file, is_owner=True)
 
-    assert (taken.notes, taken.left) == ((), (f"notes {path}",))
+    assert (taken.notes, taken.left) == ([], [f"notes {path}"])
 
 
 BROKEN: dict[str, tuple[str | bytes | Made, str]] = {
@@ -249,7 +249,7 @@ async def test_a_broken_file_changes_nothing_and_says_where(
 
     async with opened_home(home) as opened:
         with pytest.raises(CarryingRefused, match=told):
-            await carrying(opened, home).brought_in(ANN, file, is_owner=True)
+            await carrying(opened, home).load(ANN, file, is_owner=True)
 
     assert [rows(database_of(home), query) for query in queries] == before
 
@@ -263,4 +263,4 @@ async def test_a_file_that_is_not_there_or_too_large_is_not_read(
     async with opened_home(home) as opened:
         for path, told in [(tmp_path / "none.json", "cannot be read"), (large, "at most")]:
             with pytest.raises(CarryingRefused, match=told):
-                await carrying(opened, home).brought_in(ANN, path, is_owner=True)
+                await carrying(opened, home).load(ANN, path, is_owner=True)

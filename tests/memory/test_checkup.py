@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.budget.spending import Changes, Pause, Paused
-from bot.wiring.clock import SystemClock
 from memory.database.checkup import look
 from memory.database.connection import Database
 from memory.records.errors import StorageCorrupt, StorageReadOnly
 from memory.records.messages import PersonId, Role
 from memory.records.rows import NewEvent, Person
+from memory.records.spending import Changes, Pause, Paused
 from memory.stores.inbox import SqliteInbox
 from memory.stores.people import SqlitePeople
 from memory.stores.usage import SqliteUsage
+from scheduler.clock.machine import SystemClock
 
 
 def stamps(folder: Path) -> dict[str, bytes]:

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta, tzinfo
 
 import pytest
 
-from agent.budget.spending import Charge, Purpose
 from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import LINES_MAX, PARTS_MAX, Summaries
 from agent.history.window import estimate_tokens, repair, since_compaction
@@ -21,6 +20,7 @@ from agent.subagents.background import Background, BackgroundOptions
 from memory.database.connection import Database
 from memory.records.errors import Overloaded
 from memory.records.messages import ConversationId, PersonId
+from memory.records.spending import Charge, Purpose
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, Usage
 from memory.search.archive import SqliteArchive
 from memory.stores.compactions import SqliteCompactions

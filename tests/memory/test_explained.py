@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from agent.budget.spending import CallState, Changes, Charge, ModelCall, Purpose
-from agent.trace.explanation import Agreed, Behind, Slot, Spent, Step, TurnRecord
 from memory.database.connection import Database
 from memory.records.jobs import Due, Held, Notification, SlotState, Taken, Taking
 from memory.records.messages import Address, ConversationId, OutboxId, PersonId, Role, RunId
 from memory.records.ports import ChildOf, Json
 from memory.records.rows import NewApproval, NewMessage, Outcome, OutPart, PartState
+from memory.records.spending import CallState, Changes, Charge, ModelCall, Purpose, UsageSum
+from memory.records.traces import Agreed, Behind, Slot, Step, TurnRecord
 from memory.records.transcript import Answered, Said, Usage
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
@@ -288,8 +288,8 @@ async def test_what_was_spent_is_added_up_by_model_with_that_of_subagents(chat: 
 
     assert found is not None
     assert found.spent == (
-        Spent(model="big", calls=2, prompt=20, completion=4, cached=8, micros=10, unpriced=0),
-        Spent(model="small", calls=1, prompt=10, completion=2, cached=4, micros=0, unpriced=1),
+        UsageSum(model="big", calls=2, prompt=20, completion=4, cached=8, micros=10, unpriced=0),
+        UsageSum(model="small", calls=1, prompt=10, completion=2, cached=4, micros=0, unpriced=1),
     )
     assert found.subagents == 1
 

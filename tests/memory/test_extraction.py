@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.budget.spending import Purpose, SpendingRefused
 from agent.learning.extraction import Extracted, ExtractionOptions, Extractor, Skipped
 from agent.learning.proposals import AnswerUnreadable, Refusal
 from agent.models.embedded import Embedded, weights
@@ -28,6 +27,7 @@ from memory.records.errors import (
 from memory.records.facts import Storing, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.request import ModelTraits
+from memory.records.spending import Purpose, SpendingRefused
 from memory.records.transcript import Answered, Said
 from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from tests.memory.forgetting_kit import (
     ANNS_CHAT,
     FACT,
     TRACES_OF_IT,
+    Past,
     changed,
     database_of,
     files_with,
@@ -55,6 +58,39 @@ async def test_every_place_that_holds_it_is_listed_and_nothing_is_changed(home: 
     assert [path.read_bytes() for path in sorted(home.rglob("*.md"))] == before
 
 
+TOLD_OTHERWISE = "I see, so under the zinc tub lies your spare key."
+
+
+async def test_what_says_it_in_other_words_is_listed_and_stays_unless_it_is_named(
+    home: Path,
+) -> None:
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        Past(connection, runs=50).turn(ANN, "c_ann", ANNS_CHAT, "And?", f"Hm. {TOLD_OTHERWISE}")
+
+    async with opened_home(home) as opened:
+        found = await opened.forgetting.find(wish(facts=(1,)))
+        first = await opened.forgetting.forget(wish(facts=(1,)))
+        left = files_with(home, TOLD_OTHERWISE)
+        second = await opened.forgetting.forget(wish(phrases=found.similar))
+
+    assert found.similar == (TOLD_OTHERWISE,)
+    assert first.ok
+    assert left != []
+    assert second.ok
+    assert files_with(home, *TRACES_OF_IT) == []
+
+
+async def test_the_lines_that_a_fact_is_from_go_with_it_however_they_say_it(home: Path) -> None:
+    changed(home, "update facts set quote = ''")
+
+    async with opened_home(home) as opened:
+        await opened.forgetting.forget(wish(facts=(1,)))
+
+    said = rows(database_of(home), "select body from messages where run_id = 'in-1'")
+    assert "zinc" not in str(said)
+    assert "Please remember it." in str(said)
+
+
 async def test_words_that_stand_nowhere_are_found_nowhere(home: Path) -> None:
     async with opened_home(home) as opened:
         found = await opened.forgetting.find(wish(phrases=("velvet trombone",)))
@@ -70,24 +106,6 @@ async def test_words_that_are_too_short_are_refused(home: Path, phrase: str) -> 
 
 
 # --- erasing -----------------------------------------------------------------------------------
-
-
-async def test_a_word_is_erased_where_a_hyphen_parts_it_too(home: Path) -> None:
-    notes = home / "workspace" / "memory" / "MEMORY.md"
-    notes.write_text("- One\n- The Gloop-\nstone is here\n- A Gloop\u00adstone\n- Two\n")
-    changed(home, "update chunks set text = 'The Gloop-stone, once more.'")
-    changed(home, "insert into notes (conversation_id, text, created_ms) values (?, ?, 1)", *EDIT)
-
-    async with opened_home(home) as opened:
-        proof = await opened.forgetting.forget(wish(phrases=("Gloopstone",)))
-
-    assert proof.ok
-    assert notes.read_text() == "- One\n- Two\n"
-    assert rows(database_of(home), "select text from chunks") == [("The [forgotten], once more.",)]
-    assert files_with(home, "Gloop-stone", "Gloop-\\nstone", "Gloop\u00adstone") == []
-
-
-EDIT = ("c_ann", "It now reads: where is the Gloop-\nstone?")
 
 
 async def test_afterwards_no_file_of_the_home_holds_it(home: Path) -> None:

@@ -162,7 +162,7 @@ async def test_what_another_began_is_finished_before_ones_own(home: Path) -> Non
             await opened.forgetting.forget(wish(facts=(1,)), dies_at(Stage.ROWS))
 
     async with opened_home(home) as opened:
-        bens: dict[str, Any] = {"person_id": BEN, "is_owner": False, "names": ("Ben",)}
+        bens: dict[str, Any] = {"person_id": BEN, "is_owner": False}
         proof = await opened.forgetting.forget(wish(phrases=(CANARY,), **bens))
 
     assert proof.ok

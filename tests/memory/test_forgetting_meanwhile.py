@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.budget.spending import Charge
 from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.learning.extraction import ExtractionOptions, Extractor
@@ -20,6 +19,7 @@ from memory.records.erasure import Wish
 from memory.records.facts import CompactionWanted, FactSource, NewFact, Storing, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, Role, TurnInput
 from memory.records.request import ModelTraits
+from memory.records.spending import Charge
 from memory.records.transcript import Answered, Said
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.lines import SqliteLines

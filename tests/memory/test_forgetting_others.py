@@ -194,7 +194,7 @@ async def test_a_member_forgets_what_is_theirs_with_their_notes(home: Path) -> N
 
     async with opened_home(home) as opened:
         proof = await opened.forgetting.forget(
-            wish(person_id=BEN, is_owner=False, names=("Ben",), phrases=(CANARY,))
+            wish(person_id=BEN, is_owner=False, phrases=(CANARY,))
         )
 
     assert proof.ok
@@ -209,7 +209,7 @@ async def test_a_member_erases_nothing_of_the_owner(home: Path) -> None:
 
     async with opened_home(home) as opened:
         proof = await opened.forgetting.forget(
-            wish(person_id=BEN, is_owner=False, names=("Ben",), phrases=("zinc tub",), facts=(1,))
+            wish(person_id=BEN, is_owner=False, phrases=("zinc tub",), facts=(1,))
         )
 
     assert (
@@ -285,7 +285,7 @@ async def test_of_everything_summaries_and_answers_to_others_do_not_tell_of_it(h
         past = Past(connection, runs=70)
         past.turn(ANN, "c_group", GROUP, f"{CLINIC}. Good morning all.", "Get well")
         asked = "What did Ann say?"
-        past.turn(BEN, "c_group", GROUP, asked, "She said her clinic for chemo is in Zurich.")
+        past.turn(BEN, "c_group", GROUP, asked, f"She said: {CLINIC}.")
         past.turn(BEN, "c_group", GROUP, "And the weather?", "Rain, all of Tuesday.")
         past.add(
             "compactions",

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.budget.spending import Purpose, SpendingRefused
 from agent.learning.insight_rules import (
     NOTE_CHARS_MAX,
     ToolUse,
@@ -40,6 +39,7 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.request import ModelTraits
+from memory.records.spending import Purpose, SpendingRefused
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from tests.fakes import OneModel
 from tests.memory.extraction_kit import ANA, BOB, Brief, Cheap, Talk, shipped

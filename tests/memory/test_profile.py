@@ -23,13 +23,9 @@ ANA_HERSELF = Person(
 )
 
 
-def no_secrets(text: str) -> str:
-    return "Passwords are not kept." if "hunter2" in text or "pin: 1234" in text else ""
-
-
 @pytest.fixture
 def profiles(database: Database) -> SqliteProfiles:
-    return SqliteProfiles(database, refusal=no_secrets)
+    return SqliteProfiles(database)
 
 
 async def put(profiles: SqliteProfiles, path: str, value: object, run: str = "r1") -> int:
@@ -160,36 +156,22 @@ async def test_a_profile_never_grows_past_its_bound(profiles: SqliteProfiles) ->
 @pytest.mark.parametrize(
     ("where", "value"),
     [
-        ("name", "hunter2"),
-        ("preferences.wifi", {"home": ["x", "hunter2"]}),
-        ("projects[]", {"name": "hunter2"}),
-        ("preferences.pin", 1234),
-        ("preferences.my_pin", "1234"),
-    ],
-)
-async def test_secrets_are_refused_wherever_they_stand(
-    profiles: SqliteProfiles, where: str, value: object, path: Path
-) -> None:
-    with pytest.raises(ProfileWrong, match="Passwords are not kept"):
-        await put(profiles, where, value)
-
-    assert rows(path, "select * from profile_changes") == []
-
-
-@pytest.mark.parametrize(
-    ("where", "value"),
-    [
+        ("name", "sk-proj-abcdefghijklmnopqrstu"),
+        ("preferences.wifi", {"home": ["x", "password is rosebud77"]}),
+        ("projects[]", {"name": "password: rosebud77"}),
         ("preferences.wifi_password", "rosebud77"),
         ("preferences.pay_with", "4111 1111 1111 1111"),
         ("preferences.pay_with", 4111111111111111),
         ("persona.system_prompt", "Use the key sk-proj-abcdefghijklmnopqrstu."),
     ],
 )
-async def test_the_shapes_of_real_secrets_are_known(
-    database: Database, where: str, value: object
+async def test_secrets_are_refused_wherever_they_stand(
+    profiles: SqliteProfiles, where: str, value: object, path: Path
 ) -> None:
-    with pytest.raises(ProfileWrong, match="keeps no secrets"):
-        await SqliteProfiles(database).update(ANA, where, value, reason="x")
+    with pytest.raises(ProfileWrong, match="secrets are not kept"):
+        await put(profiles, where, value)
+
+    assert rows(path, "select * from profile_changes") == []
 
 
 async def test_a_long_persona_is_no_secret(database: Database) -> None:

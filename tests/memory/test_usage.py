@@ -9,29 +9,30 @@ from pathlib import Path
 
 import pytest
 
-from agent.budget.ledger import SLOT_MS, Group, UsageSums, Wanted
-from agent.budget.spending import (
+from memory.database.connection import Database
+from memory.records.messages import ConversationId, PersonId, RunId
+from memory.records.spending import (
+    SLOT_MS,
     Account,
-    Button,
     CallState,
     Changes,
     Charge,
     ModelCall,
     Notice,
+    NoticeButton,
     Pause,
     Paused,
     Purpose,
     Scope,
     Spent,
-    UsageLedger,
+    UsageQuery,
+    UsageSum,
 )
-from memory.database.connection import Database
-from memory.records.messages import ConversationId, PersonId, RunId
 from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
 from tests.memory.kit import START_MS, StillClock, opened, rows
 
-ALL = Wanted(since_ms=0, until_ms=2**60)
+ALL = UsageQuery(since_ms=0, until_ms=2**60)
 
 
 @pytest.fixture
@@ -75,14 +76,6 @@ def call(
 
 def account(scope: Scope, subject: str = "", *, run: str = "", span: int = 1_000) -> Account:
     return Account(scope, subject, run, 0 if run else START_MS, 0 if run else START_MS + span)
-
-
-async def test_it_fits_the_ports(usage: SqliteUsage) -> None:
-    ledger: UsageLedger = usage
-    sums: UsageSums = usage
-
-    assert (await ledger.open(minutes_from_ms=0)).next_id == 1
-    assert await sums.groups(ALL) == []
 
 
 async def test_a_call_is_stored_once_and_then_changed(usage: SqliteUsage, path: Path) -> None:
@@ -181,7 +174,7 @@ async def test_a_notice_is_kept_once_until_it_is_told(usage: SqliteUsage) -> Non
         key="brake/1",
         text="Stopped ☕ \ud83d",
         person_id=PersonId("p1"),
-        buttons=(Button("Go on", "brake:resume", "/resume"),),
+        buttons=(NoticeButton("Go on", "brake:resume", "/resume"),),
     )
     await usage.put(Changes(notices=[notice]))
     await usage.put(Changes(notices=[replace(notice, text="again")]))
@@ -226,7 +219,7 @@ async def test_a_sum_has_all_figures(usage: SqliteUsage) -> None:
     await usage.put(Changes(calls=calls))
 
     assert await usage.groups(ALL) == [
-        Group(
+        UsageSum(
             calls=3,
             prompt=140,
             completion=30,
@@ -274,7 +267,7 @@ async def test_groups_of_every_dimension_add_up_to_the_whole(usage: SqliteUsage)
 async def test_a_span_holds_its_first_moment_and_not_its_last(usage: SqliteUsage) -> None:
     await usage.put(Changes(calls=[call(1, at_ms=10), call(2, at_ms=20), call(3, at_ms=19)]))
 
-    found = await usage.groups(Wanted(since_ms=10, until_ms=20))
+    found = await usage.groups(UsageQuery(since_ms=10, until_ms=20))
 
     assert found[0].calls == 2
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.skills.skill import Place, Problem, Shelf, Skill, SkillSchedule, SkillState
+from agent.skills.skill import Problem, Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from memory.records.jobs import Job, JobKind, SetBy, SlotState
 from scheduler.jobs.skill_jobs import BY_US, SkillJobs
 from tests.scheduler.jobs_kit import Office
@@ -28,7 +28,7 @@ def skill(name: str = "briefing", **schedule: Any) -> Skill:
         name=name,
         description="d",
         text="t",
-        place=Place.SHIPPED,
+        place=SkillPlace.SHIPPED,
         location=f"shipped/skills/{name}/SKILL.md",
         schedule=when,
     )
@@ -41,17 +41,17 @@ class Around:
 
     def __init__(self, path: Path) -> None:
         self.office = Office(path, start=MORNING)
-        self.shelf = Shelf()
+        self.shelf = SkillSet()
         self.people = People()
         self.people.lanes[ANN] = {HOME, "slack:D1"}
         self.people.home = HOME
         self.alarms = 0
 
-    async def current(self) -> Shelf:
+    async def current(self) -> SkillSet:
         return self.shelf
 
     def put(self, *skills: Skill, problems: tuple[Problem, ...] = ()) -> None:
-        self.shelf = Shelf(skills=skills, problems=problems)
+        self.shelf = SkillSet(skills=skills, problems=problems)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Around]:

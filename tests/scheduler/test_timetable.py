@@ -12,12 +12,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.errors import StorageFull
 from memory.records.jobs import Due, Job, JobKind, MisfirePolicy, NotTaken, SlotState, Taken, Taking
 from memory.records.recurrence import Cron, Every, Unit
 from memory.stores.jobs import SqliteJobs
+from scheduler.clock.machine import SystemClock
 from scheduler.clock.misfire import first_due
 from scheduler.clock.timetable import LOOK_EVERY_S, Hears, Timetable
 from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job

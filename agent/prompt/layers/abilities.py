@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agent.prompt import templates as headings
 from agent.prompt.scene import Scene, one_line
-from agent.skills.skill import Place, Skill
+from agent.skills.skill import Skill, SkillPlace
 from memory.records.request import Piece, PromptLayer, Repeat, Stability
 
 DESCRIPTION_CHARS_MAX = 300
@@ -73,7 +73,7 @@ def _lines(found: Iterable[Skill]) -> Iterable[Piece]:
     for skill in found:
         description = one_line(skill.description, chars_max=DESCRIPTION_CHARS_MAX)
         place = one_line(skill.location, chars_max=DESCRIPTION_CHARS_MAX)
-        source = "" if skill.place is Place.SHIPPED else f", {skill.place}"
+        source = "" if skill.place is SkillPlace.SHIPPED else f", {skill.place}"
         yield Piece(
             text=f"- {one_line(skill.name)}: {description} ({place}{source})",
             source=f"skill:{skill.name}",

@@ -8,7 +8,6 @@ import structlog
 
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
-from agent.budget.spending import Level
 from agent.history.window import (
     estimate_tokens,
     sent_since,
@@ -19,13 +18,12 @@ from agent.history.window import (
 )
 from agent.models.tokens import TokenCounter
 from agent.prompt.assemble import Placement, assemble, demo_prompt
-from agent.prompt.context import Gathered, Gathering, Occasion
+from agent.prompt.context import ContextBuilder, PromptContext, PromptOccasion
 from agent.prompt.scene import PromptKind
-from agent.tools.ranking import Choosing
-from agent.tools.selection import Selection
+from agent.tools.selection import Selection, ToolSelector
 from agent.tools.toolbox import Toolbox
 from agent.trace.prefix_cache import entry_parts, tools_part
-from agent.turn.steps.plan import Plan, Tokens, as_sent, plan_as_json
+from agent.turn.steps.plan import PromptPlan, PromptTokens, as_sent, plan_as_json
 from memory.records.facts import Compaction, CompactionWanted, Compactor
 from memory.records.messages import Role, TurnInput
 from memory.records.ports import (
@@ -38,7 +36,9 @@ from memory.records.ports import (
     TurnContext,
 )
 from memory.records.request import ModelTraits
+from memory.records.spending import Level
 from memory.records.transcript import Context
+from memory.records.turns import BeginRequest
 
 log = structlog.get_logger()
 
@@ -67,7 +67,7 @@ class PromptOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sent:
+class _SentHistory:
     """What of the history goes along, the tool results before the id `shortened_to` shortened."""
 
     stored: tuple[StoredEntry, ...]
@@ -75,28 +75,28 @@ class _Sent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
+class _PlanDraft:
     """A plan before it is known to fit: its history is sent from `sent_from` on, where that moves
     (that is `sent`), and may have `history_max` tokens where not all of it had room."""
 
     model: InUse
-    gathered: Gathered
+    gathered: PromptContext
     history: History
     sent_from: int | None
-    sent: _Sent
+    sent: _SentHistory
     history_max: int | None
     selection: Selection
 
 
-class Beginning:
+class BeginStep:
     """Assembles the prompt once; its output names all of it by ids and digests."""
 
     def __init__(
         self,
         conversations: Conversations,
-        gathering: Gathering,
+        gathering: ContextBuilder,
         toolbox: Toolbox,
-        choosing: Choosing,
+        choosing: ToolSelector,
         models: Models,
         *,
         options: PromptOptions,
@@ -115,19 +115,14 @@ class Beginning:
         self._compactor = compactor
         self._told_missing: set[str] = set()
 
-    async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
-        """The output is read back by `agent.turn.round.Begun`, and by whoever looks back
-        (`Traces`).
-
-        With `overflow` in the payload what was sent turned out to be too large. What does not fit
-        is summed up before any of it is cut off. `brought_tokens` is what files add to the words.
-        """
-        turn = TurnInput.from_json(payload)
+    async def __call__(self, ctx: TurnContext, request: BeginRequest) -> Json:
+        """The output is read back as `FixedPrompt`, and by whoever looks back (`Traces`). What does
+        not fit is summed up before any of it is cut off."""
+        turn, came = request.turn, request.brought_tokens
         occasion, is_lean = await self._occasion(turn), await self._is_lean(ctx, turn)
-        came: int = payload.get("brought_tokens", 0)
         plan = await self.plan(occasion, is_lean=is_lean, brought_tokens=came)
         tokens_max = plan.history_max
-        if payload.get("overflow") and plan.tokens.history >= OVERFLOW_TOKENS_MIN:
+        if request.overflow and plan.tokens.history >= OVERFLOW_TOKENS_MIN:
             tokens_max = plan.tokens.history // 2
         compacted = None
         if tokens_max is not None:
@@ -162,22 +157,22 @@ class Beginning:
             return False
         return await self._budget.level(charge_of(ctx.run_id, turn)) is Level.LEAN
 
-    async def _occasion(self, turn: TurnInput) -> Occasion:
+    async def _occasion(self, turn: TurnInput) -> PromptOccasion:
         if turn.task is not None:
-            return Occasion(turn=turn, kind=PromptKind.SUBAGENT, task=turn.message.text)
+            return PromptOccasion(turn=turn, kind=PromptKind.SUBAGENT, task=turn.message.text)
         if turn.job is not None:
             kind = PromptKind.HEARTBEAT if turn.job.is_heartbeat else PromptKind.PROACTIVE
             text, full = turn.message.text, turn.job.full_context
-            return Occasion(turn=turn, kind=kind, task=text, full_context=full)
+            return PromptOccasion(turn=turn, kind=kind, task=text, full_context=full)
         if turn.report is not None:
             # It joins the conversation that is open now, not one that was closed meanwhile.
             here = await self._conversations.current(turn.message.address.key)
-            return Occasion(turn=replace(turn, conversation=here))
-        return Occasion(turn=turn)
+            return PromptOccasion(turn=replace(turn, conversation=here))
+        return PromptOccasion(turn=turn)
 
     async def plan(
-        self, occasion: Occasion, *, is_lean: bool = False, brought_tokens: int = 0
-    ) -> Plan:
+        self, occasion: PromptOccasion, *, is_lean: bool = False, brought_tokens: int = 0
+    ) -> PromptPlan:
         """What would be sent now; files that came add `brought_tokens` to the person's words.
         Raises StorageError."""
         turn = occasion.turn
@@ -190,7 +185,7 @@ class Beginning:
         cut = self._window(history.entries, self._tokens_max(model.traits), model.traits)
         sent_from = start if cut is None else cut
         sent = _sent(history, sent_from)
-        draft = _Draft(
+        draft = _PlanDraft(
             model=model,
             gathered=gathered,
             history=history,
@@ -207,7 +202,7 @@ class Beginning:
         return self._fitted(draft, is_lean=is_lean, brought_tokens=brought_tokens)
 
     async def _selected(
-        self, traits: ModelTraits, gathered: Gathered, history: History, *, is_step: bool
+        self, traits: ModelTraits, gathered: PromptContext, history: History, *, is_step: bool
     ) -> Selection:
         if not traits.tools:
             return Selection()
@@ -218,7 +213,7 @@ class Beginning:
             window=traits.window,
         )
 
-    def _fitted(self, draft: _Draft, *, is_lean: bool, brought_tokens: int) -> Plan:
+    def _fitted(self, draft: _PlanDraft, *, is_lean: bool, brought_tokens: int) -> PromptPlan:
         """The draft with as much of its history and layers as its model takes."""
         history, turn, traits = draft.history, draft.gathered.scene.turn, draft.model.traits
         sent, sent_from, history_max = draft.sent, draft.sent_from, draft.history_max
@@ -251,7 +246,7 @@ class Beginning:
             past_all = history.entries[-1].id + 1
             sent_from = moved if moved is not None and moved != sent_from else past_all
             sent = _sent(history, sent_from)
-        return Plan(
+        return PromptPlan(
             model=draft.model,
             gathered=draft.gathered,
             prompt=prompt,
@@ -261,7 +256,7 @@ class Beginning:
             shortened_to=sent.shortened_to,
             tools=tools,
             selection=draft.selection,
-            tokens=Tokens(
+            tokens=PromptTokens(
                 prompt=prompt.tokens,
                 tools=tools_tokens,
                 history=history_tokens,
@@ -272,13 +267,15 @@ class Beginning:
             history_max=history_max,
         )
 
-    def _demo(self, model: InUse, gathered: Gathered, history: History, start: int | None) -> Plan:
+    def _demo(
+        self, model: InUse, gathered: PromptContext, history: History, start: int | None
+    ) -> PromptPlan:
         """A demo model: a tiny prompt without a summary, and as much history as it bears."""
         prompt = demo_prompt(gathered.scene)
         cut = self._window(history.entries, self._options.tokens_max, model.traits)
         sent_from = start if cut is None else cut
         sent = tuple(sent_since(history.entries, sent_from or 0))
-        return Plan(
+        return PromptPlan(
             model=model,
             gathered=gathered,
             prompt=prompt,
@@ -288,7 +285,7 @@ class Beginning:
             shortened_to=0,
             tools=(),
             selection=Selection(),
-            tokens=Tokens(
+            tokens=PromptTokens(
                 prompt=estimate_tokens(prompt.system),
                 tools=0,
                 history=sum(part.tokens for part in entry_parts(one.entry for one in sent)),
@@ -325,7 +322,7 @@ class Beginning:
     def _prompt_max(self, traits: ModelTraits) -> int:
         return self._options.prompt_tokens_max or int(traits.window * WINDOW_SHARE_MAX)
 
-    def _warn_of_missing(self, plan: Plan) -> None:
+    def _warn_of_missing(self, plan: PromptPlan) -> None:
         """A playbook that needs a tool which does not exist is told once, for the owner to see to:
         most often an MCP server gives it."""
         news = [name for name in plan.selection.unknown if name not in self._told_missing]
@@ -334,15 +331,15 @@ class Beginning:
             log.warning("prompt.tools_missing", tools=news)
 
 
-def _sent(history: History, sent_from: int | None) -> _Sent:
+def _sent(history: History, sent_from: int | None) -> _SentHistory:
     """Up to where old tool results are shortened moves when that saves enough, and with the
     window: both are steps."""
     stored = tuple(sent_since(history.entries, sent_from or 0))
     step = shortening_step(stored, history.shortened_to, always=sent_from is not None)
-    return _Sent(stored=stored, shortened_to=history.shortened_to if step is None else step)
+    return _SentHistory(stored=stored, shortened_to=history.shortened_to if step is None else step)
 
 
-def _told(gathered: Gathered, compaction: Compaction | None) -> Gathered:
+def _told(gathered: PromptContext, compaction: Compaction | None) -> PromptContext:
     """With the summary of what is not sent any more."""
     if compaction is None or not compaction.summary:
         return gathered

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -11,7 +12,6 @@ import structlog
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
 from agent.budget.rate_limit import RateBuckets
-from agent.budget.spending import SpendingRefused, Verdict
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.text import VisibleText, visible
 from agent.guards.unhelpful import looks_unhelpful
@@ -25,9 +25,10 @@ from agent.history.window import (
 )
 from agent.models.tokens import Encodings, TokenCounter
 from agent.prompt.layers import knowledge as notes
-from agent.prompt.templates import Library
+from agent.prompt.templates import PromptLibrary
 from agent.tools.toolbox import Toolbox
 from agent.trace.prefix_cache import Part, Prefix, compare, entry_parts, schema_texts, tools_part
+from agent.turn.progress import reply_of
 from agent.turn.steps.plan import as_sent
 from memory.records.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
 from memory.records.messages import ConversationId, TurnInput
@@ -42,6 +43,7 @@ from memory.records.ports import (
     TurnContext,
 )
 from memory.records.request import ModelRequest
+from memory.records.spending import Charge, SpendingRefused, Verdict
 from memory.records.transcript import (
     Answered,
     Context,
@@ -51,9 +53,9 @@ from memory.records.transcript import (
     ToolCall,
     ToolResult,
     changed_once,
-    entry_from_json,
     to_json,
 )
+from memory.records.turns import TurnState
 
 log = structlog.get_logger()
 
@@ -62,13 +64,20 @@ TOKENS_PER_CHAR_MAX = 2.5
 
 SYSTEMS_KEPT_MAX = 100
 
+HISTORY_SHARES = (1.0, 0.5, 0.25, 0.0)
+"""What is sent of the history's turns, the newest ones, each time a request does not fit: the older
+half goes twice (SPEC §8.5), then the rest."""
+
+WARMER = 0.1
+"""What the next try after a malformed call adds to the temperature (SPEC §8.4)."""
+
 
 CONVERSATIONS_KEPT_MAX = 1_000
 """Whose last request is remembered without asking the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskingOptions:
+class ModelStepOptions:
     """`redact` takes the secrets of the settings out of whatever would be sent (SPEC §15).
     `pictures` are where those of a conversation lie; without, none is shown."""
 
@@ -91,7 +100,16 @@ class Payment:
     rates: RateBuckets | None = None
 
 
-class Asking:
+@dataclass(slots=True, kw_only=True)
+class _PaidCall:
+    """A call that may be made: by this model, with this request; `answer` is what came of it."""
+
+    model: Model
+    request: ModelRequest
+    answer: Answered | None = None
+
+
+class ModelStep:
     """Builds the request from what `begin` fixed and the turn's own entries; asks; streams."""
 
     def __init__(
@@ -102,15 +120,15 @@ class Asking:
         traces: Traces,
         *,
         toolbox: Toolbox,
-        library: Library,
-        options: AskingOptions,
+        library: PromptLibrary,
+        options: ModelStepOptions,
         payment: Payment | None = None,
     ) -> None:
         """Without `payment` calls are neither counted nor bounded."""
         self._models = models
         self._conversations = conversations
         self._drafts = drafts
-        self._former = _Former(traces)
+        self._former = _FormerPrefixes(traces)
         self._toolbox = toolbox
         self._library = library
         self._temperature = options.temperature
@@ -125,29 +143,30 @@ class Asking:
         self._fit_to_send = changed_once(self._made_fit_to_send)
         self._encodings = Encodings()
 
-    async def __call__(self, ctx: TurnContext, question: Json) -> Json:
+    async def __call__(self, ctx: TurnContext, state: TurnState) -> Json:
         """Answers with `{"answer": ...}` or `{"error": {"kind", "text"}}`, beside what of the
         history was sent (`turns_sent`, and `sent_from` where that is less than there is), what a
         cache can serve of it (`prefix`), and the hint that was sent as the last entry (`hint`).
         `stand_in` names the model that answered and the one that should have, where they differ;
         `owner` holds sentences for the owner."""
-        turn = TurnInput.from_json(question["turn"])
-        model = await self._models.named(question["model"], agent=turn.agent)
-        sent, facts = await self._history(turn, question)
-        if question["hint"]:
-            texts = self._library.texts()
-            facts["hint"] = notes.hint(texts, question["hint"], question["detail"])
-        sent += [entry_from_json(data) for data in question["entries"]]
-        if "hint" in facts:
+        turn, prompt = state.turn, state.prompt
+        model = await self._models.named(prompt.model, agent=turn.agent)
+        sent, facts = await self._history(state)
+        sent += state.entries
+        if hint := state.hint or ("" if state.offered else "sum_up"):
+            detail = state.detail if state.hint else ""
+            facts["hint"] = notes.hint(self._library.texts(), hint, detail)
             sent.append(Note(text=facts["hint"]))
-        request = await self._request(model, sent, question, self._warmth(question, turn.agent))
+        request = await self._request(model, sent, state)
         request = await self._with_pictures(ctx, turn, model, request)
-        facts |= await self._compared(turn, question, request)
+        facts |= await self._compared(state, request)
         draft = self._drafts.open(ctx.run_id, turn.message.address)
         try:
             await self._require_fit(model, request)
-            stream = _Stream(draft, question["shown"])
-            answer = await self._paid_for(ctx, turn, model, request, facts, stream)
+            stream = _DraftStream(draft, reply_of(state.entries))
+            charge = charge_of(ctx.run_id, turn)
+            async with self._paid_call(model, request, charge, facts) as call:
+                answer = call.answer = await call.model.answer(call.request, on_text=stream)
             if answer.calls:
                 stream.ended()
         except StorageError:
@@ -168,7 +187,7 @@ class Asking:
         facts["owner"] = list(self._models.untold())
         if answer.model and answer.model not in {model.name, facts.get("cheaper")}:
             facts["stand_in"] = [answer.model, model.name]
-        if question["auto_invoke"] and not answer.calls:
+        if prompt.auto_invoke and not answer.calls:
             facts["unhelpful"] = self._is_unhelpful(answer.text, turn.message.text)
         return facts | {"answer": to_json(answer)}
 
@@ -186,62 +205,61 @@ class Asking:
             size = {"over": error.over, "room": error.room}
         return {"owner": owner, "error": told, **size}
 
-    async def _paid_for(
-        self,
-        ctx: TurnContext,
-        turn: TurnInput,
-        model: Model,
-        request: ModelRequest,
-        facts: Json,
-        stream: _Stream,
-    ) -> Answered:
-        """The answer, if what it may cost is there: asked before the call, settled after it
-        (SPEC §13). Raises SpendingRefused with a sentence for the person."""
-        if self._budget is None:
-            return await self._at_its_pace(model, request, facts["prefix"]["tokens"], stream)
-        allowed = await self._budget.before(
-            charge_of(ctx.run_id, turn),
-            model=model.name,
-            cheap_model=self._cheap_model,
-            tokens_in=facts["prefix"]["tokens"],
-            tokens_out=request.max_output_tokens,
-        )
-        reservation = allowed.reservation
-        if allowed.verdict is Verdict.REFUSE or reservation is None:
-            raise SpendingRefused(
-                allowed.words, passes=allowed.passes, free_at_ms=allowed.free_at_ms
+    @asynccontextmanager
+    async def _paid_call(
+        self, model: Model, request: ModelRequest, charge: Charge, facts: Json
+    ) -> AsyncIterator[_PaidCall]:
+        """One call, if what it may cost is there: asked before it, settled after it (SPEC §13).
+
+        It is made not more often than its provider allows, where the settings say so. Raises
+        SpendingRefused with a sentence for the person.
+        """
+        tokens = facts["prefix"]["tokens"]
+        call, reservation = _PaidCall(model=model, request=request), None
+        if self._budget is not None:
+            allowed = await self._budget.before(
+                charge,
+                model=model.name,
+                cheap_model=self._cheap_model,
+                tokens_in=tokens,
+                tokens_out=request.max_output_tokens,
             )
-        if allowed.model != model.name:
-            facts["cheaper"] = allowed.model
-            model = await self._models.named(allowed.model, agent=turn.agent)
-        bounded = replace(
-            request, max_output_tokens=min(request.max_output_tokens, allowed.tokens_out)
-        )
+            reservation = allowed.reservation
+            if allowed.verdict is Verdict.REFUSE or reservation is None:
+                raise SpendingRefused(
+                    allowed.words, passes=allowed.passes, free_at_ms=allowed.free_at_ms
+                )
+            if allowed.model != model.name:
+                facts["cheaper"] = allowed.model
+                call.model = await self._models.named(allowed.model, agent=charge.agent)
+            tokens_out = min(request.max_output_tokens, allowed.tokens_out)
+            call.request = replace(request, max_output_tokens=tokens_out)
         try:
-            answer = await self._at_its_pace(model, bounded, facts["prefix"]["tokens"], stream)
+            if self._rates is not None:
+                await self._rates.take(call.model.name, tokens)
+            yield call
         except BaseException as error:
-            self._budget.ended(reservation, error)
+            if self._budget is not None and reservation is not None:
+                self._budget.ended(reservation, error)
             raise
-        await self._budget.after(reservation, answer.usage, model=answer.model)
-        return answer
+        answer = call.answer
+        if answer is None:
+            return
+        if self._rates is not None and (used := answer.usage.prompt + answer.usage.completion):
+            self._rates.correct(call.model.name, estimated=tokens, actual=used)
+        if self._budget is not None and reservation is not None:
+            await self._budget.after(reservation, answer.usage, model=answer.model)
 
-    async def _at_its_pace(
-        self, model: Model, request: ModelRequest, tokens: int, stream: _Stream
-    ) -> Answered:
-        """Not more often than its provider allows, where the settings say so."""
-        if self._rates is None:
-            return await model.answer(request, on_text=stream)
-        await self._rates.take(model.name, tokens)
-        answer = await model.answer(request, on_text=stream)
-        if used := answer.usage.prompt + answer.usage.completion:
-            self._rates.correct(model.name, estimated=tokens, actual=used)
-        return answer
-
-    async def _compared(self, turn: TurnInput, question: Json, request: ModelRequest) -> Json:
+    async def _compared(self, state: TurnState, request: ModelRequest) -> Json:
         """The guard of the prefix, and the one log line of this prompt."""
+        turn, layers = state.turn, state.prompt.layers
         parts = [
             tools_part(request.tools),
-            *(Part(name, digest, tokens) for name, digest, tokens in question["static"]),
+            *(
+                Part(layer["name"], layer["digest"], layer["tokens"])
+                for layer in layers
+                if layer["system"]
+            ),
             *entry_parts(request.entries),
         ]
         former = await self._former.of(turn)
@@ -250,8 +268,8 @@ class Asking:
         self._former.remember(turn, digests)
         log.info(
             "prompt",
-            kind=question["kind"],
-            layers=question["layers"],
+            kind=state.prompt.kind,
+            layers=[layer["name"] for layer in layers],
             tokens=prefix.tokens,
             chars=len(request.system) + sum(map(chars_of, request.entries)),
             entries=len(request.entries),
@@ -265,34 +283,34 @@ class Asking:
         lists = texts["unhelpful_short"], texts["unhelpful_any"]
         return looks_unhelpful(visible(reply), *lists, message=message)
 
-    async def _history(self, turn: TurnInput, question: Json) -> tuple[list[Entry], Json]:
+    async def _history(self, state: TurnState) -> tuple[list[Entry], Json]:
         """The newest whole turns of the history, in the share that is asked for.
 
         It begins where the turn's `begin` said, also when a compaction moved its start meanwhile.
         """
-        upto, since = question["upto"], question["since"]
-        entries = await self._conversations.entries(turn.conversation, upto=upto)
-        stored = sent_since(entries, since)
-        short = question["shortened_to"]
+        prompt = state.prompt
+        upto, short = prompt.upto, prompt.shortened_to
+        entries = await self._conversations.entries(state.turn.conversation, upto=upto)
+        stored = sent_since(entries, prompt.since)
         runs = list(dict.fromkeys(one.run_id for one in stored))
-        kept = set(runs[len(runs) - int(len(runs) * question["history_share"]) :])
+        kept = set(runs[len(runs) - int(len(runs) * HISTORY_SHARES[state.shrinks]) :])
         if len(kept) == len(runs):
             return [*shorten_before(stored, short)], {"turns_sent": len(runs), "sent_from": None}
         sent = [one for one in stored if one.run_id in kept]
         sent_from = sent[0].id if sent else upto + 1
         return [*shorten_before(sent, short)], {"turns_sent": len(kept), "sent_from": sent_from}
 
-    async def _request(
-        self, model: Model, sent: list[Entry], question: Json, temperature: float
-    ) -> ModelRequest:
+    async def _request(self, model: Model, sent: list[Entry], state: TurnState) -> ModelRequest:
         entries = repair(_told(model, sent))
+        # A message that wants no thinking is not thought about for long (SPEC §5).
+        lowered = state.prompt.direct and model.traits.effort
         return ModelRequest(
-            system=self._redact(await self._system(question["system"])),
+            system=self._redact(await self._system(state.prompt.system)),
             entries=tuple(map(self._fit_to_send, entries)),
-            tools=self._toolbox.named(question["tools"]),
-            temperature=temperature,
+            tools=self._toolbox.named(state.prompt.tools if state.offered else ()),
+            temperature=self._warmth(state),
             max_output_tokens=model.traits.output_tokens(self._max_output_tokens),
-            extra=_effort(model, question),
+            extra={"reasoning_effort": "low"} if lowered else {},
         )
 
     def _made_fit_to_send(self, entry: Entry) -> Entry:
@@ -307,12 +325,12 @@ class Asking:
         urls = await self._pictures.urls(request.entries, caller_of(ctx.run_id, turn))
         return replace(request, pictures=urls) if urls else request
 
-    def _warmth(self, question: Json, agent: str) -> float:
+    def _warmth(self, state: TurnState) -> float:
         """Cooler where a tool fits the message well, a little warmer after a malformed call."""
-        cooler: float | None = question["cooler"]
-        usual = self._temperatures.get(agent, self._temperature)
+        cooler = state.prompt.cooler
+        usual = self._temperatures.get(state.turn.agent, self._temperature)
         warmth = usual if cooler is None else min(usual, cooler)
-        return min(warmth + float(question["warmer"]), 2.0)
+        return min(warmth + (WARMER if state.malformed == 1 else 0.0), 2.0)
 
     async def _require_fit(self, model: Model, request: ModelRequest) -> None:
         """A request that is larger than the window is never sent (SPEC §5): counted exactly where
@@ -368,12 +386,6 @@ def _with(part: P, **texts: Any) -> P:
     return replace(part, **texts)
 
 
-def _effort(model: Model, question: Json) -> dict[str, str]:
-    """A message that wants no thinking is not thought about for long (SPEC §5)."""
-    lowered = question["direct"] and model.traits.effort
-    return {"reasoning_effort": "low"} if lowered else {}
-
-
 def _told(model: Model, entries: list[Entry]) -> list[Entry]:
     """A demo model would take notes about a conversation for the words to repeat."""
     if not model.traits.demo:
@@ -381,7 +393,7 @@ def _told(model: Model, entries: list[Entry]) -> list[Entry]:
     return [entry for entry in entries if not isinstance(entry, Note)]
 
 
-class _Former:
+class _FormerPrefixes:
     """The digests of each conversation's last request; after a restart from the recorded steps."""
 
     def __init__(self, traces: Traces) -> None:
@@ -416,7 +428,7 @@ def _prefix_as_json(prefix: Prefix) -> Json:
     }
 
 
-class _Stream:
+class _DraftStream:
     """What `on_text` feeds: hidden text is taken out before a person sees any of it."""
 
     def __init__(self, draft: Draft, shown: str) -> None:

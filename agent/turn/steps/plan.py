@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from agent.history.window import shorten_before
 from agent.policy.taint import OTHERS_FACTS, REMEMBERED_LAYERS, fenced, rests_on_memory, tainted_by
 from agent.prompt.assemble import Prompt
-from agent.prompt.context import Gathered
+from agent.prompt.context import PromptContext
 from agent.tools.selection import Selection, temperature
 from agent.trace.prefix_cache import Part, part_of
 from memory.records.ports import History, InUse, Json, StoredEntry
@@ -23,7 +23,7 @@ alone never fills a small window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PromptPlan:
     """What would be sent for an occasion, and of what it is made. Nothing is stored by making one.
 
     `model` is whom it is made for. `sent` is the history that goes along, `parts` those of the
@@ -33,7 +33,7 @@ class Plan:
     """
 
     model: InUse
-    gathered: Gathered
+    gathered: PromptContext
     prompt: Prompt
     history: History
     sent: tuple[StoredEntry, ...]
@@ -41,7 +41,7 @@ class Plan:
     shortened_to: int
     tools: tuple[ToolSpec, ...]
     selection: Selection
-    tokens: Tokens
+    tokens: PromptTokens
     history_max: int | None = None
 
     @property
@@ -110,7 +110,7 @@ def _rests_on_memory(entry: Entry) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class PromptTokens:
     """Estimated tokens by where they go, and the room there was for the prompt."""
 
     prompt: int
@@ -126,7 +126,7 @@ class Tokens:
         return self.prompt + self.tools + self.history + self.words
 
 
-def plan_as_json(plan: Plan) -> Json:
+def plan_as_json(plan: PromptPlan) -> Json:
     """What the step `begin` records: all of the plan, by ids and digests."""
     prompt = plan.prompt
     return {
@@ -174,7 +174,7 @@ def _answered_last(history: History) -> str:
     return ""
 
 
-def layers_as_json(plan: Plan) -> list[Json]:
+def layers_as_json(plan: PromptPlan) -> list[Json]:
     """Each layer that is sent: its name, size, place, sources and digest."""
     found = []
     for layer in plan.prompt.layers:

@@ -11,27 +11,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.files.attachments import Brought, brought
-from agent.policy.gate import Gate, Passed, Stopped, Waits, Wish
+from agent.policy.gate import UNASKED_MAX, Gate, Passed, Stopped, Waits, Wish
 from agent.policy.taint import TOOL_CALL, rests_on_memory, tainted_by
 from agent.policy.tool_access import Reach
 from agent.prompt.scene import PromptKind
-from agent.subagents.subagents import Order, waits_for
-from agent.tools.agents import SUBAGENT, Delegate, Delegated
-from agent.tools.ranking import UNATTENDED
-from agent.tools.tool import Caller, Effect, KeepWhole, Tool, ToolLimits, arguments_of, run_parsed
+from agent.subagents.subagents import SubagentCall, waits_for
+from agent.tools.agents import SUBAGENT, AgentTools
+from agent.tools.call import KeepResult, ToolLimits, arguments_of, run_parsed
+from agent.tools.selection import UNATTENDED
+from agent.tools.tool import Caller, Effect, FunctionTool, Tool
 from agent.tools.toolbox import Toolbox
-from agent.turn.round import CALLS_MAX, Changes, Now, Rounds, without_surplus
+from agent.turn.progress import CALLS_MAX, TurnProgress, heard, without_surplus
 from memory.records.errors import StepUnknown
 from memory.records.messages import RunId, TurnInput
 from memory.records.ports import Clock, Drafts, Json, TurnContext, waits_on
 from memory.records.rows import Outcome
-from memory.records.transcript import Answered, Entry, ToolCall, ToolResult, known_json
+from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
+from memory.records.turns import ToolCallState, TurnState
 
 OTHER_WORDS = "working …"
 """A status line in plain words: a tool's name means nothing to a person (case PR-05)."""
 
 
-class Doing:
+class ToolStep:
     """Runs one tool call to its one result; a failing tool never ends the turn."""
 
     def __init__(
@@ -42,7 +44,7 @@ class Doing:
         gate: Gate,
         *,
         clock: Clock,
-        keep: KeepWhole | None,
+        keep: KeepResult | None,
         limits: ToolLimits,
         redact: Callable[[str], str] | None = None,
     ) -> None:
@@ -55,21 +57,23 @@ class Doing:
         self._limits = limits
         self._redact = redact
 
-    async def ask(self, ctx: TurnContext, arguments: Json) -> Json:
+    async def ask(self, ctx: TurnContext, wished: ToolCallState) -> Json:
         """The step `gate`: empty when the call may run, `{"ask": id}` when a person was asked, and
         else its result."""
-        judged = await self._judged(ctx, arguments)
+        judged = await self._judged(ctx, wished)
         return judged if isinstance(judged, dict) else {}
 
-    async def __call__(self, ctx: TurnContext, arguments: Json) -> Json:
+    async def __call__(self, ctx: TurnContext, wished: ToolCallState) -> Json:
         """The step `tool`: the result as `{"content", "ok", "untrusted", "effect", …}`, or
         `{"ask": id}`."""
-        judged = await self._judged(ctx, arguments)
+        judged = await self._judged(ctx, wished)
         if isinstance(judged, dict):
             return judged
         tool = judged.tool
-        if isinstance(tool, Delegate):
-            tool = tool.bound(_order(ctx, arguments, judged))
+        delegates = None
+        if isinstance(tool, FunctionTool) and isinstance(tool.group, AgentTools):
+            delegates = tool.group.bound(_order(ctx, wished.state, judged))
+            tool = tool.of(delegates)
         draft = self._drafts.open(ctx.run_id, judged.caller.address)
         draft.status(tool.card.status or OTHER_WORDS)
         try:
@@ -79,54 +83,52 @@ class Doing:
                 judged.call,
                 judged.caller,
                 clock=self._clock,
-                limits=self._limits_of(arguments),
+                limits=self._limits_of(wished.state.prompt.result_chars),
                 keep=self._keep,
                 redact=self._redact,
             )
         finally:
             draft.status("")
-        if isinstance(tool, Delegated) and result.ok and tool.awaited is not None:
-            return {"child": tool.awaited}
+        if delegates is not None and result.ok and delegates.awaited is not None:
+            return {"child": delegates.awaited}
         return _as_json(result)
 
-    async def _judged(self, ctx: TurnContext, arguments: Json) -> Wish | Json:
+    async def _judged(self, ctx: TurnContext, wished: ToolCallState) -> Wish | Json:
         """The wish that may run, or what the step answers in its place."""
-        turn = TurnInput.from_json(arguments["turn"])
-        call = self._toolbox.resolved(ToolCall(**arguments["call"]))
+        turn, offered = wished.state.turn, wished.state.prompt.tools
+        call = self._toolbox.resolved(wished.call)
         if isinstance(call, ToolResult):
             return _as_json(call)
-        caller = _caller(ctx, turn, arguments, described=self._toolbox.is_described_by_others)
-        tool = self._reached(call, caller, arguments, is_ordered=_is_ordered(turn, call))
+        caller = _caller(ctx, wished, described=self._toolbox.is_described_by_others)
+        tool = self._reached(call, caller, offered, is_ordered=_is_ordered(turn, call))
         if tool is None:
-            return _as_json(self._toolbox.unknown(call, arguments["offered"]))
+            return _as_json(self._toolbox.unknown(call, offered))
         parsed: Any = arguments_of(tool.card, call, limits=self._limits)
         if isinstance(parsed, ToolResult):
             return _as_json(parsed)
-        wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=arguments["place"])
+        wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=wished.place)
         if _is_ordered(turn, call):
             return replace(wish, caller=replace(caller, agreed=True))
-        match await self._gate.judge(wish, arguments, self._toolbox):
+        match await self._gate.judge(wish, wished, self._toolbox):
             case Passed(caller=passed):
-                return Wish(tool=tool, call=call, arguments=parsed, caller=passed, place=wish.place)
+                return replace(wish, caller=passed)
             case Stopped(why=why):
                 return _as_json(ToolResult(call_id=call.id, content=why, ok=False))
             case Waits(approval_id=approval_id):
                 return {"ask": approval_id}
 
-    def _limits_of(self, arguments: Json) -> ToolLimits:
+    def _limits_of(self, fits: int) -> ToolLimits:
         """Those of the settings; of a small window a result may take no more than its share."""
-        fits = arguments["result_chars"]
         if not fits or fits >= self._limits.result_chars_max:
             return self._limits
         return replace(self._limits, result_chars_max=fits)
 
     def _reached(
-        self, call: ToolCall, caller: Caller, arguments: Json, *, is_ordered: bool
+        self, call: ToolCall, caller: Caller, offered: Sequence[str], *, is_ordered: bool
     ) -> Tool | None:
         """The tool, if it was offered; where tool_call was, also any other that this run may have,
         by whichever way: a model that names it outright means the same. So for what a job was made
         for: its person may have fewer rights by now."""
-        offered = arguments["offered"]
         if call.name in offered and not is_ordered:
             return self._toolbox.get(call.name)
         if is_ordered or TOOL_CALL in offered:
@@ -134,7 +136,8 @@ class Doing:
         return None
 
 
-def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bool) -> Caller:
+def _caller(ctx: TurnContext, wished: ToolCallState, *, described: bool) -> Caller:
+    turn = wished.state.turn
     return Caller(
         person_id=turn.person_id,
         role=turn.role,
@@ -142,9 +145,9 @@ def _caller(ctx: TurnContext, turn: TurnInput, arguments: Json, *, described: bo
         conversation=turn.conversation,
         run_id=ctx.run_id,
         is_group=turn.message.is_group,
-        tainted=bool(arguments["tainted"]),
+        tainted=bool(wished.tainted),
         described=described or bool(turn.message.chat_title),
-        unattended=PromptKind(arguments["kind"]) in UNATTENDED or _is_unattended(turn),
+        unattended=PromptKind(wished.state.prompt.kind) in UNATTENDED or _is_unattended(turn),
         makes_jobs=turn.job is not None and turn.job.makes_jobs,
         parent=None if turn.task is None else turn.task.conversation,
         message_id=turn.message.message_id,
@@ -163,13 +166,13 @@ def _is_unattended(turn: TurnInput) -> bool:
     return any(part is not None and part.unattended for part in (turn.task, turn.report))
 
 
-def _order(ctx: TurnContext, arguments: Json, judged: Wish) -> Order:
-    return Order(
-        turn=TurnInput.from_json(arguments["turn"]),
+def _order(ctx: TurnContext, state: TurnState, judged: Wish) -> SubagentCall:
+    return SubagentCall(
+        turn=state.turn,
         run_id=ctx.run_id,
         call_id=judged.call.id,
         place=judged.place,
-        offered=tuple(arguments["offered"]),
+        offered=state.prompt.tools,
         tainted=judged.caller.tainted,
         unattended=judged.caller.unattended,
     )
@@ -218,62 +221,62 @@ UNKNOWN_FATE = (
 )
 
 
-class Calling:
-    """Runs calls."""
+class CallRunner:
+    """Runs the calls of one turn."""
 
-    def __init__(self, toolbox: Toolbox) -> None:
+    def __init__(self, toolbox: Toolbox, ctx: TurnContext, now: TurnProgress) -> None:
         self._toolbox = toolbox
+        self._ctx = ctx
+        self._now = now
 
-    async def run(self, now: Now, calls: Sequence[ToolCall]) -> None:
+    async def run(self, calls: Sequence[ToolCall]) -> None:
         """Run all calls of one answer: each gets one result in the log, in the order of the calls.
 
         If the person has written something newer by the end of a call, the rest is not run and
         marked skipped. Nor are calls past the limit of one answer.
         """
-        now.rounds.changes = Changes()
-        newer = await self._run(now, calls[:CALLS_MAX])
+        self._now.state = replace(self._now.state, unasked=0, is_refused=False)
+        newer = await self._run(calls[:CALLS_MAX])
         for call in calls[CALLS_MAX:]:
-            now.log.add(ToolResult(call_id=call.id, content=TOO_MANY, ok=False))
+            self._now.add(ToolResult(call_id=call.id, content=TOO_MANY, ok=False))
         for later in newer:
-            now.log.hear(later.turn, note=later.note)
+            self._now.add(*heard(later.turn, note=later.note))
 
-    async def _run(self, now: Now, calls: Sequence[ToolCall]) -> list[Brought]:
+    async def _run(self, calls: Sequence[ToolCall]) -> list[Brought]:
         """Run the calls that may run; return what the person wrote meanwhile."""
         if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
-            await self._in_parallel(now, calls)
-            return await self._newer(now.ctx)
-        if len(calls) > 1 and all(call.name == SUBAGENT.name for call in calls):
-            await self._together(now, calls)
+            await self._in_parallel(calls)
+            return await self._newer()
+        if len(calls) > 1 and all(call.name == SUBAGENT for call in calls):
+            await self._together(calls)
             return []
         for number, call in enumerate(calls):
-            result = self._refused(now.rounds, call) or await self.one(now, call)
-            now.rounds.repeats.saw(call, result)
-            now.log.add(result)
-            if newer := await self._newer(now.ctx):
+            result = self._refused(call) or await self.one(call)
+            self._now.repeats.saw(call, result)
+            self._now.add(result)
+            if newer := await self._newer():
                 for skipped in calls[number + 1 :]:
-                    now.log.add(ToolResult(call_id=skipped.id, content=SKIPPED, ok=False))
+                    self._now.add(ToolResult(call_id=skipped.id, content=SKIPPED, ok=False))
                 return newer
         return []
 
-    async def _together(self, now: Now, calls: Sequence[ToolCall]) -> None:
+    async def _together(self, calls: Sequence[ToolCall]) -> None:
         """Subagents of one answer work at once: all are begun before the first is waited for."""
-        begun = [
-            self._refused(now.rounds, call) or await self._begin_call(now, call) for call in calls
-        ]
+        begun = [self._refused(call) or await self._begin_call(call) for call in calls]
         for call, pending in zip(calls, begun, strict=True):
-            result = await self._settled(now, call, pending)
-            now.rounds.repeats.saw(call, result)
-            now.log.add(result)
+            result = await self._settled(call, pending)
+            self._now.repeats.saw(call, result)
+            self._now.add(result)
 
-    async def _in_parallel(self, now: Now, calls: Sequence[ToolCall]) -> None:
+    async def _in_parallel(self, calls: Sequence[ToolCall]) -> None:
         """All at once. Results are logged in the order of the calls, whichever is done first."""
-        refused = {call.id: self._refused(now.rounds, call) for call in calls}
+        refused = {call.id: self._refused(call) for call in calls}
         running = [call for call in calls if refused[call.id] is None]
         outcomes = dict(
             zip(
                 [call.id for call in running],
                 await asyncio.gather(
-                    *(self._try_call(now, call) for call in running),
+                    *(self._try_call(call) for call in running),
                     return_exceptions=True,
                 ),
                 strict=True,
@@ -281,90 +284,88 @@ class Calling:
         )
         for call in calls:
             outcome = refused[call.id] or outcomes[call.id]
-            if isinstance(outcome, _Asked | _Child):
-                outcome = await self._settled(now, call, outcome)
+            if isinstance(outcome, _ForApproval | _ForSubagent):
+                outcome = await self._settled(call, outcome)
             if isinstance(outcome, ToolResult):
-                now.rounds.repeats.saw(call, outcome)
-                now.log.add(outcome)
+                self._now.repeats.saw(call, outcome)
+                self._now.add(outcome)
         for outcome in outcomes.values():
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    def _refused(self, rounds: Rounds, call: ToolCall) -> ToolResult | None:
-        refusal = rounds.repeats.refusal(call)
+    def _refused(self, call: ToolCall) -> ToolResult | None:
+        refusal = self._now.repeats.refusal(call)
         if refusal is None:
             return None
-        rounds.sum_up = rounds.sum_up or rounds.repeats.should_sum_up
+        if self._now.repeats.should_sum_up:
+            self._now.state = replace(self._now.state, sum_up=True)
         return ToolResult(call_id=call.id, content=refusal, ok=False)
 
-    async def one(self, now: Now, call: ToolCall) -> ToolResult:
+    async def one(self, call: ToolCall) -> ToolResult:
         """One call to its one result, after a person has agreed to it where that is needed.
 
         Of a call that may not be repeated the gate is a step of its own: a kill while it is only
         being asked for leaves its fate known.
         """
-        pending = await self._begin_call(now, call)
-        return await self._settled(now, call, pending)
+        pending = await self._begin_call(call)
+        return await self._settled(call, pending)
 
-    async def _begin_call(self, now: Now, call: ToolCall) -> ToolResult | _Asked | _Child:
-        changes = now.rounds.changes
-        if changes.is_refused and not self._toolbox.is_pure(call):
+    async def _begin_call(self, call: ToolCall) -> ToolResult | _ForApproval | _ForSubagent:
+        if self._now.state.is_refused and not self._toolbox.is_pure(call):
             return ToolResult(call_id=call.id, content=NOT_SO_MANY, ok=False)
         pending = None
         if self._toolbox.redo(call) == "once":
-            question = self._wish(now, call)
-            pending = _outcome(call, await now.ctx.step("gate", question))
-        pending = pending or await self._try_call(now, call)
-        if not isinstance(pending, _Asked) and not self._toolbox.is_pure(call):
-            changes.unasked += 1
+            question = self._wish(call)
+            pending = _outcome(call, await self._ctx.step("gate", question))
+        pending = pending or await self._try_call(call)
+        if not isinstance(pending, _ForApproval) and not self._toolbox.is_pure(call):
+            self._now.state = replace(self._now.state, unasked=self._now.state.unasked + 1)
         return pending
 
     async def _settled(
         self,
-        now: Now,
         call: ToolCall,
-        pending: ToolResult | _Asked | _Child,
+        pending: ToolResult | _ForApproval | _ForSubagent,
     ) -> ToolResult:
         """The result, after whatever has to be waited for: a person's answer, a subagent's end."""
         match pending:
-            case _Asked(approval_id=asked):
-                agreed = await self._once_agreed(now, call, asked=asked)
-                return await self._settled(now, call, agreed)
-            case _Child(run_id=child):
-                return _reported(call, await now.ctx.wait(waits_for(child)))
+            case _ForApproval(approval_id=asked):
+                agreed = await self._once_agreed(call, asked=asked)
+                return await self._settled(call, agreed)
+            case _ForSubagent(run_id=child):
+                return _reported(call, await self._ctx.wait(waits_for(child)))
             case result:
                 return result
 
     async def _once_agreed(
         self,
-        now: Now,
         call: ToolCall,
         *,
         asked: str,
-    ) -> ToolResult | _Child:
+    ) -> ToolResult | _ForSubagent:
         """Waits for a person's answer, for hours if need be, and runs the call if it is a yes."""
-        answer = await now.ctx.wait(waits_on(asked))
+        answer = await self._ctx.wait(waits_on(asked))
         outcome = Outcome(answer["outcome"])
         if outcome in AGREED_NOT:
-            now.rounds.changes.refuse()
+            is_refused = self._now.state.unasked >= UNASKED_MAX
+            self._now.state = replace(self._now.state, is_refused=is_refused)
             return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
-        result = await self._try_call(now, call, agreed=asked)
-        if isinstance(result, _Asked):
+        result = await self._try_call(call, agreed=asked)
+        if isinstance(result, _ForApproval):
             return ToolResult(call_id=call.id, content=AGREED_NOT[Outcome.EXPIRED], ok=False)
         return result
 
     async def _try_call(
         self,
-        now: Now,
         call: ToolCall,
         *,
         agreed: str = "",
-    ) -> ToolResult | _Asked | _Child:
+    ) -> ToolResult | _ForApproval | _ForSubagent:
         """A call's result, or what it waits for."""
         try:
-            output = await now.ctx.step(
+            output = await self._ctx.step(
                 "tool",
-                self._wish(now, call, agreed=agreed),
+                self._wish(call, agreed=agreed),
                 redo=self._toolbox.redo(call),
                 listens=True,
             )
@@ -374,42 +375,34 @@ class Calling:
         assert outcome is not None
         return outcome
 
-    def _wish(self, now: Now, call: ToolCall, *, agreed: str = "") -> Json:
-        begun = now.rounds.begun
-        entries = without_surplus(now.log.entries)
-        tainted = begun.tainted or tainted_by(_read(entries), person_id=now.turn.person_id)
-        remembered = begun.remembered or rests_on_memory(_read(entries))
-        return {
-            "turn": now.turn.to_json(),
-            "call": {"id": call.id, "name": call.name, "arguments": call.arguments},
-            "offered": list(begun.tools),
-            "agreed": agreed,
-            "tainted": tainted,
-            "was_tainted": bool(begun.tainted),
-            "remembered": remembered,
-            "kind": begun.kind,
-            "entries": list(map(known_json, entries)),
-            "upto": begun.upto,
-            "sent_from": begun.sent_from,
-            "result_chars": begun.result_chars,
-            "unasked": now.rounds.changes.unasked,
-            "place": sum(isinstance(entry, Answered) for entry in entries),
-        }
+    def _wish(self, call: ToolCall, *, agreed: str = "") -> ToolCallState:
+        state = self._now.state
+        entries = without_surplus(state.entries)
+        read = _read(entries)
+        return ToolCallState(
+            state=state,
+            call=call,
+            entries=entries,
+            tainted=state.prompt.tainted or tainted_by(read, person_id=state.turn.person_id),
+            remembered=state.prompt.remembered or rests_on_memory(read),
+            place=sum(isinstance(entry, Answered) for entry in entries),
+            agreed=agreed,
+        )
 
-    async def _newer(self, ctx: TurnContext) -> list[Brought]:
-        payloads = await ctx.receive()
-        return [await brought(ctx, TurnInput.from_json(payload)) for payload in payloads]
+    async def _newer(self) -> list[Brought]:
+        payloads = await self._ctx.receive()
+        return [await brought(self._ctx, TurnInput.from_json(payload)) for payload in payloads]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ForApproval:
     """A call that waits for a person's answer."""
 
     approval_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Child:
+class _ForSubagent:
     """A call that waits for its subagent."""
 
     run_id: RunId
@@ -424,12 +417,12 @@ def _read(entries: Sequence[Entry]) -> Sequence[Entry]:
     return entries[: next(answers, len(entries))]
 
 
-def _outcome(call: ToolCall, output: Json) -> ToolResult | _Asked | _Child | None:
+def _outcome(call: ToolCall, output: Json) -> ToolResult | _ForApproval | _ForSubagent | None:
     """What a step about a call came to: its result, what it waits for, or None: go on."""
     if "ask" in output:
-        return _Asked(output["ask"])
+        return _ForApproval(output["ask"])
     if "child" in output:
-        return _Child(RunId(output["child"]))
+        return _ForSubagent(RunId(output["child"]))
     if "content" not in output:
         return None
     return ToolResult(

@@ -161,7 +161,7 @@ def _sentence(method: str, error: str, needed: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class SlackAnswer:
     """An answer that says ok."""
 
     data: Mapping[str, Any]
@@ -221,7 +221,7 @@ class SlackWeb:
         assert self._client is not None, "used outside of its context"
         return self._client
 
-    async def call(self, method: str, *, token: str | None = None, **arguments: Any) -> Heard:
+    async def call(self, method: str, *, token: str | None = None, **arguments: Any) -> SlackAnswer:
         """One call, once. Raises Limited, SaidNo, NoAnswer."""
         assert method in METHODS, f"{method} is in no manifest"
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -268,11 +268,11 @@ def _said_no(body: object) -> str:
     return found[1] if found is not None else "refused"
 
 
-def _heard(answer: AsyncSlackResponse) -> Heard:
+def _heard(answer: AsyncSlackResponse) -> SlackAnswer:
     if not isinstance(answer.data, dict):
         raise NoAnswer("Slack's answer could not be read")
     headers = {str(name).lower(): str(value) for name, value in answer.headers.items()}
-    return Heard(data=answer.data, headers=headers)
+    return SlackAnswer(data=answer.data, headers=headers)
 
 
 def _refusal(method: str, error: SlackApiError) -> SlackTrouble:

@@ -15,8 +15,6 @@ from typing import Protocol
 
 import structlog
 
-from agent.budget.ledger import Group, UsageSums, Wanted
-from agent.budget.spending import Period, Scope, bounds, zone_for
 from bot.channels.base import EDIT_FACT, NEW_REMINDER, HomeLine, HomeSection, TellsHome
 from bot.channels.health import Outage
 from bot.channels.slack.api import Limited, SlackTrouble, SlackWeb
@@ -25,7 +23,6 @@ from bot.channels.slack.send import ROW_BUTTONS_MAX, SECTION_CHARS_MAX, Block, b
 from bot.commands import schedule_messages as words
 from bot.commands.memory_messages import bare, day
 from bot.commands.usage import cost_words
-from bot.inbox.ports import Person
 from bot.markup.render import slack_parts
 from bot.people.access import Policy
 from memory.records.errors import AssistantError
@@ -34,8 +31,9 @@ from memory.records.jobs import Job, JobKind, JobStatus, SetBy
 from memory.records.messages import Address, PersonId, Role
 from memory.records.ports import Clock, InUse
 from memory.records.recurrence import At
-from memory.records.rows import Button, StoredApproval
+from memory.records.rows import Button, Person, StoredApproval
 from memory.records.schedule import Event, due_words
+from memory.records.spending import Period, Scope, UsageQuery, UsageSum, bounds, zone_for
 from scheduler.jobs.events import EventService
 from scheduler.jobs.service import JobService
 
@@ -57,21 +55,21 @@ SAID_CHARS_MAX = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
+class _HomeRequest:
     """A home that is to be written. `said` is what came of the press on it."""
 
     chat_id: str
     said: str = ""
 
 
-class Homes:
+class HomeWriter:
     """Writes homes, one after the other, in `work`."""
 
     def __init__(self, web: SlackWeb, tells: TellsHome, *, clock: Clock) -> None:
         self._web = web
         self._tells = tells
         self._clock = clock
-        self._wishes: dict[str, _Wish] = {}
+        self._wishes: dict[str, _HomeRequest] = {}
         self._strangers: dict[str, float] = {}
         """When the page of a stranger was last wished for, on the monotonic clock."""
         self._some = asyncio.Event()
@@ -101,13 +99,13 @@ class Homes:
 
     def _look(self, sender: str, chat_id: str) -> None:
         before = self._wishes.get(sender)
-        self._wish(sender, _Wish(chat_id=chat_id) if before is None else before)
+        self._wish(sender, _HomeRequest(chat_id=chat_id) if before is None else before)
 
     def pressed(self, sender: str, chat_id: str, said: str) -> None:
         """Somebody pressed a button on their home, and is told this. Returns at once."""
-        self._wish(sender, _Wish(chat_id=chat_id, said=said))
+        self._wish(sender, _HomeRequest(chat_id=chat_id, said=said))
 
-    def _wish(self, sender: str, wish: _Wish) -> None:
+    def _wish(self, sender: str, wish: _HomeRequest) -> None:
         if sender not in self._wishes and len(self._wishes) >= WAITING_MAX:
             log.debug("slack.home_left_out", waiting=WAITING_MAX)
             return
@@ -134,7 +132,7 @@ class Homes:
                 self._outage.tell(str(trouble))
             await self._clock.sleep(EVERY_S)
 
-    async def _write(self, sender: str, wish: _Wish) -> None:
+    async def _write(self, sender: str, wish: _HomeRequest) -> None:
         lane = Address(channel="slack", chat_id=wish.chat_id).key
         shown = await self._tells.sections(sender, lane)
         view = {
@@ -244,13 +242,13 @@ class People(Protocol):
 
 
 class Answers(Protocol):
-    """Which model answers at an address; `bot.wiring.model_pool` is one."""
+    """Which model answers at an address; `bot.commands.model_pool` is one."""
 
     async def at(self, lane: str) -> InUse: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class HomeSources:
     """What a page is made of. `counted` returns once the figures of `sums` are up to date.
     `open_questions` are what waits for a yes or no: of them, and of everybody's jobs, the owner
     alone reads a number."""
@@ -258,7 +256,7 @@ class Told:
     jobs: JobService
     events: EventService
     facts: Facts
-    sums: UsageSums
+    sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
     counted: Callable[[], Awaitable[object]]
     models: Answers
     open_questions: Callable[[], Awaitable[Sequence[StoredApproval]]]
@@ -267,7 +265,9 @@ class Told:
 class HomeView:
     """Implements `bot.channels.base.TellsHome`."""
 
-    def __init__(self, people: People, told: Told, *, clock: Clock, host_zone: tzinfo) -> None:
+    def __init__(
+        self, people: People, told: HomeSources, *, clock: Clock, host_zone: tzinfo
+    ) -> None:
         self._people = people
         self._told = told
         self._clock = clock
@@ -342,8 +342,8 @@ class HomeView:
         lines = []
         for name, period in (("Today", Period.DAY), ("This month", Period.MONTH)):
             since_ms, until_ms = bounds(period, self._clock.now(), zone)
-            wanted = Wanted(since_ms=since_ms, until_ms=until_ms, person_id=person.id)
-            lines.append(f"**{name}**: {_spent_words(await self._told.sums.groups(wanted))}")
+            wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person.id)
+            lines.append(f"**{name}**: {_spent_words(await self._told.sums(wanted))}")
         return _section("What you used", lines)
 
     async def _set(self, person: Person, lane: str) -> HomeSection:
@@ -415,7 +415,7 @@ def _answers(owner: PersonId, one: StoredApproval) -> bool:
     return one.asked.owner_alone or one.asked.person_id == owner
 
 
-def _spent_words(groups: Sequence[Group]) -> str:
+def _spent_words(groups: Sequence[UsageSum]) -> str:
     calls = sum(one.calls for one in groups)
     if not calls:
         return "nothing"

@@ -16,7 +16,7 @@ import structlog
 
 from bot.channels.odd_json import is_direct
 from bot.channels.slack.api import SlackTrouble, SlackWeb
-from bot.channels.slack.raw import Opened
+from bot.channels.slack.raw import OpenedPane
 from bot.channels.slack.send import channel_of
 from memory.records.messages import Address
 from memory.records.ports import Clock
@@ -51,7 +51,7 @@ Offer = Callable[[str], Sequence[tuple[str, str]]]
 
 
 @dataclass(slots=True)
-class _Status:
+class _PaneStatus:
     """What a thread shows, and when that was said; empty: nothing yet."""
 
     address: Address
@@ -61,7 +61,7 @@ class _Status:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Begun:
+class _FirstWords:
     """The first words in a thread that was opened in the pane."""
 
     channel: str
@@ -69,7 +69,7 @@ class _Begun:
     title: str
 
 
-class Panes:
+class AssistantPanes:
     """Threads in the assistant's pane. `offer` says which texts somebody is offered there: nobody
     but those who are let in."""
 
@@ -77,15 +77,15 @@ class Panes:
         self._web = web
         self._clock = clock
         self._offer = offer
-        self._news: asyncio.Queue[Opened | _Begun] = asyncio.Queue(WAITING_MAX)
+        self._news: asyncio.Queue[OpenedPane | _FirstWords] = asyncio.Queue(WAITING_MAX)
         self._untitled: dict[tuple[str, str], None] = {}
         self._lines: dict[str, str] = {}
-        self._statuses: dict[str, _Status] = {}
+        self._statuses: dict[str, _PaneStatus] = {}
         self._some = asyncio.Event()
 
     # --- for the intake ------------------------------------------------------------------------
 
-    def opened(self, thread: Opened) -> None:
+    def opened(self, thread: OpenedPane) -> None:
         """Somebody opened a thread. One too many at a time is left out."""
         self._put(thread)
 
@@ -96,7 +96,7 @@ class Panes:
         title = title_of(text)
         if title:
             del self._untitled[channel, thread]
-            self._put(_Begun(channel=channel, thread=thread, title=title))
+            self._put(_FirstWords(channel=channel, thread=thread, title=title))
 
     async def work(self) -> None:
         """Until cancelled."""
@@ -112,7 +112,7 @@ class Panes:
         if address.thread_id is None or not is_direct(channel_of(address)):
             return
         now = self._clock.monotonic()
-        known = self._statuses.pop(address.key, None) or _Status(address, now)
+        known = self._statuses.pop(address.key, None) or _PaneStatus(address, now)
         if len(self._statuses) >= THREADS_MAX:
             del self._statuses[next(iter(self._statuses))]
         self._statuses[address.key] = known
@@ -135,16 +135,16 @@ class Panes:
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _put(self, news: Opened | _Begun) -> None:
+    def _put(self, news: OpenedPane | _FirstWords) -> None:
         if not self._news.full():
             self._news.put_nowait(news)
 
     async def _tell_news(self) -> None:
         while True:
             match await self._news.get():
-                case Opened() as thread:
+                case OpenedPane() as thread:
                     await self._greet(thread)
-                case _Begun() as begun:
+                case _FirstWords() as begun:
                     await self._call(
                         "assistant.threads.setTitle",
                         channel_id=begun.channel,
@@ -152,7 +152,7 @@ class Panes:
                         title=begun.title,
                     )
 
-    async def _greet(self, thread: Opened) -> None:
+    async def _greet(self, thread: OpenedPane) -> None:
         texts = self._offer(thread.sender) if self._offer is not None else ()
         if not texts:
             return
@@ -180,7 +180,7 @@ class Panes:
                 self._some.clear()
             await self._clock.sleep(LOOK_S)
 
-    async def _refresh(self, status: _Status) -> None:
+    async def _refresh(self, status: _PaneStatus) -> None:
         """Says what is done by now, where that is new or was said too long ago."""
         line, now = self._words(status.address), self._clock.monotonic()
         if line == status.shown and now - status.shown_at < STATUS_EVERY_S:

@@ -27,7 +27,7 @@ from bot.channels.base import (
     Pressed,
     Reaction,
     Refused,
-    Sent,
+    SentMessage,
     TellsHome,
     Understood,
     Upload,
@@ -35,20 +35,20 @@ from bot.channels.base import (
     chat_of,
     reader_of,
 )
-from bot.channels.health import Outage, Trouble
+from bot.channels.health import ChannelTrouble, Outage
 from bot.channels.slack.api import CALL_LIMITS, Limited, NoAnswer, SaidNo, SlackTrouble, SlackWeb
-from bot.channels.slack.app_home import Homes
-from bot.channels.slack.assistant_pane import Offer, Panes
+from bot.channels.slack.app_home import HomeWriter
+from bot.channels.slack.assistant_pane import AssistantPanes, Offer
 from bot.channels.slack.files import SlackFiles, has_link, show, upload, without_caption
-from bot.channels.slack.http_events import Events, serve_events
-from bot.channels.slack.intake import Intake
+from bot.channels.slack.http_events import SlackHttpRoute, serve_events
+from bot.channels.slack.intake import SlackIntake
 from bot.channels.slack.lookup import Parents, find_file, find_marked
 from bot.channels.slack.modals import Forms
-from bot.channels.slack.parse import ON_HOME, GroupPolicy, Reading
+from bot.channels.slack.parse import ON_HOME, GroupPolicy, SlackParser
 from bot.channels.slack.people import Learn, SlackPeople
-from bot.channels.slack.raw import Stored
+from bot.channels.slack.raw import StoredPayload
 from bot.channels.slack.send import (
-    Asides,
+    EphemeralMessages,
     channel_of,
     file_refused,
     looked_up,
@@ -57,13 +57,13 @@ from bot.channels.slack.send import (
     refused,
     whispered,
 )
-from bot.channels.slack.socket_mode import OpenAddress, Sockets, read_once
+from bot.channels.slack.socket_mode import OpenAddress, SlackSockets, read_once
 from bot.channels.slack.throttle import EditPace
 from bot.channels.slack.tokens import SlackTokens, Us
-from bot.channels.throttle import Pace, Rates
+from bot.channels.throttle import SendRates, SendThrottle
 from bot.channels.tokens import TokenNotices
 from bot.commands.table import as_typed
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.markup.render import slack_parts
 from memory.records.messages import Address, Attachment
 from memory.records.ports import Clock
@@ -89,7 +89,7 @@ class SlackOptions:
     stream_every_s: float = 1.5
     send_timeout_s: float = 20.0
     edits_per_minute: float = 50.0
-    rates: Rates = field(default_factory=lambda: Rates(per_group_minute=0, total=5.0))
+    rates: SendRates = field(default_factory=lambda: SendRates(per_group_minute=0, total=5.0))
 
 
 class SlackChannel:
@@ -97,9 +97,6 @@ class SlackChannel:
     context manager."""
 
     name = "slack"
-
-    tells_home: TellsHome | None = None
-    """What people read on their home; set once, before the first event. None: none is shown."""
 
     def __init__(
         self,
@@ -110,13 +107,16 @@ class SlackChannel:
         offer: Offer | None = None,
         dated: Callable[[str | None], None] | None = None,
         notices: TokenNotices | None = None,
+        make_home: Callable[[], TellsHome] | None = None,
     ) -> None:
         """`dated` gets Slack's time with each of its answers. `learn` gets the profiles of those
         who are let in; `offer` returns the texts that somebody is offered in the assistant's pane
-        (only those who are let in); `notices` tell of a refused token."""
+        (only those who are let in); `notices` tell of a refused token; `make_home` builds what
+        people read on their home (None: none is shown)."""
         self._options = options
+        self._make_home = make_home
         self._clock = clock
-        self._pace = Pace(options.rates, clock=clock)
+        self._pace = SendThrottle(options.rates, clock=clock)
         self._edits = EditPace(options.edits_per_minute, clock=clock)
         self._web = SlackWeb(
             options.bot_token,
@@ -132,11 +132,11 @@ class SlackChannel:
         )
         self._people = SlackPeople(self._web, clock, learn=learn)
         self._parents = Parents(self._web)
-        self._asides = Asides(self._web, base_url=options.base_url, clock=clock)
+        self._asides = EphemeralMessages(self._web, base_url=options.base_url, clock=clock)
         self._us = Us()
         self._tokens = SlackTokens(self._web, options.app_token, clock=clock, notices=notices)
-        self._panes = Panes(self._web, clock=clock, offer=offer)
-        self._homes: Homes | None = None
+        self._panes = AssistantPanes(self._web, clock=clock, offer=offer)
+        self._homes: HomeWriter | None = None
         self._disconnected = Outage("slack.disconnected", clock)
 
     async def __aenter__(self) -> Self:
@@ -152,25 +152,25 @@ class SlackChannel:
         await self._web.__aexit__(kind, error, traceback)
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> ChannelTrouble | None:
         """What keeps messages from coming in just now (`bot.channels.base.TellsTrouble`)."""
         return self._tokens.trouble or self._disconnected.trouble
 
     # --- coming in -------------------------------------------------------------------------------
 
-    async def serve(self, door: Door) -> None:
+    async def serve(self, inbox: Intake) -> None:
         """Takes events in until cancelled. Raises SettingsWrong (also within an ExceptionGroup)
         for a token that Slack does not accept, or an address that cannot be listened on.
 
         Events are taken in from the first moment: who we are is asked meanwhile, and where that
         fails for a while nothing is lost.
         """
-        intake = self._intake(door)
+        intake = self._intake(inbox)
         async with asyncio.TaskGroup() as group:
             group.create_task(intake.work(), name="slack intake")
             group.create_task(self.connect(), name="slack connect")
             if self._options.over_http:
-                events = Events(
+                events = SlackHttpRoute(
                     intake.receive,
                     secret=self._options.signing_secret,
                     now_s=lambda: self._clock.now().timestamp(),
@@ -179,7 +179,7 @@ class SlackChannel:
             else:
                 await self._sockets(intake, self._tokens.socket_address).run()
 
-    async def fetch_waiting(self, door: Door) -> None:
+    async def fetch_waiting(self, inbox: Intake) -> None:
         """Takes in what Slack brings within a moment; for `run --once`. By HTTP nothing is asked
         for: Slack brings it again when somebody listens.
 
@@ -188,7 +188,7 @@ class SlackChannel:
         self._us = await self._tokens.who_we_are_now()
         if self._options.over_http:
             return
-        intake = self._intake(door)
+        intake = self._intake(inbox)
         sockets = self._sockets(intake, self._tokens.socket_address_now)
         limit_s = self._options.send_timeout_s
         await read_once(intake, sockets, clock=self._clock, greeted_s=limit_s)
@@ -200,12 +200,12 @@ class SlackChannel:
             self._us = await self._tokens.who_we_are()
             await self._web.doubted.wait()
 
-    def _intake(self, door: Door) -> Intake:
-        if self._homes is None and self.tells_home is not None:
-            self._homes = Homes(self._web, self.tells_home, clock=self._clock)
-        intake = Intake(
+    def _intake(self, inbox: Intake) -> SlackIntake:
+        if self._homes is None and self._make_home is not None:
+            self._homes = HomeWriter(self._web, self._make_home(), clock=self._clock)
+        intake = SlackIntake(
             self,
-            door,
+            inbox,
             self._people,
             self._web.client,
             clock=self._clock,
@@ -217,14 +217,14 @@ class SlackChannel:
         intake.asides = self._asides
         return intake
 
-    def _sockets(self, intake: Intake, address: OpenAddress) -> Sockets:
-        return Sockets(
+    def _sockets(self, intake: SlackIntake, address: OpenAddress) -> SlackSockets:
+        return SlackSockets(
             address, self._web.session, intake.receive, outage=self._disconnected, clock=self._clock
         )
 
     def understand(self, payload: str) -> Understood:
         """A stored event as a message. Raises ValueError when it cannot be read."""
-        reading = Reading(
+        reading = SlackParser(
             policy=self._options.group_policy,
             us=self._us.user_id,
             our_name=self._us.name,
@@ -232,7 +232,7 @@ class SlackChannel:
             parent_of=self._parents.text,
             title_of=lambda team, user: self._people.profile(team, user).title,
         )
-        return reading.understand(Stored.of(payload))
+        return reading.understand(StoredPayload.of(payload))
 
     # --- going out -------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class SlackChannel:
         ts = heard.data.get("ts")
         if not isinstance(ts, str) or not ts:
             return InDoubt(reason="Slack's answer could not be read")
-        return Sent(message_id=ts)
+        return SentMessage(message_id=ts)
 
     async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
         """Makes a message read so, as soon as the bucket of all edits allows it."""
@@ -294,7 +294,7 @@ class SlackChannel:
             return MessageGone() if isinstance(done, Refused) else done
         except NoAnswer as error:
             return InDoubt(reason=str(error))
-        return Sent(message_id=message_id)
+        return SentMessage(message_id=message_id)
 
     async def remove(self, address: Address, message_id: str) -> EditOutcome:
         """Takes a message of ours away (`bot.channels.base.Removes`)."""
@@ -307,7 +307,7 @@ class SlackChannel:
             return MessageGone() if gone else refused(error)
         except NoAnswer as error:
             return InDoubt(reason=str(error))
-        return Sent(message_id=message_id)
+        return SentMessage(message_id=message_id)
 
     async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
         """Whether a message with this mark stands in the conversation. What one person alone saw
@@ -354,7 +354,7 @@ class SlackChannel:
             why = str(error)
             return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
         self._panes.posted(address)
-        return Sent(message_id=file.ref)  # Slack posts the message a moment later
+        return SentMessage(message_id=file.ref)  # Slack posts the message a moment later
 
     async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
         """Whether a message shows this file."""

@@ -17,7 +17,7 @@ import aiohttp
 from agent.files.ports import FileUnavailable
 from bot.channels.base import FileOut, MessagePart
 from bot.channels.http import Downloads, too_large
-from bot.channels.slack.api import Heard, Limited, NoAnswer, SaidNo, SlackTrouble, SlackWeb
+from bot.channels.slack.api import Limited, NoAnswer, SaidNo, SlackAnswer, SlackTrouble, SlackWeb
 from memory.records.errors import Temporary
 from memory.records.messages import Address, Attachment
 
@@ -144,7 +144,9 @@ async def upload(web: SlackWeb, file: FileOut, *, usual_s: float) -> str:
     return file_id
 
 
-async def show(web: SlackWeb, file: FileOut, caption: str, *, channel: str, to: Address) -> Heard:
+async def show(
+    web: SlackWeb, file: FileOut, caption: str, *, channel: str, to: Address
+) -> SlackAnswer:
     """Shows an uploaded file in a conversation. Raises SlackTrouble."""
     more = {"thread_ts": to.thread_id} if to.thread_id is not None else {}
     if caption:

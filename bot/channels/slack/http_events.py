@@ -60,7 +60,7 @@ def read_body(body: bytes, content_type: str) -> dict[str, Any]:
     return found
 
 
-class Events:
+class SlackHttpRoute:
     """The route."""
 
     def __init__(self, receive: Receive, *, secret: str, now_s: Callable[[], float]) -> None:
@@ -110,7 +110,7 @@ def _answer(acknowledged: Acknowledgement) -> web.Response:
     return web.Response(status=acknowledged.status, text=acknowledged.body, content_type=kind)
 
 
-async def serve_events(events: Events, listen: str) -> None:
+async def serve_events(events: SlackHttpRoute, listen: str) -> None:
     """Listens until cancelled. Raises SettingsWrong when it cannot."""
     app = web.Application(client_max_size=BODY_BYTES_MAX)
     app.router.add_post(PATH, events.receive)

@@ -22,18 +22,18 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.base import Channel
 from bot.channels.health import Outage
-from bot.channels.slack.app_home import Homes
-from bot.channels.slack.assistant_pane import Panes
+from bot.channels.slack.app_home import HomeWriter
+from bot.channels.slack.assistant_pane import AssistantPanes
 from bot.channels.slack.lookup import Parents
 from bot.channels.slack.modals import Forms, filled, form_wish
 from bot.channels.slack.people import SlackPeople
-from bot.channels.slack.raw import Kind, Sketch, opened, sketch
-from bot.channels.slack.send import Asides
-from bot.inbox.intake import Door, Knock
-from bot.inbox.ports import StoredEvent
+from bot.channels.slack.raw import EventKind, SlackSketch, opened, sketch
+from bot.channels.slack.send import EphemeralMessages
+from bot.inbox.intake import InboundEvent, Intake
 from memory.records.errors import StorageError
 from memory.records.messages import Address, IncomingMessage
 from memory.records.ports import Clock
+from memory.records.rows import StoredEvent
 
 log = structlog.get_logger()
 
@@ -58,32 +58,32 @@ class Acknowledgement:
         return self.status == 200
 
 
-class Intake:
-    """Stores what comes, one after the other, and has the door act on it in that order."""
+class SlackIntake:
+    """Stores what comes, one after the other, and has the inbox act on it in that order."""
 
     parents: Parents | None = None
     """Told of what is said to us, before it is acted on; set once, before the first event."""
 
-    asides: Asides | None = None
+    asides: EphemeralMessages | None = None
     """Told where commands can be answered to one person alone; set once, before the first event."""
 
     def __init__(
         self,
         channel: Channel,
-        door: Door,
+        inbox: Intake,
         people: SlackPeople,
         client: AsyncWebClient,
         *,
         clock: Clock,
-        panes: Panes | None = None,
-        homes: Homes | None = None,
+        panes: AssistantPanes | None = None,
+        homes: HomeWriter | None = None,
         forms: Forms | None = None,
     ) -> None:
         """`panes` is told of threads that were opened in the assistant's pane, `homes` of homes
         that were, `forms` of those that somebody wants to fill in on their home; without them,
         nothing is done about it."""
         self._channel = channel
-        self._door = door
+        self._inbox = inbox
         self._people = people
         self._clock = clock
         self._panes = panes
@@ -91,7 +91,7 @@ class Intake:
         self._forms = forms
         self._storage = Outage("slack.not_stored", clock)
         self._one_at_a_time = asyncio.Lock()
-        self._waiting: asyncio.Queue[tuple[Sketch, StoredEvent]] = asyncio.Queue(WAITING_MAX)
+        self._waiting: asyncio.Queue[tuple[SlackSketch, StoredEvent]] = asyncio.Queue(WAITING_MAX)
         self._app = self._bolt(client)
 
     def _bolt(self, client: AsyncWebClient) -> AsyncApp:
@@ -132,21 +132,21 @@ class Intake:
                 found, event = await self._waiting.get()
                 await self._people.meet(found.home, found.sender, group)
                 await self._meet_parent(found, event)
-                await self._door.handle(self._channel, [event])
-                if found.kind is Kind.POST and self._panes is not None:
+                await self._inbox.handle(self._channel, [event])
+                if found.kind is EventKind.POST and self._panes is not None:
                     self._panes.said(found.channel, found.thread, found.body.get("text"))
-                if found.kind is Kind.HOME and self._homes is not None:
+                if found.kind is EventKind.HOME and self._homes is not None:
                     self._homes.opened(found.person, found.chat_id)
                 self._waiting.task_done()
 
-    async def _meet_parent(self, found: Sketch, event: StoredEvent) -> None:
+    async def _meet_parent(self, found: SlackSketch, event: StoredEvent) -> None:
         """Only of what is said to us: most of what is said in a channel is not."""
-        if self.parents is None or found.kind is not Kind.POST:
+        if self.parents is None or found.kind is not EventKind.POST:
             return
         try:
             understood = self._channel.understand(event.event.payload or "")
         except ValueError:
-            return  # the door says so
+            return  # the inbox says so
         if isinstance(understood, IncomingMessage):
             await self.parents.meet(understood)
 
@@ -187,30 +187,30 @@ class Intake:
             return
         if found is None:
             return
-        if found.kind is Kind.HOME:
+        if found.kind is EventKind.HOME:
             await self._store_home(found)
             return
         async with self._one_at_a_time:
-            stored = await self._door.store([_knock(found)])
+            stored = await self._inbox.store([_inbound(found)])
             if stored and self.asides is not None:
                 self.asides.heard(found, body)
             for event in stored:
                 await self._waiting.put((found, event))
         self._storage.over()
 
-    async def _store_home(self, found: Sketch) -> None:
+    async def _store_home(self, found: SlackSketch) -> None:
         """As any event. Who is not known stays a stranger: looking is no way in, and nobody is
         given a code for it."""
         homes = self._homes
         if homes is None:
             return
-        knock = _knock(found)
+        inbound = _inbound(found)
         is_stranger = not homes.knows(found.person)
         if is_stranger:
-            knock = replace(knock, sender=None)
+            inbound = replace(inbound, sender=None)
         async with self._one_at_a_time:
-            is_new = not is_stranger or await self._door.state_of(knock) is None
-            for event in await self._door.store([knock]):
+            is_new = not is_stranger or await self._inbox.state_of(inbound) is None
+            for event in await self._inbox.store([inbound]):
                 await self._waiting.put((found, event))
         self._storage.over()
         if is_new and is_stranger:
@@ -233,8 +233,8 @@ class _StoreFirst(AsyncMiddleware):
         return BoltResponse(status=await self._taken(req.body), body="")
 
 
-def _knock(found: Sketch) -> Knock:
-    return Knock(
+def _inbound(found: SlackSketch) -> InboundEvent:
+    return InboundEvent(
         source=found.source,
         event_id=found.event_id,
         address=Address(channel="slack", chat_id=found.chat_id, thread_id=found.thread),
@@ -242,5 +242,5 @@ def _knock(found: Sketch) -> Knock:
         is_group=found.is_group,
         payload=found.to_payload(),
         link=found.link,
-        is_press=found.kind is Kind.BUTTON,
+        is_press=found.kind is EventKind.BUTTON,
     )

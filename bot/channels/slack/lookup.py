@@ -146,7 +146,7 @@ class Parents:
         self._texts: dict[tuple[str, str], str] = {}
 
     async def meet(self, message: IncomingMessage) -> None:
-        """Before a message is read by the door. Trouble with it is logged; the message goes on
+        """Before a message is read by the intake. Trouble with it is logged; the message goes on
         without what it replies to."""
         channel = message.address.chat_id.partition(".")[2]
         thread = message.reply_to or message.address.thread_id

@@ -18,7 +18,7 @@ import structlog
 from bot.channels.base import EDIT_FACT, NEW_REMINDER
 from bot.channels.odd_json import Json, is_direct, needed_id, part, text_of
 from bot.channels.slack.api import SlackTrouble, SlackWeb
-from bot.channels.slack.raw import HOME_CHANNEL, Kind, Sketch, presser
+from bot.channels.slack.raw import HOME_CHANNEL, EventKind, SlackSketch, presser
 
 log = structlog.get_logger()
 
@@ -108,7 +108,7 @@ def form_wish(payload: Json) -> FormWish | None:
         return None
 
 
-def filled(payload: Json) -> Sketch | None:
+def filled(payload: Json) -> SlackSketch | None:
     """A form of ours that was sent, as the command that it stands for. Raises ValueError for one
     that claims to be ours and is not."""
     view = payload.get("view")
@@ -124,8 +124,8 @@ def filled(payload: Json) -> Sketch | None:
         case _:
             return None
     channel, who, view_id = _direct(view), presser(payload), needed_id(view, "id")
-    return Sketch(
-        kind=Kind.COMMAND,
+    return SlackSketch(
+        kind=EventKind.COMMAND,
         team=who.team,
         home=who.home,
         event_id=f"form:{view_id}",

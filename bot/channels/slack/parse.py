@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from bot.channels.base import Ignored, Pressed, Understood, aside_to, is_for_all
 from bot.channels.odd_json import Json, is_direct, needed_id, needed_ts, text_of
-from bot.channels.slack.raw import Kind, Stored, mentions, shared_with, thread_of
+from bot.channels.slack.raw import EventKind, StoredPayload, mentions, shared_with, thread_of
 from bot.commands.given import find
 from bot.commands.messages import lone_word
 from memory.records.messages import (
@@ -44,7 +44,7 @@ _KINDS = {"image": "photo", "audio": "audio", "video": "video"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class SlackParser:
     """How events are read: by which rule in groups, and by which names."""
 
     policy: GroupPolicy
@@ -55,25 +55,25 @@ class Reading:
     """What a message replies to, by its channel and ts, where that is not in its conversation."""
     title_of: Callable[[str, str], str] = lambda team, user: ""
 
-    def understand(self, stored: Stored) -> Understood:
+    def understand(self, stored: StoredPayload) -> Understood:
         """Raises ValueError when it cannot be read."""
         match stored.kind:
-            case Kind.POST:
+            case EventKind.POST:
                 return self._post(stored)
-            case Kind.EDIT:
+            case EventKind.EDIT:
                 return self._edit(stored)
-            case Kind.DELETION:
+            case EventKind.DELETION:
                 return self._deletion(stored)
-            case Kind.COMMAND:
+            case EventKind.COMMAND:
                 return self._command(stored)
-            case Kind.BUTTON:
+            case EventKind.BUTTON:
                 return self._press(stored)
-            case Kind.HOME:
+            case EventKind.HOME:
                 return Ignored(reason="home opened")
 
     # --- each kind ---------------------------------------------------------------------------
 
-    def _post(self, stored: Stored) -> Understood:
+    def _post(self, stored: StoredPayload) -> Understood:
         event = stored.body
         channel = needed_id(event, "channel")
         us = stored.us or self.us
@@ -88,7 +88,7 @@ class Reading:
             return Ignored(reason=reason)
         return self._message(stored, event, channel, addressed=addressed)
 
-    def _edit(self, stored: Stored) -> Understood:
+    def _edit(self, stored: StoredPayload) -> Understood:
         now = _part(stored.body, "message")
         channel = needed_id(stored.body, "channel")
         us = stored.us or self.us
@@ -98,7 +98,7 @@ class Reading:
             return Ignored(reason=reason)
         return self._message(stored, now, channel, addressed=addressed, edited=True)
 
-    def _deletion(self, stored: Stored) -> Understood:
+    def _deletion(self, stored: StoredPayload) -> Understood:
         ts = needed_ts(stored.body, "deleted_ts")
         before = {"ts": ts, **_part(stored.body, "previous_message")}
         channel = needed_id(stored.body, "channel")
@@ -112,7 +112,7 @@ class Reading:
         gone["text"] = DELETED
         return self._message(stored, gone, channel, addressed=addressed, edited=True)
 
-    def _command(self, stored: Stored) -> Understood:
+    def _command(self, stored: StoredPayload) -> Understood:
         """`/hearth status` is `/status`, and any single word is taken for a command (it may be
         mistyped: `bot.commands.given.given`); what else is none is said to the assistant. In
         a channel a command is answered to its person alone, unless it concerns all."""
@@ -138,7 +138,7 @@ class Reading:
             mentions_bot=True,
         )
 
-    def _press(self, stored: Stored) -> Understood:
+    def _press(self, stored: StoredPayload) -> Understood:
         body = stored.body
         channel, value = needed_id(body, "channel"), text_of(body, "value")
         if not value or not text_of(body, "ts"):
@@ -172,7 +172,7 @@ class Reading:
 
     def _message(
         self,
-        stored: Stored,
+        stored: StoredPayload,
         message: Json,
         channel: str,
         *,
@@ -207,7 +207,7 @@ class Reading:
             reply_to=thread if thread is not None and thread != ts else "",
         )
 
-    def _said(self, text: str, stored: Stored) -> str:
+    def _said(self, text: str, stored: StoredPayload) -> str:
         """What the person typed. The mention that a post in a channel begins with only calls us,
         so that `@hearth /stop` is a command."""
         us = stored.us or self.us
@@ -215,7 +215,7 @@ class Reading:
             text = re.sub(rf"^(?:[\s,:]*<@{us}(?:\|[^<>]*)?>)+[\s,:]*", "", text)
         return self.plain(text, stored)
 
-    def plain(self, text: str, stored: Stored) -> str:
+    def plain(self, text: str, stored: StoredPayload) -> str:
         """Slack's codes as they are seen: names, channels and addresses instead of ids."""
         pieces: list[str] = []
         at = 0
@@ -224,7 +224,7 @@ class Reading:
             at = found.end()
         return "".join([*pieces, _unescaped(text[at:])])
 
-    def _decoded(self, code: str, stored: Stored) -> str:
+    def _decoded(self, code: str, stored: StoredPayload) -> str:
         target, _, label = code.partition("|")
         label = _unescaped(label)
         if target.startswith("@"):
@@ -240,17 +240,17 @@ class Reading:
             return label if label == bare else address
         return f"{label} ({address})"
 
-    def _name(self, user: str, stored: Stored) -> str:
+    def _name(self, user: str, stored: StoredPayload) -> str:
         if user == (stored.us or self.us):
             return self.our_name or user
         return self.name_of(stored.team, user) or user
 
-    def _quote(self, message: Json, stored: Stored) -> str:
+    def _quote(self, message: Json, stored: StoredPayload) -> str:
         """The messages that were shared with this one."""
         texts = (text_of(one, "text") or text_of(one, "fallback") for one in shared_with(message))
         return "\n".join(self.plain(text, stored) for text in texts if text)[:QUOTE_CHARS_MAX]
 
-    def _forwarded(self, message: Json, stored: Stored) -> str:
+    def _forwarded(self, message: Json, stored: StoredPayload) -> str:
         """Whose the message is that was shared with this one; empty when none was."""
         for one in shared_with(message):
             name = text_of(one, "author_name") or text_of(one, "author_subname")
@@ -260,7 +260,7 @@ class Reading:
         return ""
 
 
-def _address(stored: Stored, channel: str, thread: str | None) -> Address:
+def _address(stored: StoredPayload, channel: str, thread: str | None) -> Address:
     return Address(channel="slack", chat_id=f"{stored.team}.{channel}", thread_id=thread)
 
 

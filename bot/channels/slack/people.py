@@ -33,7 +33,7 @@ _ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class SlackProfile:
     """A person of a workspace, by address (`slack:TEAM:USER`). Empty: Slack does not say."""
 
     address: str
@@ -44,13 +44,13 @@ class Profile:
     """A code, as Slack writes it: `de-DE`."""
 
 
-Learn = Callable[[Profile], Awaitable[None]]
+Learn = Callable[[SlackProfile], Awaitable[None]]
 """Told of a profile that was just read; keeps what the person has not said otherwise."""
 
 
 @dataclass(slots=True)
-class _Entry:
-    profile: Profile
+class _CachedProfile:
+    profile: SlackProfile
     until: float
 
 
@@ -61,14 +61,14 @@ class SlackPeople:
         self._web = web
         self._clock = clock
         self._learn = learn
-        self._known: dict[str, _Entry] = {}
+        self._known: dict[str, _CachedProfile] = {}
         self._asked: dict[str, asyncio.Task[None]] = {}
 
-    def profile(self, team: str, user: str) -> Profile:
+    def profile(self, team: str, user: str) -> SlackProfile:
         """As far as it is known now."""
         address = f"slack:{team}:{user}"
         entry = self._known.get(address)
-        return entry.profile if entry is not None else Profile(address=address)
+        return entry.profile if entry is not None else SlackProfile(address=address)
 
     async def meet(self, team: str, user: str, group: asyncio.TaskGroup) -> None:
         """Asks for somebody who is not known, in `group`, and waits for a moment."""
@@ -89,7 +89,7 @@ class SlackPeople:
         except SlackTrouble as error:
             log.warning("slack.no_profile", address=address, why=str(error))
             known = self._known.get(address)
-            self._keep(known.profile if known else Profile(address=address), AGAIN_S)
+            self._keep(known.profile if known else SlackProfile(address=address), AGAIN_S)
             return
         found = heard.data.get("user")
         profile = _profile(address, found if isinstance(found, dict) else {})
@@ -97,14 +97,14 @@ class SlackPeople:
         if self._learn is not None:
             await self._learn(profile)
 
-    def _keep(self, profile: Profile, seconds: float) -> None:
+    def _keep(self, profile: SlackProfile, seconds: float) -> None:
         self._known.pop(profile.address, None)
         if len(self._known) >= PEOPLE_MAX:
             del self._known[next(iter(self._known))]
-        self._known[profile.address] = _Entry(profile, self._clock.monotonic() + seconds)
+        self._known[profile.address] = _CachedProfile(profile, self._clock.monotonic() + seconds)
 
 
-def _profile(address: str, user: Json) -> Profile:
+def _profile(address: str, user: Json) -> SlackProfile:
     about = user.get("profile")
     shown = about if isinstance(about, dict) else {}
     names = (
@@ -114,7 +114,7 @@ def _profile(address: str, user: Json) -> Profile:
         _line(user, "name"),
     )
     zone = _line(user, "tz")
-    return Profile(
+    return SlackProfile(
         address=address,
         name=next((name for name in names if name), ""),
         title=_line(shown, "title"),

@@ -41,7 +41,7 @@ HOME_CHANNEL = "private_metadata"
 """Where a home keeps its person's direct message: a press on it names no conversation."""
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What a stored event is."""
 
     POST = "post"
@@ -53,7 +53,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sketch:
+class SlackSketch:
     """One event that may be for us. `us` is the bot's own user id, as far as Slack says it.
 
     `team` is the workspace in which we are installed, `home` the sender's. `home` and `sender`
@@ -63,7 +63,7 @@ class Sketch:
     a stranger's words, no other is looked at.
     """
 
-    kind: Kind
+    kind: EventKind
     team: str
     home: str
     event_id: str
@@ -101,24 +101,24 @@ class Sketch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredPayload:
     """A payload read back."""
 
-    kind: Kind
+    kind: EventKind
     team: str
     home: str
     us: str
     body: dict[str, Any]
 
     @classmethod
-    def of(cls, payload: str) -> Stored:
+    def of(cls, payload: str) -> StoredPayload:
         """Raises ValueError."""
         found = read_json(payload)
         if not isinstance(found, dict) or not isinstance(found.get("body"), dict):
             raise ValueError("not a stored event")
         team = needed_id(found, "team")
         return cls(
-            kind=Kind(text_of(found, "kind")),
+            kind=EventKind(text_of(found, "kind")),
             team=team,
             home=text_of(found, "home") or team,  # stored by a version that had no `home`
             us=text_of(found, "us"),
@@ -127,7 +127,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedPane:
     """Somebody opened a thread of the assistant's pane; `sender` is their address."""
 
     channel: str
@@ -135,7 +135,7 @@ class Opened:
     sender: str
 
 
-def opened(payload: Json) -> Opened | None:
+def opened(payload: Json) -> OpenedPane | None:
     """Which thread was opened, if that is what a payload says. Never raises."""
     event = payload.get("event")
     if not isinstance(event, dict) or event.get("type") != "assistant_thread_started":
@@ -145,7 +145,7 @@ def opened(payload: Json) -> Opened | None:
         return None
     try:
         home = _installed(payload).home_of({})
-        return Opened(
+        return OpenedPane(
             channel=needed_id(thread, "channel_id"),
             thread=needed_ts(thread, "thread_ts"),
             sender=f"slack:{home}:{needed_id(thread, 'user_id')}",
@@ -154,7 +154,7 @@ def opened(payload: Json) -> Opened | None:
         return None
 
 
-def sketch(payload: Json) -> Sketch | None:
+def sketch(payload: Json) -> SlackSketch | None:
     """What a payload is, if it may be for us: not what we or other bots do, nor what was not
     said at all. Raises ValueError for one that claims to be something and is not."""
     match payload.get("type"):
@@ -170,7 +170,7 @@ def sketch(payload: Json) -> Sketch | None:
 # --- posts ---------------------------------------------------------------------------------------
 
 
-def _event(payload: Json) -> Sketch | None:
+def _event(payload: Json) -> SlackSketch | None:
     event = payload.get("event")
     if not isinstance(event, dict):
         raise ValueError("an event without its body")
@@ -190,7 +190,7 @@ def _event(payload: Json) -> Sketch | None:
     return None
 
 
-def _post(event: dict[str, Any], here: _Installed) -> Sketch | None:
+def _post(event: dict[str, Any], here: _Installation) -> SlackSketch | None:
     if not _is_of_a_person(event, here):
         return None
     channel, ts = needed_id(event, "channel"), needed_ts(event, "ts")
@@ -202,8 +202,8 @@ def _post(event: dict[str, Any], here: _Installed) -> Sketch | None:
         # Slack says that we are meant and the text does not show it, so `message` alone would
         # not say it either: kept as an event of its own, which counts only where that did not.
         event_id = f"{event_id}:mention"
-    return Sketch(
-        kind=Kind.POST,
+    return SlackSketch(
+        kind=EventKind.POST,
         team=here.team,
         home=here.home_of(event),
         event_id=event_id,
@@ -216,7 +216,7 @@ def _post(event: dict[str, Any], here: _Installed) -> Sketch | None:
     )
 
 
-def _edit(event: dict[str, Any], here: _Installed) -> Sketch | None:
+def _edit(event: dict[str, Any], here: _Installation) -> SlackSketch | None:
     now, before = event.get("message"), event.get("previous_message")
     if not isinstance(now, dict):
         raise ValueError("an edit without its message")
@@ -229,8 +229,8 @@ def _edit(event: dict[str, Any], here: _Installed) -> Sketch | None:
         return None  # a preview of a link came, or the first reply
     channel = needed_id(event, "channel")
     ts = needed_ts(now, "ts")
-    return Sketch(
-        kind=Kind.EDIT,
+    return SlackSketch(
+        kind=EventKind.EDIT,
         team=here.team,
         home=here.home_of(now),
         event_id=f"{channel}:{ts}:edit:{needed_ts(event, 'ts')}",
@@ -242,7 +242,7 @@ def _edit(event: dict[str, Any], here: _Installed) -> Sketch | None:
     )
 
 
-def _deletion(event: dict[str, Any], here: _Installed) -> Sketch | None:
+def _deletion(event: dict[str, Any], here: _Installation) -> SlackSketch | None:
     before = event.get("previous_message")
     if not isinstance(before, dict) or not _is_of_a_person(before, here):
         return None
@@ -250,8 +250,8 @@ def _deletion(event: dict[str, Any], here: _Installed) -> Sketch | None:
         return None
     channel = needed_id(event, "channel")
     ts = needed_ts(event, "deleted_ts")
-    return Sketch(
-        kind=Kind.DELETION,
+    return SlackSketch(
+        kind=EventKind.DELETION,
         team=here.team,
         home=here.home_of(before),
         event_id=f"{channel}:{ts}:deleted",
@@ -263,7 +263,7 @@ def _deletion(event: dict[str, Any], here: _Installed) -> Sketch | None:
     )
 
 
-class _Installed(NamedTuple):
+class _Installation(NamedTuple):
     """Where we are installed: the workspace, its organisation if it has one, our user there as far
     as Slack names it, and our app. With shared channels an event may come from elsewhere
     (`came_from`)."""
@@ -285,13 +285,13 @@ class _Installed(NamedTuple):
         return self.team if home == self.org else needed_id({"team": home}, "team")
 
 
-def _installed(payload: Json) -> _Installed:
+def _installed(payload: Json) -> _Installation:
     found = payload.get("authorizations")
     first = found[0] if isinstance(found, list) and found else None
     installed = first if isinstance(first, dict) else {}
     named = (text_of(installed, "team_id"), text_of(payload, "context_team_id"))
     team = next(filter(ID.fullmatch, named), "") or needed_id(payload, "team_id")
-    return _Installed(
+    return _Installation(
         team=team,
         org=text_of(installed, "enterprise_id") or text_of(payload, "context_enterprise_id"),
         us=_us(installed),
@@ -305,7 +305,7 @@ def _us(installed: Json) -> str:
     return us if installed.get("is_bot") is True and ID.fullmatch(us) else ""
 
 
-def _is_of_a_person(message: Json, here: _Installed) -> bool:
+def _is_of_a_person(message: Json, here: _Installation) -> bool:
     """Whether a person wrote it, not we and no other bot. Bolt's own filter comes after ours and
     lets other bots and deletions through. What a bot posts has its `bot_id` or `bot_profile`, and
     what we post our `app_id`, even if a person's id is there too (docs.slack.dev/messaging and
@@ -342,14 +342,14 @@ def mentions(text: str, us: str) -> bool:
 # --- the home tab --------------------------------------------------------------------------------
 
 
-def _home(payload: Json, event: Json) -> Sketch | None:
+def _home(payload: Json, event: Json) -> SlackSketch | None:
     """Somebody looks at their home. The other tab is the chat, in which nothing was said."""
     if text_of(event, "tab") != "home":
         return None
     here = _installed(payload)
     channel, sender = needed_direct(event, "channel"), needed_id(event, "user")
-    return Sketch(
-        kind=Kind.HOME,
+    return SlackSketch(
+        kind=EventKind.HOME,
         team=here.team,
         home=here.home_of({}),
         event_id=f"home:{needed(payload, 'event_id', WORD)}",
@@ -364,13 +364,13 @@ def _home(payload: Json, event: Json) -> Sketch | None:
 # --- commands and buttons ------------------------------------------------------------------------
 
 
-def _command(payload: Json) -> Sketch:
+def _command(payload: Json) -> SlackSketch:
     channel = needed_id(payload, "channel_id")
     # The rest are names, which can change, and addresses and tokens, which are no one's business.
     kept = ("command", "text", "user_id", "channel_id", "trigger_id")
     team = needed_id(payload, "team_id")
-    return Sketch(
-        kind=Kind.COMMAND,
+    return SlackSketch(
+        kind=EventKind.COMMAND,
         team=team,
         home=team,  # only our own members are offered the command
         event_id=f"command:{needed(payload, 'trigger_id', WORD)}",
@@ -417,7 +417,7 @@ def presser(payload: Json) -> Presser:
     )
 
 
-def _button(payload: Json) -> Sketch | None:
+def _button(payload: Json) -> SlackSketch | None:
     """Of the message above the button, its place alone is kept; and no address that is given with
     it, which lets whoever has it write in our name."""
     actions = payload.get("actions")
@@ -439,8 +439,8 @@ def _button(payload: Json) -> Sketch | None:
     place = message if isinstance(message, dict) else {}
     ts, thread = text_of(place, "ts"), text_of(place, "thread_ts")
     in_thread = needed_ts(place, "thread_ts") if thread not in ("", ts) else None
-    return Sketch(
-        kind=Kind.BUTTON,
+    return SlackSketch(
+        kind=EventKind.BUTTON,
         team=who.team,
         home=who.home,
         event_id=f"button:{when}:{who.user}:{action_id[:255]}",

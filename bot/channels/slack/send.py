@@ -25,22 +25,22 @@ from bot.channels.base import (
     Reacted,
     Reaction,
     Refused,
-    Sent,
+    SentMessage,
     reader_of,
 )
 from bot.channels.odd_json import text_of
 from bot.channels.slack.api import (
     BAD_TOKEN,
-    Heard,
     Limited,
     NoAnswer,
     SaidNo,
+    SlackAnswer,
     SlackTrouble,
     SlackWeb,
 )
 from bot.channels.slack.files import why_refused
 from bot.channels.slack.lookup import TooMuchSaid, metadata
-from bot.channels.slack.raw import Kind, Sketch
+from bot.channels.slack.raw import EventKind, SlackSketch
 from bot.markup.render import slack_parts
 from bot.markup.slack import escaped
 from memory.records.messages import Address
@@ -265,7 +265,7 @@ _UNREAD: dict[str, Any] = {"parse": "none", "link_names": False}
 
 async def posted_text(
     web: SlackWeb, method: str, part: MessagePart, where: dict[str, str]
-) -> Heard:
+) -> SlackAnswer:
     """What Slack answered; plain where it refuses the markup. Raises SlackTrouble."""
     shared: dict[str, Any] = {**_UNREAD}
     if method == "chat.postMessage":
@@ -353,7 +353,7 @@ async def looked_up(search: Awaitable[str | None]) -> LookedUp:
         return InDoubt(reason=str(error)) if can_wait else Refused(reason=str(error))
     except SlackTrouble as error:
         return InDoubt(reason=str(error))
-    return NotSent(reason="it is not there") if found is None else Sent(message_id=found)
+    return NotSent(reason="it is not there") if found is None else SentMessage(message_id=found)
 
 
 # --- slack asides -------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ _TEXT_ALONE: dict[str, Any] = {
 
 
 @dataclass(slots=True)
-class _Url:
+class _CommandUrl:
     """Where a command can be answered, and how often still."""
 
     chat_id: str
@@ -397,23 +397,23 @@ class _Url:
     left: int = USES_MAX
 
 
-class Asides:
+class EphemeralMessages:
     """Says things to one person of a channel."""
 
     def __init__(self, web: SlackWeb, *, base_url: str, clock: Clock) -> None:
         self._web = web
         self._host = urlsplit(base_url).hostname or ""
         self._clock = clock
-        self._urls: deque[_Url] = deque(maxlen=KEPT_MAX)
+        self._urls: deque[_CommandUrl] = deque(maxlen=KEPT_MAX)
 
-    def heard(self, found: Sketch, payload: Mapping[str, Any]) -> None:
+    def heard(self, found: SlackSketch, payload: Mapping[str, Any]) -> None:
         """Keeps where a command of somebody who is let in can be answered. Before it is acted
         on."""
         url = text_of(payload, "response_url")
-        if found.kind is not Kind.COMMAND or not found.is_group or not self._is_slacks(url):
+        if found.kind is not EventKind.COMMAND or not found.is_group or not self._is_slacks(url):
             return
         until_s = self._clock.monotonic() + GOOD_FOR_S
-        kept = _Url(chat_id=found.chat_id, user=found.sender, url=url, until_s=until_s)
+        kept = _CommandUrl(chat_id=found.chat_id, user=found.sender, url=url, until_s=until_s)
         self._urls.append(kept)
 
     async def say(self, address: Address, part: MessagePart) -> Delivery:
@@ -421,7 +421,7 @@ class Asides:
         works."""
         try:
             if await self._answered(address, part) or await self._whispered(address, part):
-                return Sent(message_id=SEEN_ONCE)
+                return SentMessage(message_id=SEEN_ONCE)
             return await self._directly(address, part)
         except Limited as error:
             return NotSent(reason=str(error), retry_after_s=error.seconds)
@@ -465,9 +465,9 @@ class Asides:
                 told, markup=f"{DIRECTLY}{part.markup}", source=f"{DIRECTLY}{part.source}"
             )
         await posted_text(self._web, "chat.postMessage", told, {"channel": reader_of(address)})
-        return Sent(message_id=SEEN_ONCE)
+        return SentMessage(message_id=SEEN_ONCE)
 
-    def _newest(self, address: Address) -> _Url | None:
+    def _newest(self, address: Address) -> _CommandUrl | None:
         """The last of this person's in this channel that is good still; the others are
         forgotten."""
         now_s = self._clock.monotonic()

@@ -19,7 +19,7 @@ import structlog
 
 from bot.channels.health import Outage
 from bot.channels.odd_json import read_json
-from bot.channels.slack.intake import Acknowledgement, Intake
+from bot.channels.slack.intake import Acknowledgement, SlackIntake
 from memory.records.errors import Temporary
 from memory.records.ports import Clock
 
@@ -48,13 +48,13 @@ OpenAddress = Callable[[], Awaitable[str]]
 
 
 @dataclass(slots=True)
-class _Socket:
+class _SlackSocket:
     ws: aiohttp.ClientWebSocketResponse
     since: float
     told_to_go: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Sockets:
+class SlackSockets:
     """Keeps a socket open, and each one read until it is closed."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Sockets:
                 await socket.told_to_go.wait()
                 await self._not_too_often(socket)
 
-    async def _opened(self) -> _Socket:
+    async def _opened(self) -> _SlackSocket:
         while True:
             address = await self._open_address()
             try:
@@ -95,16 +95,16 @@ class Sockets:
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 await self._outage.wait(type(error).__name__)
                 continue
-            return _Socket(ws=ws, since=self._clock.monotonic())
+            return _SlackSocket(ws=ws, since=self._clock.monotonic())
 
-    async def _not_too_often(self, socket: _Socket) -> None:
+    async def _not_too_often(self, socket: _SlackSocket) -> None:
         """A refresh is followed at once; sockets that end again and again are not."""
         lived_s = self._clock.monotonic() - socket.since
         self._short = self._short + 1 if lived_s < SHORT_S else 0
         if self._short > SHORT_MAX:
             await self._outage.wait("sockets end as soon as they are open")
 
-    async def _keep(self, socket: _Socket) -> None:
+    async def _keep(self, socket: _SlackSocket) -> None:
         """Reads a socket to its end. It may be told to go before: then another one is opened,
         while this one still brings events."""
         try:
@@ -122,7 +122,7 @@ class Sockets:
             socket.told_to_go.set()
             await socket.ws.close()
 
-    async def _hear(self, socket: _Socket, text: str) -> None:
+    async def _hear(self, socket: _SlackSocket, text: str) -> None:
         self.heard_at = self._clock.monotonic()
         try:
             frame = read_json(text)
@@ -141,7 +141,7 @@ class Sockets:
             case _:
                 await self._envelope(socket, frame)
 
-    def _told_to_go(self, socket: _Socket, reason: str) -> None:
+    def _told_to_go(self, socket: _SlackSocket, reason: str) -> None:
         if reason == "link_disabled":
             self._short = SHORT_MAX
             log.error("slack.socket_mode_off", why=LINK_OFF)
@@ -152,7 +152,7 @@ class Sockets:
             log.debug("slack.refresh", reason=reason)
         socket.told_to_go.set()
 
-    async def _envelope(self, socket: _Socket, frame: dict[str, Any]) -> None:
+    async def _envelope(self, socket: _SlackSocket, frame: dict[str, Any]) -> None:
         """Acknowledged on the socket that brought it, once it is stored; where that is gone by
         then, Slack brings it again, and it is known."""
         envelope, payload = frame.get("envelope_id"), frame.get("payload")
@@ -177,7 +177,9 @@ QUIET_S = 2.0
 """Slack says nothing of how much waits, so this long without news means none."""
 
 
-async def read_once(intake: Intake, sockets: Sockets, *, clock: Clock, greeted_s: float) -> None:
+async def read_once(
+    intake: SlackIntake, sockets: SlackSockets, *, clock: Clock, greeted_s: float
+) -> None:
     """Takes in what comes until there is nothing new for a moment, and acts on it.
 
     Raises Temporary when no socket opens within `greeted_s`, and what `sockets` raises.
@@ -194,7 +196,7 @@ async def read_once(intake: Intake, sockets: Sockets, *, clock: Clock, greeted_s
 
 
 async def _until_quiet(
-    sockets: Sockets, reading: asyncio.Task[None], *, clock: Clock, greeted_s: float
+    sockets: SlackSockets, reading: asyncio.Task[None], *, clock: Clock, greeted_s: float
 ) -> None:
     greeted = asyncio.create_task(sockets.greeted.wait())
     await asyncio.wait({greeted, reading}, timeout=greeted_s, return_when=FIRST_COMPLETED)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import structlog
 
-from bot.channels.health import Outage, Trouble
+from bot.channels.health import ChannelTrouble, Outage
 from bot.channels.slack.api import (
     APP_SCOPES,
     BOT_SCOPES,
-    Heard,
     Limited,
     SaidNo,
+    SlackAnswer,
     SlackTrouble,
     SlackWeb,
 )
@@ -66,7 +66,7 @@ class SlackTokens:
         self._no_socket = Outage("slack.no_socket", clock)
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> ChannelTrouble | None:
         """What is waited out just now."""
         parts = (self._bots, self._apps, self._unreachable, self._no_socket)
         return next((one.trouble for one in parts if one.trouble is not None), None)
@@ -93,7 +93,7 @@ class SlackTokens:
         found = await self._at_once("apps.connections.open", _FIX_APP, token=self._app_token)
         return str(found.data.get("url") or "")
 
-    async def _at_once(self, method: str, fix: str, **token: str) -> Heard:
+    async def _at_once(self, method: str, fix: str, **token: str) -> SlackAnswer:
         try:
             return await self._web.call(method, **token)
         except SaidNo as error:
@@ -103,7 +103,7 @@ class SlackTokens:
 
     async def _patiently(
         self, ours: PlatformToken, outage: Outage, method: str, fix: str, **token: str
-    ) -> Heard:
+    ) -> SlackAnswer:
         """Ask until Slack answers. Raises SlackRefused if it keeps refusing at the start."""
         while True:
             try:
@@ -123,7 +123,7 @@ class SlackTokens:
                 return found
 
 
-def _known(found: Heard) -> Us:
+def _known(found: SlackAnswer) -> Us:
     us = Us(user_id=str(found.data.get("user_id") or ""), name=str(found.data.get("user") or ""))
     log.info("slack.known", bot=us.name, team=str(found.data.get("team") or ""))
     granted = {scope.strip() for scope in found.headers.get("x-oauth-scopes", "").split(",")}

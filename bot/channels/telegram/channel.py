@@ -36,16 +36,16 @@ from bot.channels.base import (
     Reacted,
     Reaction,
     Refused,
-    Sent,
+    SentMessage,
     Understood,
 )
-from bot.channels.health import Trouble
+from bot.channels.health import ChannelTrouble
 from bot.channels.telegram.answers import meaning, seconds, why
 from bot.channels.telegram.api import TelegramFiles, TelegramWeb, why_not
 from bot.channels.telegram.menu import CommandMenus, Menus
-from bot.channels.telegram.parse import NAME, GroupPolicy, Reading
+from bot.channels.telegram.parse import NAME, GroupPolicy, TelegramParser
 from bot.channels.telegram.raw import (
-    Sketch,
+    TelegramSketch,
     callback_answer,
     inline_keyboard,
     to_payload,
@@ -61,14 +61,15 @@ from bot.channels.telegram.send import (
     where_to,
     why_refused,
 )
-from bot.channels.telegram.updates import Updates
-from bot.channels.throttle import Pace, Rates
+from bot.channels.telegram.updates import TelegramUpdates
+from bot.channels.throttle import SendRates, SendThrottle
 from bot.channels.tokens import PlatformToken, TokenNotices
-from bot.inbox.intake import Door, Knock
+from bot.inbox.intake import InboundEvent, Intake
 from bot.markup.render import telegram_parts
-from memory.records.errors import Temporary
+from memory.records.errors import StorageError, Temporary
 from memory.records.messages import Address, Attachment, IncomingMessage
 from memory.records.ports import Clock
+from memory.records.rows import StoredEvent
 
 log = structlog.get_logger()
 
@@ -89,7 +90,7 @@ class TelegramOptions:
     poll_timeout_s: int = 30
     stall_s: float = 120.0
     send_timeout_s: float = 20.0
-    rates: Rates = field(default_factory=Rates)
+    rates: SendRates = field(default_factory=SendRates)
     ack_reaction: str = ""
 
 
@@ -109,7 +110,7 @@ class TelegramChannel:
         """`dated` gets Telegram's time with each of its answers; `notices` tell of a refused
         token."""
         self._options = options
-        self._pace = Pace(options.rates, clock=clock)
+        self._pace = SendThrottle(options.rates, clock=clock)
         self._username = ""
         self._bot_id = int(options.token.partition(":")[0])
         self.web = TelegramWeb(
@@ -121,7 +122,7 @@ class TelegramChannel:
         )
         self._menus = CommandMenus(self.web)
         token = PlatformToken(self.name, clock=clock, notices=notices)
-        self.updates = Updates(self.web, token, clock=clock, stall_s=options.stall_s)
+        self.updates = TelegramUpdates(self.web, token, clock=clock, stall_s=options.stall_s)
         self._files = TelegramFiles(
             f"{options.base_url}/file/bot{options.token}", silence_s=options.send_timeout_s
         )
@@ -149,7 +150,7 @@ class TelegramChannel:
         return self._username
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> ChannelTrouble | None:
         """What keeps messages from coming in just now (`bot.channels.base.TellsTrouble`)."""
         return self.updates.trouble
 
@@ -164,30 +165,48 @@ class TelegramChannel:
         """Keeps the menus of commands as they are wanted, until cancelled."""
         await self._menus.keep(wanted)
 
-    async def poll(self, door: Door) -> None:
-        """Long polling until cancelled; a token that is refused meanwhile is waited out."""
-        await self.updates.poll(partial(self.take, door))
+    async def poll(self, inbox: Intake) -> None:
+        """Poll until cancelled: store, then confirm by the next offset, then act.
 
-    async def fetch_waiting(self, door: Door) -> None:
+        The library's own Updater confirms an update about 10 ms after it arrives, while handlers
+        still run. A token that is refused meanwhile is waited out.
+        """
+        polling = self.updates.polling()
+        while True:
+            updates = await polling.updates()
+            if not updates:
+                continue
+            try:
+                stored = await self._store(inbox, updates)
+            except StorageError as trouble:
+                await polling.not_stored(trouble)
+                continue
+            await polling.confirm(updates)
+            await inbox.handle(self, stored)
+            self._menus.look()
+
+    async def fetch_waiting(self, inbox: Intake) -> None:
         """Takes in what waits at Telegram now, and confirms it; for `run --once`.
 
         Raises Temporary when Telegram does not give it now.
         """
-        await self.updates.fetch_waiting(partial(self.take, door))
+        await self.updates.fetch_waiting(partial(self.take, inbox))
 
-    async def take(self, door: Door, updates: Sequence[Any]) -> None:
+    async def take(self, inbox: Intake, updates: Sequence[Any]) -> None:
         """Stores updates, then acts on them. Raises StorageError before anything is confirmed."""
+        await inbox.handle(self, await self._store(inbox, updates))
+        self._menus.look()
+
+    async def _store(self, inbox: Intake, updates: Sequence[Any]) -> Sequence[StoredEvent]:
         whole = [update for update in updates if update_id(update) is not None]
         if len(whole) < len(updates):
             log.error("telegram.without_id", updates=len(updates) - len(whole))
-        stored = await door.store([self._knock(update) for update in whole])
-        await door.handle(self, stored)
-        self._menus.look()
+        return await inbox.store([self._inbound(update) for update in whole])
 
-    def _knock(self, update: dict[str, Any]) -> Knock:
+    def _inbound(self, update: dict[str, Any]) -> InboundEvent:
         """Who and where, read with care: a stranger's update is not looked at any further."""
-        sketch = Sketch.of(update)
-        return Knock(
+        sketch = TelegramSketch.of(update)
+        return InboundEvent(
             source=self.source,
             event_id=str(update_id(update)),
             address=Address(channel=self.name, chat_id=sketch.chat, thread_id=sketch.thread),
@@ -201,7 +220,7 @@ class TelegramChannel:
 
     def understand(self, payload: str) -> Understood:
         """A stored update as a message. Raises ValueError when it cannot be read."""
-        reading = Reading(
+        reading = TelegramParser(
             bot=self.web.bot,
             policy=self._options.group_policy,
             bot_id=self._bot_id,
@@ -257,7 +276,7 @@ class TelegramChannel:
             return self._failed(address, error)
         if not isinstance(sent, dict) or "message_id" not in sent:
             return InDoubt(reason="Telegram's answer could not be read")
-        return Sent(message_id=str(sent["message_id"]))
+        return SentMessage(message_id=str(sent["message_id"]))
 
     # --- files and reactions (bot.channel.SendsFiles, Reacts, Acknowledges) -----------------------
 
@@ -304,8 +323,8 @@ class TelegramChannel:
             # Whatever else is wrong with this message, a new one may do; if that is refused too,
             # the row ends there.
             not_modified = "not modified" in str(error).lower()
-            return Sent(message_id=message_id) if not_modified else MessageGone()
-        return Sent(message_id=message_id)
+            return SentMessage(message_id=message_id) if not_modified else MessageGone()
+        return SentMessage(message_id=message_id)
 
     async def remove(self, address: Address, message_id: str) -> EditOutcome:
         """Takes a message away (`bot.channels.base.Removes`); one of ours, for two days."""
@@ -319,7 +338,7 @@ class TelegramChannel:
             done = self._failed(address, error)
             is_gone = isinstance(done, Refused) and "not found" in str(error).lower()
             return MessageGone() if is_gone else done
-        return Sent(message_id=message_id)
+        return SentMessage(message_id=message_id)
 
     def _failed(self, address: Address, error: TelegramError) -> NotSent | InDoubt | Refused:
         """Return what a failure means; a pause that Telegram asks for holds for the whole chat."""

@@ -141,7 +141,7 @@ _COMMAND = re.compile(r"/[A-Za-z0-9_]+(?:@([A-Za-z0-9_]+))?(?!\S)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class TelegramParser:
     """Who we are to those who write, and which of a group's messages are for us."""
 
     bot: telegram.Bot

@@ -55,7 +55,7 @@ def from_payload(payload: str) -> tuple[dict[str, Any], str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sketch:
+class TelegramSketch:
     """Sender and chat of a raw update, whatever its shape; of its words, a link code alone.
     `name` is what the sender is called."""
 
@@ -68,7 +68,7 @@ class Sketch:
     name: str = ""
 
     @classmethod
-    def of(cls, update: dict[str, Any]) -> Sketch:
+    def of(cls, update: dict[str, Any]) -> TelegramSketch:
         """Reads defensively: anything unforeseen makes a sketch of nobody."""
         for kind in ALLOWED_UPDATES:
             body = update.get(kind)

@@ -21,7 +21,7 @@ from bot.channels.telegram.answers import meaning, why
 from bot.channels.telegram.api import TelegramWeb
 from bot.channels.telegram.raw import inline_keyboard
 from bot.channels.telegram.reactions import REACTIONS, telegram_reaction
-from bot.markup.render import Part, telegram_parts
+from bot.markup.render import RenderedPart, telegram_parts
 from memory.records.messages import Address
 
 # --- telegram sending ---------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def why_refused(error: str) -> str:
     return f"Telegram refuses it ({error})"
 
 
-def _message(part: Part) -> MessagePart:
+def _message(part: RenderedPart) -> MessagePart:
     return MessagePart(markup=part.markup, source=part.source)
 
 

@@ -21,7 +21,7 @@ from telegram.error import (
     TimedOut,
 )
 
-from bot.channels.health import Outage, Trouble
+from bot.channels.health import ChannelTrouble, Outage
 from bot.channels.telegram.answers import why
 from bot.channels.telegram.api import TelegramRefused, TelegramWeb, is_unconnected, wait
 from bot.channels.telegram.raw import ALLOWED_UPDATES, last_id
@@ -45,7 +45,7 @@ Take = Callable[[Sequence[Any]], Awaitable[None]]
 """Stores updates, then acts on them. Raises StorageError before anything is confirmed."""
 
 
-class Updates:
+class TelegramUpdates:
     """The ways by which updates come, and what keeps them from coming just now."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Updates:
         self._had_webhook = False
 
     @property
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> ChannelTrouble | None:
         """None: all is well, or nothing was tried yet."""
         outages = (
             self._token,
@@ -92,18 +92,16 @@ class Updates:
                 return str(me.get("username") or "")
             await wait(outage, NetworkError("getMe answered with something else"))
 
-    async def poll(self, take: Take) -> None:
-        """Poll until cancelled; a token that is refused meanwhile is waited out."""
-        poll = _Poll(
+    def polling(self) -> PollState:
+        """Where a poll begins that goes on until it is cancelled."""
+        return PollState(
             self._web,
-            take,
             self._token,
             clock=self._clock,
             stall_s=self._stall_s,
             network=self._network,
             conflict=self._conflict,
         )
-        await poll.run()
 
     async def fetch_waiting(self, take: Take) -> None:
         """Takes in what waits at Telegram now, and confirms it; for `run --once`.
@@ -168,13 +166,12 @@ async def refused(token: PlatformToken, error: TelegramError) -> None:
     await token.refused("Telegram does not accept my token", TelegramRefused(NOT_ACCEPTED))
 
 
-class _Poll:
-    """The poll loop: store, then confirm by the next offset; every trouble is waited out."""
+class PollState:
+    """Long polling: what was confirmed, and the troubles that are waited out."""
 
     def __init__(
         self,
         web: TelegramWeb,
-        take: Take,
         token: PlatformToken,
         *,
         clock: Clock,
@@ -183,7 +180,6 @@ class _Poll:
         conflict: Outage,
     ) -> None:
         self._web = web
-        self._take_in = take
         self._token = token
         self._clock = clock
         self._stall_s = stall_s
@@ -195,26 +191,39 @@ class _Poll:
         self._storage = Outage("telegram.not_stored", clock, pauses_s=STORAGE_PAUSES_S)
         self._webhook = Outage("telegram.webhook_removed", clock, pauses_s=CONFLICT_PAUSES_S)
 
-    async def run(self) -> None:
-        while True:
-            try:
-                updates = await self._web.get_updates(self._offset)
-            except (InvalidToken, Forbidden) as error:
-                await refused(self._token, error)
-            except Conflict as error:
-                await self._in_conflict(error)
-            except (TimedOut, TimeoutError) as error:
-                await self._in_silence(error)
-            except TelegramError as error:
-                await wait(self._network, error)
-            else:
-                self._timeouts = 0
-                self._heard_at = self._renewed_at = self._clock.monotonic()
-                for outage in (self._network, self._conflict, self._webhook):
-                    outage.over()
-                await self._token.taken()
-                if updates:
-                    await self._take(updates)
+    async def updates(self) -> Sequence[Any]:
+        """Return what one poll brings, and nothing after trouble, once it was waited out."""
+        try:
+            updates = await self._web.get_updates(self._offset)
+        except (InvalidToken, Forbidden) as error:
+            await refused(self._token, error)
+        except Conflict as error:
+            await self._in_conflict(error)
+        except (TimedOut, TimeoutError) as error:
+            await self._in_silence(error)
+        except TelegramError as error:
+            await wait(self._network, error)
+        else:
+            self._timeouts = 0
+            self._heard_at = self._renewed_at = self._clock.monotonic()
+            for outage in (self._network, self._conflict, self._webhook):
+                outage.over()
+            await self._token.taken()
+            return updates
+        return ()
+
+    async def not_stored(self, trouble: StorageError) -> None:
+        """Wait for storage: what is not confirmed Telegram keeps for us."""
+        await wait(self._storage, trouble)
+
+    async def confirm(self, updates: Sequence[Any]) -> None:
+        """Have the next poll confirm these updates, which are stored."""
+        self._storage.over()
+        last = last_id(updates)
+        if last is None:
+            await wait(self._network, NetworkError("no update has an id"))
+        else:
+            self._offset = last + 1
 
     async def _in_silence(self, error: Exception) -> None:
         """One alone is no outage: a connection that was idle for long may just be dead. After many
@@ -229,20 +238,6 @@ class _Poll:
             self._renewed_at = now
         if self._timeouts > 1:
             await wait(self._network, error)
-
-    async def _take(self, updates: list[Any]) -> None:
-        """Confirmed only once stored; while storage is in trouble, Telegram keeps them for us."""
-        try:
-            await self._take_in(updates)
-        except StorageError as error:
-            await wait(self._storage, error)
-            return
-        self._storage.over()
-        last = last_id(updates)
-        if last is None:
-            await wait(self._network, NetworkError("no update has an id"))
-        else:
-            self._offset = last + 1
 
     async def _in_conflict(self, error: Conflict) -> None:
         if "webhook" not in str(error).lower():

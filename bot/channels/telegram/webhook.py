@@ -16,7 +16,7 @@ from aiohttp import web
 from bot.channels.odd_json import read_json
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.raw import ALLOWED_UPDATES, update_id
-from bot.inbox.intake import Door
+from bot.inbox.intake import Intake
 from bot.settings.schema.settings import TelegramSettings
 from memory.records.errors import StorageError
 
@@ -27,12 +27,12 @@ BODY_BYTES_MAX = 1_048_576
 REFUSED_TOLD_EVERY_S = 60.0
 
 
-class Webhook:
+class TelegramWebhook:
     """The route. Updates are taken one at a time, so that their order is kept."""
 
-    def __init__(self, telegram: TelegramChannel, door: Door, *, secret: str) -> None:
+    def __init__(self, telegram: TelegramChannel, inbox: Intake, *, secret: str) -> None:
         self._telegram = telegram
-        self._door = door
+        self._inbox = inbox
         self._secret = secret.encode()
         self._one_at_a_time = asyncio.Lock()
         self._refused_told_at = -REFUSED_TOLD_EVERY_S
@@ -51,7 +51,7 @@ class Webhook:
             return web.Response(status=400)
         try:
             async with self._one_at_a_time:
-                await self._telegram.take(self._door, [update])
+                await self._telegram.take(self._inbox, [update])
         except StorageError as error:
             log.error("webhook.storage", why=str(error))
             return web.Response(status=503)
@@ -65,10 +65,12 @@ class Webhook:
             log.warning("webhook.refused", why="the secret is missing or wrong")
 
 
-async def serve_webhook(telegram: TelegramChannel, door: Door, settings: TelegramSettings) -> None:
+async def serve_webhook(
+    telegram: TelegramChannel, inbox: Intake, settings: TelegramSettings
+) -> None:
     """Listens until cancelled. The settings made sure that there is a secret and an address."""
     secret = settings.webhook_secret.get_secret_value()
-    webhook = Webhook(telegram, door, secret=secret)
+    webhook = TelegramWebhook(telegram, inbox, secret=secret)
     app = web.Application(client_max_size=BODY_BYTES_MAX)
     app.router.add_post(urlsplit(settings.webhook_url).path or "/", webhook.receive)
     runner = web.AppRunner(app, access_log=None)

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.models.catalog import FREE, NAMES_MAX, Price, PriceTable, Rates, shipped
+from agent.models.catalog import NAMES_MAX, PriceTable, shipped
+from memory.records.spending import FREE, Price, Rates
 from memory.records.transcript import Usage
 
 ENTRY: dict[str, Any] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.sandbox.bubblewrap import Bubblewrap
-from agent.tools.exec import Exec, ExecArguments, ExecOptions, Runner
+from agent.tools.exec import ExecOptions, ExecTools, Runner
 from agent.tools.tool import Caller
 from tests.agent.tools.given import OWNER
 
@@ -58,8 +58,7 @@ async def ran(
     runner: Runner, *command: str, who: Caller = AGREED, cwd: str = "", **more: object
 ) -> str:
     """What exec says of a command."""
-    arguments = ExecArguments(command=command, cwd=cwd, **more)  # type: ignore[arg-type]
-    return await Exec(runner).run(arguments, who)
+    return await ExecTools(runner).exec(who, command, cwd, **more)  # type: ignore[arg-type]
 
 
 def processes_with(mark: str) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.skills.skill import Place, Shelf, Skill
+from agent.skills.skill import Skill, SkillPlace, SkillSet
 
 
 def skill(name: str, *keywords: str, **more: Any) -> Skill:
@@ -12,17 +12,17 @@ def skill(name: str, *keywords: str, **more: Any) -> Skill:
     given: dict[str, Any] = {
         "description": f"About {name}.",
         "text": f"Do {name}.",
-        "place": Place.WORKSPACE,
+        "place": SkillPlace.WORKSPACE,
         "location": f"workspace/skills/{name}/SKILL.md",
         **more,
     }
     return Skill(name=name, keywords=keywords, **given)
 
 
-def shelf(*skills: Skill, **more: Any) -> Shelf:
+def shelf(*skills: Skill, **more: Any) -> SkillSet:
     """A shelf in its promised order."""
     ordered = sorted(skills, key=lambda one: (-one.priority, one.name))
-    return Shelf(skills=tuple(ordered), **more)
+    return SkillSet(skills=tuple(ordered), **more)
 
 
 PLAYBOOKS: dict[str, tuple[str, ...]] = {

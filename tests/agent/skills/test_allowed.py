@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.skills.matching import allows_command, allows_tool
-from agent.skills.reading import Reading, Where, read_skill
+from agent.skills.reader import SkillFile, SkillReading, read_skill
 
 
-def read(value: str) -> Reading:
+def read(value: str) -> SkillReading:
     text = f"---\nname: a\ndescription: d\nallowed-tools: {value}\n---\nText"
-    return read_skill(text.encode(), Where(folder_name="a"))
+    return read_skill(text.encode(), SkillFile(folder_name="a"))
 
 
 def entries(value: str) -> tuple[str, ...] | None:

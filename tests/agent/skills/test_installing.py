@@ -22,17 +22,15 @@ from agent.skills.archives import (
     checked_name,
 )
 from agent.skills.install import (
-    create_skill,
-    install,
+    Installed,
     prepare_change,
     prepare_install,
     prepare_new,
     remove_skill,
     sweep,
-    update_skill,
 )
-from agent.skills.library import SkillShelf
-from agent.skills.places import Places
+from agent.skills.library import SkillLibrary
+from agent.skills.places import SkillFolders
 from agent.skills.skill import SkillState
 from memory.records.errors import AssistantError
 from memory.records.rows import SkillRecord
@@ -41,6 +39,15 @@ from tests.fakes import FixedClock
 from tests.thorough import rounds
 
 SKILL = text_of("trains").encode()
+
+
+def install(source: Path, target: Path, *, replace: bool = False) -> Installed:
+    prepared = prepare_install(source, target, replace=replace)
+    try:
+        return prepared.place()
+    finally:
+        prepared.discard()
+
 
 Entries = list[tuple[str, bytes]]
 Pack = Callable[[Entries], bytes]
@@ -180,8 +187,8 @@ def test_the_same_files_have_the_same_digest_whichever_way_they_come(rig: Rig) -
 
 async def test_what_was_recorded_before_it_was_placed_is_in_quarantine(rig: Rig) -> None:
     records = KeptRecords()
-    places = Places(workspace=rig.target, shipped=rig.root / "none")
-    shelf = SkillShelf(places, records, clock=FixedClock(), env={})
+    places = SkillFolders(workspace=rig.target, shipped=rig.root / "none")
+    shelf = SkillLibrary(places, records, clock=FixedClock(), env={})
     prepared = prepare_install(rig.archive("a.zip", zipped([("SKILL.md", SKILL)])), rig.target)
     before = await shelf.current()
     await records.put_record(
@@ -580,14 +587,14 @@ def test_sweeping_where_nothing_is_does_nothing(tmp_path: Path) -> None:
 
 
 def test_a_skill_is_created_from_its_text(rig: Rig) -> None:
-    installed = create_skill(rig.target, "trains", text_of("trains", body="Look it up"))
+    installed = prepare_new(rig.target, "trains", text_of("trains", body="Look it up")).place()
 
     assert installed.name == "trains"
     assert files_below(rig.target) == {
         "trains/SKILL.md": text_of("trains", body="Look it up").encode()
     }
     with pytest.raises(InstallRefused, match="there is a skill trains"):
-        create_skill(rig.target, "trains", text_of("trains"))
+        prepare_new(rig.target, "trains", text_of("trains"))
 
 
 def test_an_update_replaces_the_text_and_keeps_the_other_files(rig: Rig) -> None:
@@ -595,7 +602,7 @@ def test_an_update_replaces_the_text_and_keeps_the_other_files(rig: Rig) -> None
     (folder / "scripts").mkdir()
     (folder / "scripts" / "get.sh").write_text("echo")
 
-    installed = update_skill(rig.target, "trains", text_of("trains", body="New"))
+    installed = prepare_change(rig.target, "trains", text_of("trains", body="New")).place()
 
     assert files_below(rig.target) == {
         "trains/SKILL.md": text_of("trains", body="New").encode(),
@@ -610,8 +617,8 @@ async def test_the_digest_of_an_update_is_known_before_it_is_placed(rig: Rig) ->
     prepared = prepare_change(rig.target, "trains", text_of("trains", body="New"))
     before = files_below(rig.target / "trains")
     prepared.place()
-    places = Places(workspace=rig.target, shipped=rig.root / "none")
-    shelf = await SkillShelf(places, KeptRecords(), clock=FixedClock(), env={}).current()
+    places = SkillFolders(workspace=rig.target, shipped=rig.root / "none")
+    shelf = await SkillLibrary(places, KeptRecords(), clock=FixedClock(), env={}).current()
 
     assert b"Old" in before["SKILL.md"]
     assert shelf.skills[0].digest == prepared.installed.digest
@@ -622,7 +629,7 @@ def test_only_a_skill_that_is_there_can_be_updated(rig: Rig) -> None:
 
     for name in ("trains", "linked", "../incoming"):
         with pytest.raises(InstallRefused):
-            update_skill(rig.target, name, text_of("trains" if "/" in name else name))
+            prepare_change(rig.target, name, text_of("trains" if "/" in name else name))
 
     assert files_below(rig.incoming) == {"linked/SKILL.md": text_of("linked").encode()}
 
@@ -719,6 +726,6 @@ def test_the_shipped_skills_arouse_no_suspicion(rig: Rig) -> None:
 def test_odd_things_in_the_front_matter_are_warnings_too(rig: Rig) -> None:
     text = "---\nname: trains\ndescription: One: two\n---\nText"
 
-    installed = create_skill(rig.target, "trains", text)
+    installed = prepare_new(rig.target, "trains", text).place()
 
     assert "SKILL.md:3: this is not YAML" in installed.warnings[0]

@@ -15,7 +15,7 @@ from agent.skills.matching import (
     near_misses,
     required_tools,
 )
-from agent.skills.skill import Shelf, SkillSchedule, SkillState
+from agent.skills.skill import SkillSchedule, SkillSet, SkillState
 from memory.records.words import forms
 from tests.agent.skills.shelves import MESSAGES, PLAYBOOKS, shelf, skill
 from tests.thorough import rounds
@@ -132,7 +132,7 @@ def test_all_matches_come_by_priority_then_name_with_all_their_keywords() -> Non
     low = skill("a-low", "mail", "new mails")
     high = skill("z-high", "mail", priority=9)
     also = skill("b-also", "inbox", "mail")
-    matcher = Matcher(Shelf(skills=(low, also, high)))
+    matcher = Matcher(SkillSet(skills=(low, also, high)))
 
     found = matcher.playbooks("New mails!")
 

@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.fields import Requires
 from agent.skills.parser import FILE_BYTES_MAX
-from agent.skills.reading import Reading, Where, read_skill
-from agent.skills.skill import AutoInvoke, Severity, Skill, SkillSchedule
+from agent.skills.reader import SkillFile, SkillReading, read_skill
+from agent.skills.skill import AutoInvoke, Requires, Severity, Skill, SkillSchedule
 
 
-def read(text: str | bytes, *, folder: str = "trains") -> Reading:
+def read(text: str | bytes, *, folder: str = "trains") -> SkillReading:
     data = text if isinstance(text, bytes) else text.encode()
-    return read_skill(data, Where(folder_name=folder, file=f"skills/{folder}/SKILL.md"))
+    return read_skill(data, SkillFile(folder_name=folder, file=f"skills/{folder}/SKILL.md"))
 
 
 def skill(text: str | bytes, *, folder: str = "trains") -> Skill:
@@ -23,11 +22,11 @@ def skill(text: str | bytes, *, folder: str = "trains") -> Skill:
     return reading.skill
 
 
-def errors(reading: Reading) -> list[str]:
+def errors(reading: SkillReading) -> list[str]:
     return [str(p) for p in reading.problems if p.severity is Severity.ERROR]
 
 
-def warnings(reading: Reading) -> list[str]:
+def warnings(reading: SkillReading) -> list[str]:
     return [str(p) for p in reading.problems if p.severity is Severity.WARNING]
 
 
@@ -91,6 +90,28 @@ def test_what_yaml_cannot_read_is_read_line_by_line_at_every_depth() -> None:
     assert found.schedule == SkillSchedule(cron="*/15 * * * *")
     assert found.instruction == "First: look it up\nand then answer"
     assert found.max_steps == 3
+
+
+def test_what_yaml_cannot_read_keeps_its_shape_where_it_is_read_anyway() -> None:
+    text = with_front(
+        "metadata:",
+        "\tkeywords: [train,",
+        "\t\tnext]",
+        "\tinstruction: |",
+        "\t\tFirst: look",
+        "\t\tthen say",
+        "\tauto_invoke:",
+        "\t- tool: @search",
+        "\t  args: {query: x}",
+        "license: 'MIT' or so",
+    )
+
+    found = skill(text)
+
+    assert found.keywords == ("train", "next")
+    assert found.instruction == "First: look\nthen say"
+    assert found.auto_invoke == (AutoInvoke(tool="@search", args={"query": "x"}),)
+    assert found.license == "'MIT' or so"
 
 
 def test_a_limit_that_is_indented_by_mistake_is_an_error() -> None:

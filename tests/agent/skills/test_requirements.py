@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.skills.fields import Machine, Requires, lacking
+from agent.skills.skill import Machine, Requires, lacking
 
 HAS = {"git", "sh"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.skills.rules import Rule, RuleBook, pattern_problems, triggers
-from agent.skills.skill import AutoInvoke, Shelf, SkillState
+from agent.skills.rules import Rule, RuleBook
+from agent.skills.skill import AutoInvoke, SkillSet, SkillState
 from tests.agent.skills.shelves import shelf, skill
 
 SEARCH = AutoInvoke(tool="search_memories", args={"query": "{{query}}"})
@@ -86,7 +86,7 @@ def test_the_trigger_of_a_skill_that_is_not_used_does_nothing() -> None:
 
     forced = RuleBook(shelf(waiting)).forced("x")
 
-    assert triggers(shelf(waiting)) == ()
+    assert RuleBook(shelf(waiting)).rules == ()
     assert forced.hits == ()
     assert forced.instructions == ()
 
@@ -111,7 +111,7 @@ def test_a_rule_cannot_bring_a_skill_that_is_not_used() -> None:
 def test_an_invalid_pattern_is_a_problem_with_rule_and_place() -> None:
     rules = [rule("ok", "a(b"), Rule(source="prompt.force_include[1]", patterns=("[",))]
 
-    problems = pattern_problems(rules)
+    problems = RuleBook(shelf(), rules).problems
 
     assert [(one.source, one.pattern, one.position) for one in problems] == [
         ("prompt.force_include[0]", "a(b", 2),
@@ -168,4 +168,4 @@ def test_patterns_beyond_the_time_of_one_message_are_not_tried() -> None:
 
 
 def test_without_rules_nothing_is_forced() -> None:
-    assert RuleBook(Shelf()).forced("anything").hits == ()
+    assert RuleBook(SkillSet()).forced("anything").hits == ()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.skills.library import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillShelf, playbook_digest
-from agent.skills.places import Look, Places, look
-from agent.skills.skill import Place, Severity, Shelf, SkillState
+from agent.skills.library import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillLibrary, playbook_digest
+from agent.skills.places import PlaceScan, SkillFolders, scan
+from agent.skills.skill import Severity, SkillPlace, SkillSet, SkillState
 from memory.records.rows import SkillRecord, StoredPlaybook
 from tests.agent.skills.given import KeptRecords, put, text_of
 from tests.fakes import FixedClock
@@ -31,11 +31,11 @@ class Rig:
         self.env: dict[str, str] = {}
         self.programs = {"sh"}
         self.given: dict[str, set[str]] = {}
-        places = Places(workspace=self.workspace, shipped=self.shipped, user=self.user)
+        places = SkillFolders(workspace=self.workspace, shipped=self.shipped, user=self.user)
         self.shelf = self.built(places)
 
-    def built(self, places: Places) -> SkillShelf:
-        return SkillShelf(
+    def built(self, places: SkillFolders) -> SkillLibrary:
+        return SkillLibrary(
             places,
             self.records,
             clock=self.clock,
@@ -45,10 +45,10 @@ class Rig:
             system="linux",
         )
 
-    async def now(self) -> Shelf:
+    async def now(self) -> SkillSet:
         return await self.shelf.current()
 
-    async def later(self, seconds: float = LOOK_EVERY_S) -> Shelf:
+    async def later(self, seconds: float = LOOK_EVERY_S) -> SkillSet:
         self.clock.move(seconds)
         return await self.shelf.current()
 
@@ -75,8 +75,12 @@ async def test_the_strongest_place_wins_and_the_others_are_shadowed(rig: Rig) ->
 
     trains = shelf.get("trains")
     assert trains is not None
-    assert trains.place is Place.WORKSPACE
-    assert [skill.place for skill in shelf.shadowed] == [Place.STORED, Place.USER, Place.SHIPPED]
+    assert trains.place is SkillPlace.WORKSPACE
+    assert [skill.place for skill in shelf.shadowed] == [
+        SkillPlace.STORED,
+        SkillPlace.USER,
+        SkillPlace.SHIPPED,
+    ]
     assert [s.name for s in shelf.skills] == ["shipped-own", "skills-own", "trains", "user-own"]
     assert shelf.problems == ()
 
@@ -107,9 +111,9 @@ async def test_each_skill_says_where_its_file_is(rig: Rig) -> None:
 
 
 async def test_places_that_are_not_there_hold_nothing(rig: Rig, tmp_path: Path) -> None:
-    shelf = rig.built(Places(workspace=tmp_path / "none", shipped=tmp_path / "neither"))
+    shelf = rig.built(SkillFolders(workspace=tmp_path / "none", shipped=tmp_path / "neither"))
 
-    assert await shelf.current() == Shelf()
+    assert await shelf.current() == SkillSet()
 
 
 async def test_stored_playbooks_are_skills(rig: Rig) -> None:
@@ -306,16 +310,16 @@ async def test_a_change_that_keeps_size_and_time_is_noticed(rig: Rig) -> None:
 
 async def test_what_looked_new_is_read_once_more_at_the_next_look(rig: Rig) -> None:
     put(rig.workspace, "trains", body="Old")
-    old = look(Place.WORKSPACE, rig.workspace, Look())
+    old = scan(SkillPlace.WORKSPACE, rig.workspace, PlaceScan())
     put(rig.workspace, "trains", body="New")
-    new = look(Place.WORKSPACE, rig.workspace, Look())
+    new = scan(SkillPlace.WORKSPACE, rig.workspace, PlaceScan())
     # As if the change had left no mark in the file's times.
     unseen = {
         path: replace(found, reading=old.found[path].reading) for path, found in new.found.items()
     }
 
-    again = look(Place.WORKSPACE, rig.workspace, Look(found=unseen))
-    settled = look(Place.WORKSPACE, rig.workspace, again)
+    again = scan(SkillPlace.WORKSPACE, rig.workspace, PlaceScan(found=unseen))
+    settled = scan(SkillPlace.WORKSPACE, rig.workspace, again)
 
     texts = [found.reading.skill.text for found in again.found.values() if found.reading.skill]
     assert texts == ["New"]
@@ -453,7 +457,7 @@ async def test_while_decisions_are_unknown_only_shipped_skills_are_used(rig: Rig
 # --- states ------------------------------------------------------------------------------------
 
 
-def state(shelf: Shelf, name: str) -> SkillState:
+def state(shelf: SkillSet, name: str) -> SkillState:
     found = shelf.get(name)
     assert found is not None
     return found.state

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.skills.checks import TriggerResult, TriggerTest, TriggerTests, read_tests, run_tests
 from agent.skills.rules import Rule
-from agent.skills.skill import AutoInvoke, Severity, Shelf, SkillState
+from agent.skills.skill import AutoInvoke, Severity, SkillSet, SkillState
 from tests.agent.skills.shelves import shelf, skill
 
 FILE = "workspace/skills/mail/tests.yaml"
@@ -20,10 +20,10 @@ def read(text: str) -> TriggerTests:
     return read_tests(text, skill="mail", file=FILE)
 
 
-def run(text: str, on: Shelf, **more: object) -> list[TriggerResult]:
+def run(text: str, on: SkillSet, **more: object) -> list[TriggerResult]:
     tests = read(text)
     assert tests.problems == ()
-    return list(run_tests(tests.tests, skill="mail", shelf=on, **more))  # type: ignore[arg-type]
+    return list(run_tests(tests.tests, skill="mail", skills=on, **more))  # type: ignore[arg-type]
 
 
 # --- reading -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.skills.rules import Rule
-from agent.skills.skill import Place, Shelf, Skill, SkillSchedule, SkillState
+from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from agent.skills.why import Explanation, SkillWhy, Verdict, why
 from tests.agent.skills.shelves import shelf, skill
 
@@ -124,9 +124,9 @@ def test_an_enabled_clock_skill_is_not_called_up_by_messages() -> None:
 
 def test_a_shadowed_skill_names_the_one_that_is_used() -> None:
     used = skill("mail", "mail")
-    shadowed = skill("mail", "mail", place=Place.SHIPPED, location="skills/mail/SKILL.md")
+    shadowed = skill("mail", "mail", place=SkillPlace.SHIPPED, location="skills/mail/SKILL.md")
 
-    found = why(Shelf(skills=(used,), shadowed=(shadowed,)), (), "mail")
+    found = why(SkillSet(skills=(used,), shadowed=(shadowed,)), (), "mail")
 
     assert [one.verdict for one in found.skills] == [Verdict.PICKED, Verdict.CANNOT]
     assert "workspace/skills/mail/SKILL.md is used instead" in found.skills[1].reasons[0]

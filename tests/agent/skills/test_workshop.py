@@ -12,17 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
-from agent.skills.lifecycle import CHANGED, FORMER, WAITING_MAX, WRITTEN, SkillRefused
-from agent.skills.playbooks import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
-from agent.skills.reading import (
-    DESCRIPTION_MAX,
-    NotRewritable,
-    Where,
-    changed_text,
-    read_skill,
-    skill_text,
-)
-from agent.skills.skill import Place, SkillState
+from agent.skills.reader import DESCRIPTION_MAX, SkillFile, read_skill
+from agent.skills.service import CHANGED, WAITING_MAX, WRITTEN
+from agent.skills.skill import SkillPlace, SkillRefused, SkillState
+from agent.skills.suspicious import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
+from agent.skills.writer import FORMER, NotRewritable, changed_text, skill_text
 from memory.records.rows import SkillRecord
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
@@ -141,11 +135,11 @@ async def test_the_assistant_leaves_no_heap_to_be_approved(bench: Workbench) -> 
 # --- names -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", [Place.SHIPPED, Place.USER])
+@pytest.mark.parametrize("place", [SkillPlace.SHIPPED, SkillPlace.USER])
 async def test_the_assistant_cannot_hide_a_skill_that_is_not_its_own(
-    bench: Workbench, place: Place
+    bench: Workbench, place: SkillPlace
 ) -> None:
-    put(bench.shipped if place is Place.SHIPPED else bench.user, "mine")
+    put(bench.shipped if place is SkillPlace.SHIPPED else bench.user, "mine")
 
     with pytest.raises(SkillRefused, match=f"the name of a {place.value} skill"):
         await bench.workshop.create("mine", TEXT)
@@ -308,7 +302,7 @@ async def test_a_changed_playbook_waits_and_its_former_text_is_kept(bench: Workb
     await bench.workshop.change_playbook(playbook(text="Send it all to me."))
 
     kept = (bench.folder / FORMER / "mine.md").read_bytes()
-    former = read_skill(kept, Where(folder_name="mine")).skill
+    former = read_skill(kept, SkillFile(folder_name="mine")).skill
     record = await bench.record("mine")
     assert await state(bench) is SkillState.QUARANTINED
     assert former is not None
@@ -372,7 +366,7 @@ async def test_removing_a_skill_does_not_free_a_playbook_that_it_hid(
 
     await bench.workshop.remove("mine")
 
-    assert (await bench.skill("mine")).place is Place.STORED
+    assert (await bench.skill("mine")).place is SkillPlace.STORED
     assert await state(bench) is SkillState.QUARANTINED
 
 
@@ -386,7 +380,7 @@ async def test_removing_a_hidden_playbook_keeps_the_decision_on_the_skill(
     removed = await bench.workshop.remove_playbook("mine")
 
     assert removed
-    assert (await bench.skill("mine")).place is Place.WORKSPACE
+    assert (await bench.skill("mine")).place is SkillPlace.WORKSPACE
     assert await state(bench) is SkillState.QUARANTINED
 
 
@@ -468,7 +462,7 @@ async def test_what_has_no_schedule_cannot_be_switched(bench: Workbench) -> None
 def test_a_written_skill_reads_back_whatever_its_words(description: str, body: str) -> None:
     data = skill_text("mine", description, body).encode("utf-8", "replace")
 
-    reading = read_skill(data, Where(folder_name="mine"))
+    reading = read_skill(data, SkillFile(folder_name="mine"))
 
     if reading.skill is None:
         assert [problem.text[:26] for problem in reading.problems] == ["there is no description: s"]
@@ -486,11 +480,11 @@ def test_a_change_keeps_all_that_it_was_not_asked_to_change(description: str, bo
         "---\nname: mine\nallowed-tools: Read\ndescription: >\n  An old\n\n  one\n"
         "license: MIT\nmetadata:\n  max_steps: 3\n  requires: {bins: [git]}\n---\nOld."
     )
-    before = read_skill(former.encode(), Where(folder_name="mine"))
+    before = read_skill(former.encode(), SkillFile(folder_name="mine"))
 
     text = changed_text(former, description=f"x{description}", instructions=body)
 
-    after = read_skill(text.encode("utf-8", "replace"), Where(folder_name="mine"))
+    after = read_skill(text.encode("utf-8", "replace"), SkillFile(folder_name="mine"))
     assert before.skill is not None
     assert after.skill is not None
     assert after.requires == before.requires

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent.skills.library import SkillShelf
-from agent.skills.lifecycle import Workshop
-from agent.skills.places import Places
-from agent.skills.skill import Shelf, Skill
+from agent.skills.library import SkillLibrary
+from agent.skills.places import SkillFolders
+from agent.skills.service import SkillService
+from agent.skills.skill import Skill, SkillSet
 from memory.database.connection import Database
 from memory.records.rows import SkillRecord, StoredPlaybook
 from memory.stores.switches import SqliteSkillRecords
@@ -32,11 +32,11 @@ class Workbench:
 
     def start(self) -> None:
         """A new process over the same files."""
-        places = Places(workspace=self.folder, shipped=self.shipped, user=self.user)
-        self.shelf = SkillShelf(places, self.records, clock=self.clock, env={})
-        self.workshop = Workshop(self.shelf, self.records, self.folder)
+        places = SkillFolders(workspace=self.folder, shipped=self.shipped, user=self.user)
+        self.shelf = SkillLibrary(places, self.records, clock=self.clock, env={})
+        self.workshop = SkillService(self.shelf, self.records, self.folder)
 
-    async def now(self) -> Shelf:
+    async def now(self) -> SkillSet:
         self.shelf.dropped()
         return await self.shelf.current()
 
@@ -46,7 +46,7 @@ class Workbench:
         return found
 
     async def record(self, name: str) -> SkillRecord | None:
-        return await self.workshop.record(name)
+        return (await self.workshop.records()).get(name)
 
     async def text(self, name: str) -> str:
         return (await self.skill(name)).text

@@ -6,8 +6,10 @@ import json
 from datetime import UTC, datetime
 
 from agent.policy.presentation import needs_of
+from agent.tools.agents import StatusTold
 from agent.tools.arguments import parse_arguments
-from agent.tools.tool import Caller, KeepWhole, Needs, Tool, arguments_of, may_call, run_parsed
+from agent.tools.call import KeepResult, arguments_of, run_parsed
+from agent.tools.tool import Caller, Needs, Tool, may_call, tools_of
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.transcript import ToolCall, ToolResult
 
@@ -49,7 +51,7 @@ GROUP = caller(chat="-100", is_group=True)
 
 
 async def run_tool(
-    tool: Tool, call: ToolCall, who: Caller, *, keep: KeepWhole | None = None
+    tool: Tool, call: ToolCall, who: Caller, *, keep: KeepResult | None = None
 ) -> ToolResult:
     """A call with its arguments read, as the steps of a turn make it once it may run."""
     arguments = arguments_of(tool.card, call)
@@ -59,6 +61,19 @@ async def run_tool(
         content = f"{tool.card.name} was not run: a {who.role} may not use it."
         return ToolResult(call_id=call.id, content=content, ok=False)
     return await run_parsed(tool, arguments, call, who, clock=StillClock(), keep=keep)
+
+
+def by_name(*groups: object) -> dict[str, Tool]:
+    """The tools of these groups."""
+    return {tool.card.name: tool for group in groups for tool in tools_of(group)}
+
+
+async def no_reaction(address: Address, message_id: str, emoji: str) -> str:
+    raise AssertionError("nobody should react")
+
+
+async def no_status(**_: object) -> StatusTold:
+    raise AssertionError("nobody should ask how the bot is doing")
 
 
 def needs(tool: Tool, who: Caller, /, **arguments: object) -> Needs:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.subagents.subagents import Order, SubagentLimits, Subagents
-from agent.tools.agents import TASK_CHARS_MAX, Delegate, agent_tools
+from agent.subagents.subagents import SubagentCall, SubagentLimits, Subagents
+from agent.tools.agents import TASK_CHARS_MAX, AgentTools
 from agent.tools.arguments import schema_of
-from agent.tools.tool import Caller
+from agent.tools.tool import Caller, tools_of
 from memory.database.connection import Database
 from memory.records.messages import (
     Address,
@@ -25,7 +25,7 @@ from memory.records.ports import NewRun
 from memory.records.transcript import ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
-from tests.agent.tools.given import GUEST, MEMBER, OWNER, run_tool
+from tests.agent.tools.given import GUEST, MEMBER, OWNER, by_name, run_tool
 from tests.fakes import FixedClock
 
 TURN = TurnInput(
@@ -59,19 +59,16 @@ class Desk:
             subagents = Subagents(
                 journal, SqliteConversations(database), submit, limits=SubagentLimits(at_once=2)
             )
-            tools = {tool.card.name: tool for tool in agent_tools(subagents)}
-            tool = tools[name]
-            assert isinstance(tool, Delegate)
-            order = Order(
+            order = SubagentCall(
                 turn=TURN,
                 run_id=RunId("in-1"),
                 call_id="c1",
                 place=place,
                 offered=("read_file", name),
             )
-            bound = tool.bound(order)
+            bound = AgentTools(subagents).bound(order)
             call = ToolCall(id="c1", name=name, arguments=json.dumps(arguments))
-            return await run_tool(bound, call, who), bound.awaited
+            return await run_tool(by_name(bound)[name], call, who), bound.awaited
 
 
 @pytest.fixture
@@ -164,14 +161,14 @@ async def test_outside_a_turn_nothing_is_started(desk: Desk) -> None:
             raise AssertionError("nothing should be handed in")
 
         subagents = Subagents(SqliteJournal(database), SqliteConversations(database), submit)
-        for tool in agent_tools(subagents):
+        for tool in tools_of(AgentTools(subagents)):
             call = ToolCall(id="c1", name=tool.card.name, arguments='{"task": "x"}')
             result = await run_tool(tool, call, OWNER)
             assert not result.ok
 
 
 def test_a_model_is_shown_a_small_schema(tmp_path: Path) -> None:
-    for tool in agent_tools(Subagents(*[None] * 3)):  # type: ignore[arg-type]
+    for tool in tools_of(AgentTools(Subagents(*[None] * 3))):  # type: ignore[arg-type]
         schema = schema_of(tool.card.arguments)
         assert schema["required"] == ["task"]
         assert set(schema["properties"]) == {"task", "tools", "minutes"}

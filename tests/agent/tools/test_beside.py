@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.tools.edits import many_named
-from agent.tools.files import file_tools
+from agent.tools.files import FileTools
+from agent.tools.tool import tools_of
 from agent.tools.workspace import PathRefused, Workspace
 from tests.agent.sandbox.given import AGREED, Home, needs_sandbox, ran
 from tests.agent.tools.given import OWNER, call, run_tool
@@ -71,7 +72,7 @@ async def test_no_file_tool_shows_anything_of_it(
 ) -> None:
     (home.workspace / "notes.txt").hardlink_to(home.home / "config.toml")
     before = (home.home / "config.toml").read_bytes()
-    (one,) = [made for made in file_tools(workspace_of(home)) if made.card.name == tool]
+    (one,) = [made for made in tools_of(FileTools(workspace_of(home))) if made.card.name == tool]
 
     told = await run_tool(one, call(tool, arguments), AGREED)
 

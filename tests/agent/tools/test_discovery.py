@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.tools.arguments import ArgumentsWrong
-from agent.tools.discovery import discovery_tools, resolved
-from agent.tools.ranking import Rank, ToolRanking, ToolText
-from agent.tools.tool import Caller, Effect, ToolCard
+from agent.tools.discovery import DiscoveryTools, ToolRanking, ToolText, resolved
+from agent.tools.tool import Caller, Effect, ToolCard, tools_of
 from memory.records.messages import Role
 from memory.records.transcript import ToolResult
 from memory.search.hybrid import FOR_TOOLS, Item, Search
@@ -27,7 +26,7 @@ CARDS = [
 
 
 class ByRole:
-    """Implements Available: members have nothing that acts outside."""
+    """Members have nothing that acts outside."""
 
     def __init__(self, cards: Sequence[ToolCard]) -> None:
         self._cards = cards
@@ -46,7 +45,7 @@ def by_words(texts: Sequence[ToolText]) -> Search:
 async def ask(
     name: str, arguments: object, *, cards: Sequence[ToolCard] = CARDS, caller: Caller = OWNER
 ) -> ToolResult:
-    tools = discovery_tools(ByRole(cards), Rank(ToolRanking(by_words), lambda: cards))
+    tools = tools_of(DiscoveryTools(ByRole(cards).cards, lambda: cards, ToolRanking(by_words)))
     tool = next(one for one in tools if one.card.name == name)
     return await run_tool(tool, call(name, arguments), caller)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -18,20 +19,22 @@ from hypothesis import strategies as st
 from agent.policy.approval import shown
 from agent.sandbox.environment import EnvironmentWrong, given_variables
 from agent.sandbox.process import Limits, ProgramRefused
+from agent.tools.arguments import ArgumentsWrong
 from agent.tools.confinement import ConfinementRefused
 from agent.tools.exec import (
     OUTPUT_CHARS_MAX,
-    Exec,
-    ExecArguments,
     ExecOptions,
+    ExecTools,
     ProgramNotRun,
+    Runner,
     shown_command,
 )
-from agent.tools.files import KeptResults
-from agent.tools.tool import Caller, Effect, Needs
+from agent.tools.files import ResultStore
+from agent.tools.tool import Caller, Effect, Needs, Tool, tools_of
 from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
+from tests.agent.tools.given import needs as needs_of
 from tests.checkout import ROOT
 from tests.thorough import rounds
 
@@ -44,26 +47,31 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
+def exec_tool(runner: Runner) -> Tool:
+    (tool,) = tools_of(ExecTools(runner), timeout_s=runner.timeout_s)
+    return tool
+
+
 # --- what a call needs -------------------------------------------------------------------------
 
 
 @needs_sandbox
 def test_in_the_sandbox_the_rules_decide_and_the_exact_command_is_shown(home: Home) -> None:
-    arguments = ExecArguments(command=("grep", "-r", "two words", "a;b"), cwd="notes")
+    tool = exec_tool(home.runner())
 
-    needs = Exec(home.runner()).needs(arguments, TAINTED)
+    needs = needs_of(tool, TAINTED, command=["grep", "-r", "two words", "a;b"], cwd="notes")
 
     assert needs == Needs(shows=("$ grep -r 'two words' 'a;b'", "(in notes)"))
-    assert (Exec.card.effect, Exec.card.redo, Exec.card.group) == (Effect.OUTSIDE, "once", "exec")
+    assert (tool.card.effect, tool.card.redo, tool.card.group) == (Effect.OUTSIDE, "once", "exec")
 
 
 @pytest.mark.case("SE-07")
 async def test_without_sandbox_each_call_asks_and_none_runs_in_a_tainted_turn(home: Home) -> None:
     runner = home.runner(sandbox=False)
-    arguments = ExecArguments(command=("touch", "made"))
+    command = ("touch", "made")
 
-    needs = Exec(runner).needs(arguments, OWNER)
-    tainted = Exec(runner).needs(arguments, TAINTED)
+    needs = needs_of(exec_tool(runner), OWNER, command=command)
+    tainted = needs_of(exec_tool(runner), TAINTED, command=command)
 
     assert needs.asks
     assert needs.once_only
@@ -71,9 +79,9 @@ async def test_without_sandbox_each_call_asks_and_none_runs_in_a_tainted_turn(ho
     assert "there is no sandbox here" in tainted.refused
     for who in (TAINTED, OWNER):
         with pytest.raises(ProgramNotRun):
-            await Exec(runner).run(arguments, who)
+            await ExecTools(runner).exec(who, command)
     assert not (home.workspace / "made").exists()
-    assert "exit code 0" in await Exec(runner).run(arguments, AGREED)
+    assert "exit code 0" in await ExecTools(runner).exec(AGREED, command)
     assert (home.workspace / "made").exists()
 
 
@@ -103,7 +111,7 @@ async def test_a_bubblewrap_that_cannot_make_a_sandbox_is_not_relied_on(
 
 async def test_nobody_but_the_owner_runs_anything(home: Home) -> None:
     for who in (MEMBER, GUEST):
-        result = await run_tool(Exec(home.runner()), call("exec", {"command": ["true"]}), who)
+        result = await run_tool(exec_tool(home.runner()), call("exec", {"command": ["true"]}), who)
 
         assert not result.ok
         with pytest.raises(ProgramNotRun, match="only the owner"):
@@ -134,7 +142,7 @@ def test_what_is_shown_is_what_runs_and_hides_nothing(words: list[str], folder: 
 def test_what_no_card_can_show_whole_is_not_run_whatever_the_rules_say(
     home: Home, given: dict[str, Any]
 ) -> None:
-    needs = Exec(home.runner()).needs(ExecArguments(**given), OWNER)
+    needs = needs_of(exec_tool(home.runner()), OWNER, **given)
 
     assert needs.refused
     assert "Write what is long to a file of the workspace" in needs.refused
@@ -143,10 +151,10 @@ def test_what_no_card_can_show_whole_is_not_run_whatever_the_rules_say(
 @pytest.mark.threat("T24")
 def test_padding_hides_no_part_of_a_command(home: Home) -> None:
     word = f"echo ok;{' ' * 3000}rm -rf .{chr(10) * 500}# {'=' * 2000}"
-    arguments = ExecArguments(command=("bash", "-c", word))
+    tool, given = exec_tool(home.runner()), {"command": ["bash", "-c", word]}
 
-    needs = Exec(home.runner()).needs(arguments, OWNER)
-    card = shown(Exec.card, arguments.model_dump_json(exclude_unset=True), needs)
+    needs = needs_of(tool, OWNER, **given)
+    card = shown(tool.card, json.dumps(given), needs)
 
     assert not needs.refused
     assert "$ bash -c 'echo ok;‹␠×3,000›rm -rf .‹⏎×500›# ‹=×2,000›'" in card
@@ -188,22 +196,22 @@ async def test_a_followed_skills_limit_is_kept_on_parsed_words(
     home: Home, command: tuple[str, ...]
 ) -> None:
     home.write("x", "here")
-    tool = Exec(home.runner(), Entries(("Bash(git:*)", "Read")))
-    arguments = ExecArguments(command=command)
+    tools = ExecTools(home.runner(), Entries(("Bash(git:*)", "Read")))
 
-    assert "allows no such command" in tool.needs(arguments, OWNER).refused
+    (tool,) = tools_of(tools)
+    assert "allows no such command" in needs_of(tool, OWNER, command=command).refused
     with pytest.raises(ProgramNotRun, match="allows no such command"):
-        await tool.run(arguments, AGREED)
+        await tools.exec(AGREED, command)
     assert (home.workspace / "x").read_text() == "here"
 
 
 @needs_sandbox
 async def test_without_a_limit_and_within_it_a_command_runs(home: Home) -> None:
     for entries in (None, ("Bash(echo:*)",), ("Bash",)):
-        tool = Exec(home.runner(), Entries(entries))
-        assert "hi" in await tool.run(ExecArguments(command=("echo", "hi")), AGREED)
+        tools = ExecTools(home.runner(), Entries(entries))
+        assert "hi" in await tools.exec(AGREED, ("echo", "hi"))
     with pytest.raises(ProgramNotRun):
-        await Exec(home.runner(), Entries(())).run(ExecArguments(command=("echo",)), AGREED)
+        await ExecTools(home.runner(), Entries(())).exec(AGREED, ("echo",))
 
 
 @pytest.mark.case("SE-10")
@@ -486,7 +494,7 @@ async def test_so_much_is_read_as_the_owner_set(home: Home) -> None:
 
 
 async def test_long_output_is_cut_and_the_whole_is_kept(home: Home) -> None:
-    keep = KeptResults(Workspace(home.workspace))
+    keep = ResultStore(Workspace(home.workspace))
     runner = home.runner(sandbox=False, keep=keep)
 
     said = await ran(runner, "seq", "1", "20000")
@@ -602,16 +610,16 @@ async def test_the_time_asked_for_has_the_owners_bound(home: Home) -> None:
     said = await ran(runner, "sleep", "60", timeout_s=50)
 
     assert "did not end within 0.2 s" in said
-    assert Exec(runner).card.timeout_s == 15.2
-    assert ExecArguments(command=("true",)).timeout_s is None
+    tool = exec_tool(runner)
+    assert tool.card.timeout_s == 15.2
     for wrong in (0, -1, float("nan")):
-        with pytest.raises(ValueError):
-            ExecArguments(command=("true",), timeout_s=wrong)
+        with pytest.raises(ArgumentsWrong):
+            needs_of(tool, OWNER, command=["true"], timeout_s=wrong)
 
 
 async def test_a_program_that_is_missing_is_an_error_that_the_model_reads(home: Home) -> None:
     result = await run_tool(
-        Exec(home.runner(sandbox=False)),
+        exec_tool(home.runner(sandbox=False)),
         call("exec", {"command": ["nosuch"]}),
         AGREED,
     )

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from agent.policy.presentation import needs_of
-from agent.tools.files import KeptResults, file_tools, replaced_once
-from agent.tools.tool import Caller, Needs, arguments_of
+from agent.tools.call import arguments_of
+from agent.tools.files import FileTools, ResultStore, replaced_once
+from agent.tools.tool import Caller, Needs, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from memory.records.text import clean, cut_middle
@@ -26,8 +27,8 @@ class Desk:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.workspace = Workspace(root)
-        self._toolbox = Toolbox(file_tools(self.workspace))
-        self._keep = KeptResults(self.workspace)
+        self._toolbox = Toolbox(tools_of(FileTools(self.workspace)))
+        self._keep = ResultStore(self.workspace)
 
     async def use(self, name: str, who: Caller = OWNER, **arguments: object) -> ToolResult:
         tool = self._toolbox.get(name)
@@ -328,7 +329,7 @@ async def test_a_large_folder_is_cut_and_says_so(desk: Desk) -> None:
 
 @pytest.mark.case("TO-01")
 async def test_a_kept_result_is_read_with_read_file_in_its_chat_alone(desk: Desk) -> None:
-    keep = KeptResults(desk.workspace)
+    keep = ResultStore(desk.workspace)
 
     kept = await keep("long " * 10_000, OWNER)
 
@@ -342,14 +343,14 @@ async def test_a_kept_result_is_read_with_read_file_in_its_chat_alone(desk: Desk
 
 @pytest.mark.case("AG-03")
 async def test_the_same_result_is_kept_under_the_same_name(desk: Desk) -> None:
-    keep = KeptResults(desk.workspace)
+    keep = ResultStore(desk.workspace)
 
     assert await keep("one", OWNER) == await keep("one", OWNER)
     assert await keep("one", OWNER) != await keep("two", OWNER)
 
 
 async def test_a_result_of_more_than_two_megabytes_is_kept_in_part(desk: Desk) -> None:
-    keep = KeptResults(desk.workspace)
+    keep = ResultStore(desk.workspace)
 
     kept = await keep("é" * 1_000_001, OWNER)
 
@@ -365,7 +366,7 @@ async def test_a_long_result_needs_less_than_three_times_its_memory(desk: Desk, 
     tracemalloc.start()
     try:
         cleaned = clean(text)
-        kept = await KeptResults(desk.workspace)(cleaned, OWNER)
+        kept = await ResultStore(desk.workspace)(cleaned, OWNER)
         cut_middle(cleaned, chars_max=16_000, pointer=kept.path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -391,7 +392,7 @@ def test_what_steers_is_written_only_as_far_as_the_owner_can_read_it(
 ) -> None:
     words = "be kind, " * 500
 
-    (tool,) = (tool for tool in file_tools(desk.workspace) if tool.card.name == name)
+    (tool,) = (tool for tool in tools_of(FileTools(desk.workspace)) if tool.card.name == name)
 
     def needs(path: str, text: str) -> Needs:
         given = call(name, {"path": path, **dict.fromkeys(texts, text)})

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.tools.files import file_tools
+from agent.tools.arguments import parse_arguments
+from agent.tools.files import FileTools
 from agent.tools.former_files import FileChange
-from agent.tools.tool import AboutFile, Caller
+from agent.tools.tool import Caller, FileResult
 from agent.tools.workspace import PathRefused, Workspace
 from memory.records.errors import StorageError
-from tests.agent.tools.given import GROUP, OWNER
+from tests.agent.tools.given import GROUP, OWNER, by_name
 
 AGREED = replace(OWNER, agreed=True, unattended=True)
 """As in a job that was agreed to once: no card says each time what goes."""
@@ -43,12 +45,12 @@ class World:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.shelf = Shelf(root)
-        self.tools = {one.card.name: one for one in file_tools(Workspace(root), self.shelf)}
+        self.tools = by_name(FileTools(Workspace(root), self.shelf))
 
     async def call(self, name: str, caller: Caller = AGREED, **arguments: Any) -> str:
         tool = self.tools[name]
-        assert isinstance(tool.card.arguments, type)
-        return await tool.run(tool.card.arguments(**arguments), caller)
+        parsed = parse_arguments(tool.card.arguments, json.dumps(arguments))
+        return await tool.run(parsed, caller)
 
     def lay(self, path: str, text: str | bytes = OLD) -> Path:
         file = self.root / path
@@ -86,7 +88,7 @@ async def test_notes_and_steering_files_are_kept_under_whatever_spelling(
     [change] = world.shelf.kept
     assert (change.former, change.becomes) == (OLD, "")
     assert (world.root / change.path).samefile(file)
-    assert isinstance(said, AboutFile)
+    assert isinstance(said, FileResult)
     assert "lost 3 of its 3 lines" in said.of.lost
     assert "three" not in said
 
@@ -97,7 +99,7 @@ async def test_other_files_are_not_kept(world: World) -> None:
     said = await world.call("write_file", path="notes.txt", content="")
 
     assert world.shelf.kept == []
-    assert isinstance(said, AboutFile)
+    assert isinstance(said, FileResult)
     assert said.of.path == said.of.lost == ""
 
 
@@ -108,7 +110,7 @@ async def test_where_others_read_along_the_words_are_not_told(world: World) -> N
         "write_file", replace(GROUP, agreed=True, unattended=True), path="SOUL.md", content=""
     )
 
-    assert isinstance(said, AboutFile)
+    assert isinstance(said, FileResult)
     assert said.of.lost == "`SOUL.md` lost 3 of its 3 lines. `/undo` puts it back."
 
 

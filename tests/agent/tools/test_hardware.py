@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from agent.tools.buses import I2cBus, LinuxBuses, SpiMode, missing_for_hardware
-from agent.tools.hardware import I2c, Spi, hardware_tools
+from agent.tools.hardware import I2cTools, SpiTools, hardware_tools
 from agent.tools.tool import Effect, Needs, Tool
-from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, run_tool
+from tests.agent.tools.given import GUEST, MEMBER, OWNER, by_name, call, run_tool
+from tests.agent.tools.given import needs as needs_of
 
 WITH_LIBRARIES = all(importlib.util.find_spec(name) for name in ("smbus2", "spidev"))
 
@@ -96,11 +97,11 @@ async def refused(tool: Tool, **arguments: object) -> str:
 
 
 def needs(tool: Tool, **arguments: object) -> Needs:
-    return tool.needs(tool.card.arguments.model_validate(arguments), OWNER)  # type: ignore[union-attr]
+    return needs_of(tool, OWNER, **arguments)
 
 
 async def test_devices_are_found_and_no_memory_is_spoilt_by_that(buses: MemoryBuses) -> None:
-    tool = I2c(buses)
+    tool = by_name(I2cTools(buses))["i2c"]
 
     assert await said(tool, action="detect") == "I²C buses: 1"
     assert await said(tool, action="scan") == "On bus 1 answer: 0x48, 0x50, 0x68"
@@ -110,7 +111,7 @@ async def test_devices_are_found_and_no_memory_is_spoilt_by_that(buses: MemoryBu
 
 
 async def test_registers_are_read_and_written(buses: MemoryBuses) -> None:
-    tool = I2c(buses)
+    tool = by_name(I2cTools(buses))["i2c"]
 
     read = await said(tool, action="read", address="0x48", register="0x10", length=3)
     wrote = await said(tool, action="write", address=0x50, register=4, data=["0xFF", 1])
@@ -140,12 +141,12 @@ async def test_what_does_not_fit_is_said(
 ) -> None:
     before = bytes(buses.bus.devices[0x48].content)
 
-    assert why in await refused(I2c(buses), **arguments)
+    assert why in await refused(by_name(I2cTools(buses))["i2c"], **arguments)
     assert bytes(buses.bus.devices[0x48].content) == before
 
 
 async def test_spi_devices_are_listed_and_spoken_to(buses: MemoryBuses) -> None:
-    tool = Spi(buses)
+    tool = by_name(SpiTools(buses))["spi"]
 
     assert await said(tool, action="list") == "SPI devices (bus.device): 0.0, 0.1"
     assert await said(tool, action="transfer", device=1, data=[0, "0x0f"]) == "2 bytes: ff f0"
@@ -159,8 +160,10 @@ async def test_spi_devices_are_listed_and_spoken_to(buses: MemoryBuses) -> None:
 
 
 async def test_what_writes_asks_each_time_and_shows_the_bytes(buses: MemoryBuses) -> None:
-    write = needs(I2c(buses), action="write", address=0x50, register=1, data=[2, 255])
-    transfer = needs(Spi(buses), action="transfer", data=[1, 2])
+    write = needs(
+        by_name(I2cTools(buses))["i2c"], action="write", address=0x50, register=1, data=[2, 255]
+    )
+    transfer = needs(by_name(SpiTools(buses))["spi"], action="transfer", data=[1, 2])
 
     assert write.asks
     assert write.once_only
@@ -169,17 +172,17 @@ async def test_what_writes_asks_each_time_and_shows_the_bytes(buses: MemoryBuses
     assert transfer.once_only
     assert transfer.shows == ("spi transfer, device 0.0, data 01 02, 500,000 Hz, mode 0",)
     for harmless in (
-        needs(I2c(buses), action="scan"),
-        needs(I2c(buses), action="read", address=0x48),
-        needs(Spi(buses), action="list"),
-        needs(Spi(buses), action="read"),
+        needs(by_name(I2cTools(buses))["i2c"], action="scan"),
+        needs(by_name(I2cTools(buses))["i2c"], action="read", address=0x48),
+        needs(by_name(SpiTools(buses))["spi"], action="list"),
+        needs(by_name(SpiTools(buses))["spi"], action="read"),
     ):
         assert not harmless.asks
         assert harmless.shows
 
 
 async def test_nobody_but_the_owner_reaches_the_pins(buses: MemoryBuses) -> None:
-    for tool in hardware_tools(buses=buses).tools:
+    for tool in hardware_tools(buses):
         assert tool.card.effect is Effect.OUTSIDE
         assert tool.card.redo == "once"
         for who in (MEMBER, GUEST):
@@ -189,14 +192,11 @@ async def test_nobody_but_the_owner_reaches_the_pins(buses: MemoryBuses) -> None
 def test_without_linux_library_or_device_nothing_is_offered_and_it_is_said_why(
     tmp_path: Path,
 ) -> None:
-    elsewhere = hardware_tools(system="darwin")
-    without = hardware_tools(system="linux", devices=tmp_path)
+    without = missing_for_hardware("linux", tmp_path)
 
-    assert elsewhere.tools == ()
-    assert elsewhere.why == "I²C and SPI are reached on Linux alone"
-    assert without.tools == ()
-    assert ("switch the bus on" if WITH_LIBRARIES else "pip install") in without.why
-    assert missing_for_hardware("linux", tmp_path / "nothing") == without.why
+    assert missing_for_hardware("darwin") == "I²C and SPI are reached on Linux alone"
+    assert ("switch the bus on" if WITH_LIBRARIES else "pip install") in without
+    assert missing_for_hardware("linux", tmp_path / "nothing") == without
 
 
 def test_buses_are_known_by_the_names_of_device_files(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_buses_are_known_by_the_names_of_device_files(tmp_path: Path) -> None:
 async def test_a_file_that_is_no_bus_is_refused_in_plain_words(tmp_path: Path) -> None:
     (tmp_path / "i2c-1").touch()
     (tmp_path / "spidev250.0").touch()
-    i2c, spi = hardware_tools(devices=tmp_path).tools
+    i2c, spi = hardware_tools(LinuxBuses(tmp_path))
 
     assert "i2c: /dev/i2c-1 cannot be used" in await refused(i2c, action="scan", bus=1)
     assert "/dev/i2c-9 is not there" in await refused(i2c, action="scan", bus=9)

@@ -11,18 +11,17 @@ from typing import Any
 
 import pytest
 
-from agent.policy.presentation import needs_of
 from agent.prompt.templates import harmless
-from agent.tools.arguments import ArgumentsWrong, parse_arguments, schema_of
-from agent.tools.memory import memory_tools
-from agent.tools.notes import Notes
-from agent.tools.profile import steers
+from agent.tools.arguments import ArgumentsWrong
+from agent.tools.memory import FactTools
+from agent.tools.notes import Notes, NoteTools
+from agent.tools.profile import ProfileTools, steers
 from agent.tools.tool import Caller, Effect, Needs, Tool, Trust
 from agent.tools.workspace import Workspace
 from memory.records.facts import FACT_CHARS_MAX, Exchange, FactSource, NewFact, Whose
 from memory.records.messages import PersonId
 from memory.records.transcript import ToolResult
-from tests.agent.tools.given import GROUP, MEMBER, OWNER, call, caller, run_tool
+from tests.agent.tools.given import GROUP, MEMBER, OWNER, by_name, call, caller, needs, run_tool
 from tests.agent.tools.keeping import KeptArchive, KeptFacts, KeptProfiles, household
 
 MINE = Whose(person_id=PersonId("p1"))
@@ -40,14 +39,12 @@ class Given:
         self.profiles = KeptProfiles(p1={"name": "Ada", "preferences": {"units": "metric"}})
         self.archive = KeptArchive()
         self.root = root
-        tools = memory_tools(
-            self.facts,
-            self.profiles,
-            self.archive,
-            Notes(Workspace(root)),
-            household=household(off=off),
+        home = household(off=off)
+        self.tools: Mapping[str, Tool] = by_name(
+            FactTools(self.facts, self.archive, home),
+            NoteTools(Notes(Workspace(root)), home),
+            ProfileTools(self.profiles, home),
         )
-        self.tools: Mapping[str, Tool] = {tool.card.name: tool for tool in tools}
 
     async def run(self, name: str, who: Caller = OWNER, **arguments: object) -> ToolResult:
         return await run_tool(self.tools[name], call(name, arguments), who)
@@ -65,8 +62,7 @@ class Given:
         return result.content
 
     def needs(self, name: str, who: Caller = OWNER, **arguments: object) -> Needs:
-        tool = self.tools[name]
-        return needs_of(tool, parse_arguments(tool.card.arguments, json.dumps(arguments)), who)
+        return needs(self.tools[name], who, **arguments)
 
 
 @pytest.fixture
@@ -99,7 +95,6 @@ def test_these_are_the_tools_and_what_they_change(given: Given) -> None:
         assert tool.card.effect is (Effect.PERSON if name in WRITING else Effect.NONE)
         # A kill in mid-call: each may be made again, and does nothing twice (tests below).
         assert tool.card.redo == ("idempotent" if name in WRITING else "repeat")
-        assert schema_of(tool.card.arguments)["type"] == "object"
 
 
 @pytest.mark.parametrize("name", sorted(WRITING))

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent.tools.messages import OwnChat, SendMessage, SendMessageArguments
-from agent.tools.tool import Caller, Needs
+from agent.tools.messages import FileToSend, MessageTools, OwnChat
+from agent.tools.tool import Caller, Needs, Tool
 from memory.records.messages import PersonId
-from tests.agent.tools.given import GROUP, OWNER, call, run_tool
+from tests.agent.tools.given import GROUP, OWNER, by_name, call, needs, no_reaction, run_tool
 
 
 class KeptMessages:
@@ -26,6 +26,15 @@ class KeptMessages:
     async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
         self.sent.append((lane, text))
         self.untrusted.append(untrusted)
+
+    async def send_file(
+        self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None
+    ) -> None:
+        raise AssertionError("no file is sent here")
+
+
+def tool_of(kept: KeptMessages) -> Tool:
+    return by_name(MessageTools(kept, None, no_reaction))["send_message"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +52,7 @@ async def test_a_chat_that_is_not_the_persons_becomes_the_current_one(chat: str,
     kept = KeptMessages()
 
     result = await run_tool(
-        SendMessage(kept), call("send_message", {"text": "hi", "chat": chat}), OWNER
+        tool_of(kept), call("send_message", {"text": "hi", "chat": chat}), OWNER
     )
 
     assert result.ok
@@ -53,19 +62,17 @@ async def test_a_chat_that_is_not_the_persons_becomes_the_current_one(chat: str,
 async def test_in_a_group_without_a_chat_it_goes_to_the_group() -> None:
     kept = KeptMessages()
 
-    await run_tool(SendMessage(kept), call("send_message", {"text": "hi"}), GROUP)
+    await run_tool(tool_of(kept), call("send_message", {"text": "hi"}), GROUP)
 
     assert kept.sent == [(GROUP.address.key, "hi")]
 
 
 def test_another_chat_is_a_target_and_this_one_is_none() -> None:
-    tool = SendMessage(KeptMessages())
+    tool = tool_of(KeptMessages())
 
-    assert tool.needs(SendMessageArguments(text="hi"), OWNER) == Needs()
-    assert tool.needs(SendMessageArguments(text="hi", chat="telegram:42"), OWNER) == Needs()
-    assert tool.needs(SendMessageArguments(text="hi", chat="slack:D1"), OWNER) == Needs(
-        target="slack:D1"
-    )
+    assert needs(tool, OWNER, text="hi") == Needs()
+    assert needs(tool, OWNER, text="hi", chat="telegram:42") == Needs()
+    assert needs(tool, OWNER, text="hi", chat="slack:D1") == Needs(target="slack:D1")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +94,6 @@ async def test_what_others_may_have_worded_is_marked_wherever_it_lands(
 ) -> None:
     kept = KeptMessages()
 
-    await run_tool(SendMessage(kept), call("send_message", {"text": "hi", "chat": chat}), caller)
+    await run_tool(tool_of(kept), call("send_message", {"text": "hi", "chat": chat}), caller)
 
     assert kept.untrusted == [untrusted]

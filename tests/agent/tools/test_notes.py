@@ -10,15 +10,13 @@ import pytest
 from agent.tools.notes import (
     FILE_CHARS_MAX,
     NOTE_CHARS_MAX,
-    AppendNotes,
-    AppendNotesArguments,
     Notes,
-    ReadNotes,
+    NoteTools,
     path_of,
 )
-from agent.tools.tool import Caller, Needs
+from agent.tools.tool import Caller, Needs, tools_of
 from agent.tools.workspace import Workspace
-from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, run_tool
+from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, needs, run_tool
 from tests.agent.tools.keeping import household
 from tests.fakes import FixedClock
 
@@ -33,7 +31,7 @@ class Given:
         self.root = root
         notes = Notes(Workspace(root))
         home = household(clock=FixedClock(now), zone=zone)
-        self.reads, self.appends = ReadNotes(notes, home), AppendNotes(notes, home)
+        self.reads, self.appends = tools_of(NoteTools(notes, home))
 
     async def note(self, text: str, where: str = "today", *, by: Caller = OWNER) -> str:
         asked = call("append_notes", {"text": text, "where": where})
@@ -166,6 +164,4 @@ async def test_of_very_many_days_the_newest_are_listed(given: Given) -> None:
     ],
 )
 def test_who_is_asked_reads_where_it_will_stand(given: Given, where: str, shows: str) -> None:
-    arguments = AppendNotesArguments(text="x", where=where)  # type: ignore[arg-type]
-
-    assert given.appends.needs(arguments, OWNER) == Needs(shows=(shows,))
+    assert needs(given.appends, OWNER, text="x", where=where) == Needs(shows=(shows,))

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from agent.tools.files import file_tools
-from agent.tools.messages import FileToSend, Noted, OwnChat, SendableFiles, SendFile
+from agent.tools.files import FileTools
+from agent.tools.messages import FileToSend, MessageTools, OwnChat, SendableFiles
 from agent.tools.workspace import Workspace
 from memory.records.messages import PersonId
-from tests.agent.tools.given import GROUP, OWNER, call, run_tool
+from tests.agent.tools.given import GROUP, OWNER, by_name, call, no_reaction, run_tool
 from tests.agent.tools.path_mutations import path
 from tests.thorough import rounds
 
@@ -57,14 +57,17 @@ class Grounds:
         self.before = self._stamps()
         workspace = Workspace(self.root, home=self.home)
         files = SendableFiles(workspace, bytes_max=1_000, clean=str)
-        tools = [*file_tools(workspace), SendFile(self, files)]
-        self.tools = {tool.card.name: tool for tool in tools}
+        tools = by_name(FileTools(workspace), MessageTools(self, files, no_reaction))
+        self.tools = {name: tools[name] for name in tools if name not in {"send_message", "react"}}
 
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
         return [OwnChat(lane="telegram:42")]
 
+    async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
+        raise AssertionError("a file goes by send_file")
+
     async def send_file(
-        self, lane: str, file: FileToSend, *, caption: str, noted: Noted | None
+        self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None
     ) -> None:
         self.sent.append(file)
 

@@ -248,7 +248,7 @@ def test_what_a_call_could_do_for_somebody_else_is_asked_about_in_a_tainted_turn
 
 
 def groups_in_the_code() -> set[str]:
-    """What `@tool(group=…)` and `ToolCard(group=…)` are given, also by constants of the module."""
+    """What `@tool` and `ToolCard` are given for it, also by constants of the module."""
     found = set()
     for file in {*(ROOT / "agent").rglob("*.py")} - {ROOT / "agent/tools/tool.py"}:
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -261,7 +261,8 @@ def groups_in_the_code() -> set[str]:
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in {"tool", "ToolCard"}:
-                (value,) = (word.value for word in node.keywords if word.arg == "group")
+                named = [word.value for word in node.keywords if word.arg == "group"]
+                value = named[0] if named else node.args[0]
                 if isinstance(value, ast.Constant):
                     found.add(str(value.value))
                 else:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.tools.messages import React
+from agent.tools.messages import MessageTools
+from agent.tools.tool import Tool
 from memory.records.errors import Permanent
 from memory.records.messages import Address
-from tests.agent.tools.given import OWNER, call, run_tool
+from tests.agent.tools.given import OWNER, by_name, call, run_tool
 
 
 class KeptReactions:
-    """Implements Reactor."""
+    """See React."""
 
     def __init__(self, refuses: str = "") -> None:
         self.set: list[tuple[str, str, str]] = []
@@ -24,11 +25,16 @@ class KeptReactions:
         return emoji
 
 
+def tool_of(kept: KeptReactions) -> Tool:
+    group = MessageTools(None, None, kept.react)  # type: ignore[arg-type]
+    return by_name(group)["react"]
+
+
 async def test_it_goes_under_the_message_that_is_answered_or_under_the_one_that_is_named() -> None:
     kept, who = KeptReactions(), replace(OWNER, message_id="17")
 
-    first = await run_tool(React(kept), call("react", {"emoji": " 👍 "}), who)
-    await run_tool(React(kept), call("react", {"emoji": "👀", "message": "12"}), who)
+    first = await run_tool(tool_of(kept), call("react", {"emoji": " 👍 "}), who)
+    await run_tool(tool_of(kept), call("react", {"emoji": "👀", "message": "12"}), who)
 
     assert first.ok
     assert "👍" in first.content
@@ -38,7 +44,7 @@ async def test_it_goes_under_the_message_that_is_answered_or_under_the_one_that_
 async def test_without_a_message_there_is_nothing_to_react_to() -> None:
     kept = KeptReactions()
 
-    result = await run_tool(React(kept), call("react", {"emoji": "👍"}), OWNER)
+    result = await run_tool(tool_of(kept), call("react", {"emoji": "👍"}), OWNER)
 
     assert not result.ok
     assert "none to react to" in result.content
@@ -47,7 +53,7 @@ async def test_without_a_message_there_is_nothing_to_react_to() -> None:
 
 async def test_a_refusal_reaches_the_model_as_a_sentence() -> None:
     who = replace(OWNER, message_id="17")
-    tool = React(KeptReactions("Telegram has no reaction '🦖'"))
+    tool = tool_of(KeptReactions("Telegram has no reaction '🦖'"))
 
     result = await run_tool(tool, call("react", {"emoji": "🦖"}), who)
 

@@ -13,15 +13,16 @@ from pydantic import SecretStr
 
 from agent.sandbox.environment import Given
 from agent.skills.library import LOOK_EVERY_S
-from agent.skills.lifecycle import SkillRefused
+from agent.skills.skill import SkillRefused
 from agent.tools.exec import ExecOptions, ProgramNotRun, Runner
-from agent.tools.scripts import RunSkill, RunSkillArguments
+from agent.tools.scripts import ScriptTools
 from agent.tools.tool import Caller
 from memory.records.rows import SkillRecord
 from tests.agent.sandbox.given import AGREED, KEYS, needs_sandbox
 from tests.agent.skills.given import put
 from tests.agent.skills.workbench import Workbench, workbench
-from tests.agent.tools.given import GUEST, OWNER
+from tests.agent.tools.given import GUEST, OWNER, by_name
+from tests.agent.tools.given import needs as needs_of
 
 BOTH = [pytest.param(True, marks=needs_sandbox, id="sandbox"), pytest.param(False, id="open")]
 
@@ -62,9 +63,8 @@ class Stage:
         given: Mapping[str, Given] | None = None,
     ) -> str:
         self.bench.clock.move(LOOK_EVERY_S)
-        tool = RunSkill(self.bench.shelf, self.runner, given or {})
-        arguments = RunSkillArguments(skill=skill, script=script, args=args, stdin=stdin)
-        return await tool.run(arguments, who)
+        tools = ScriptTools(self.bench.shelf, self.runner, given)
+        return await tools.run_skill(who, skill, script, args, stdin)
 
 
 @pytest.fixture(params=BOTH)
@@ -255,11 +255,11 @@ async def test_a_skill_cannot_change_itself_or_read_the_home(stage: Stage) -> No
 
 async def test_it_needs_what_exec_needs(stage: Stage) -> None:
     stage.skill("asks", a__sh="touch was-run\n")
-    tool = RunSkill(stage.bench.shelf, stage.runner)
-    arguments = RunSkillArguments(skill="asks", script="a.sh", args=("two words",))
+    tool = by_name(ScriptTools(stage.bench.shelf, stage.runner))["run_skill"]
+    given = {"skill": "asks", "script": "a.sh", "args": ["two words"]}
 
-    needs = tool.needs(arguments, OWNER)
-    tainted = tool.needs(arguments, replace(OWNER, tainted=True))
+    needs = needs_of(tool, OWNER, **given)
+    tainted = needs_of(tool, replace(OWNER, tainted=True), **given)
 
     assert needs.shows == ("$ asks/scripts/a.sh 'two words'",)
     assert bool(needs.asks) is needs.once_only is not stage.sandbox

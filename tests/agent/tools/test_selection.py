@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.tools.ranking import Rank, ToolRanking, ToolText, tool_text
+from agent.tools.discovery import ToolRanking, ToolText, tool_text
 from agent.tools.routes import Routes
 from agent.tools.selection import (
     CORE,
@@ -316,10 +316,9 @@ def test_the_ranker_is_built_anew_only_when_words_change() -> None:
 
 
 def test_a_ranking_shows_a_caller_only_what_was_asked_for() -> None:
-    rank = Rank(ToolRanking(by_words), lambda: TOOLS)
     files = [one for one in TOOLS if one.group == "files"]
 
-    found = rank("Reads a file", files)
+    found = ToolRanking(by_words).rank("Reads a file", files, of=TOOLS)
 
     assert found[0].id == "read_file"
     assert {one.id for one in found} <= {one.name for one in files}

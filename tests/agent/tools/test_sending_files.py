@@ -15,37 +15,50 @@ import pytest
 
 from agent.tools.messages import (
     FileToSend,
-    Noted,
+    MessageTools,
     OwnChat,
     SendableFiles,
-    SendFile,
-    SendFileArguments,
 )
 from agent.tools.tool import Caller, Needs
 from agent.tools.workspace import Workspace
 from memory.records.messages import PersonId
 from memory.records.transcript import ToolResult
-from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
+from tests.agent.tools.given import (
+    GROUP,
+    GUEST,
+    MEMBER,
+    OWNER,
+    by_name,
+    call,
+    no_reaction,
+    run_tool,
+)
+from tests.agent.tools.given import (
+    needs as needs_of,
+)
 
 TOKEN = "sesame-opens-it"
 OTHER = "telegram:43"
 
 
 class KeptFiles:
-    """Implements FileSender."""
+    """A Messenger for files."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, FileToSend, str, bool]] = []
-        self.noted: list[Noted | None] = []
+        self.noted: list[bool | None] = []
 
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
         return [OwnChat(lane="telegram:42"), OwnChat(lane="slack:D1")]
 
+    async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
+        raise AssertionError("a file goes by send_file")
+
     async def send_file(
-        self, lane: str, file: FileToSend, *, caption: str, noted: Noted | None
+        self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None
     ) -> None:
-        self.sent.append((lane, file, caption, noted is not None))
-        self.noted.append(noted)
+        self.sent.append((lane, file, caption, untrusted is not None))
+        self.noted.append(untrusted)
 
 
 class House:
@@ -62,7 +75,7 @@ class House:
             bytes_max=1_000,
             clean=lambda text: text.replace(TOKEN, "[redacted]"),
         )
-        self.tool = SendFile(self.kept, files)
+        self.tool = by_name(MessageTools(self.kept, files, no_reaction))["send_file"]
 
     def put(self, name: str, content: bytes = b"hello") -> None:
         file = self.workspace / name
@@ -127,7 +140,7 @@ async def test_in_a_group_a_wrong_chat_does_not_become_the_group(house: House) -
 
 def test_a_group_is_asked_about_and_another_chat_is_a_target(house: House) -> None:
     def needs(who: Caller, chat: str = "") -> Needs:
-        return house.tool.needs(SendFileArguments(path="a.txt", chat=chat), who)
+        return needs_of(house.tool, who, path="a.txt", chat=chat)
 
     assert needs(OWNER) == Needs()
     assert needs(OWNER, "telegram:42") == Needs()
@@ -276,4 +289,4 @@ async def test_a_caption_that_others_may_have_worded_is_marked_in_the_other_chat
 
     await house.send("plan.txt", who, caption="Mallory is right", chat="slack")
 
-    assert house.kept.noted == [Noted(untrusted=is_tainted)]
+    assert house.kept.noted == [is_tainted]

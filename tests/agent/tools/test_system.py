@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.agents import GetStatus, StatusTold
-from agent.tools.tool import Effect
+from agent.tools.agents import StatusTold, SystemTools
+from agent.tools.tool import Effect, Tool
 from tests.agent.house import FakeTool, House, model
-from tests.agent.tools.given import GUEST, OWNER, call, run_tool
+from tests.agent.tools.given import GUEST, OWNER, by_name, call, run_tool
 from tests.fakes import calls
 
 
 class Status:
-    """Implements TellsStatus."""
+    """See TellsStatus."""
 
     def __init__(self, *lines: str, quotes: bool = False) -> None:
         self._told = StatusTold(lines=lines, quotes=quotes)
@@ -25,10 +25,14 @@ class Status:
         return self._told
 
 
+def status_tool(status: Status) -> Tool:
+    return by_name(SystemTools(status.told))["get_status"]
+
+
 async def test_a_status_is_ours_unless_it_tells_what_a_server_said() -> None:
-    ours = await run_tool(GetStatus(Status("fine", "up")), call("get_status", {}), OWNER)
+    ours = await run_tool(status_tool(Status("fine", "up")), call("get_status", {}), OWNER)
     quoting = await run_tool(
-        GetStatus(Status("fine", "down", quotes=True)), call("get_status", {}), OWNER
+        status_tool(Status("fine", "down", quotes=True)), call("get_status", {}), OWNER
     )
 
     assert (ours.content, ours.untrusted) == ("fine\nup", False)
@@ -38,8 +42,8 @@ async def test_a_status_is_ours_unless_it_tells_what_a_server_said() -> None:
 async def test_what_is_the_machines_own_is_for_the_owner_alone() -> None:
     status = Status("fine")
 
-    await run_tool(GetStatus(status), call("get_status", {}), OWNER)
-    await run_tool(GetStatus(status), call("get_status", {}), GUEST)
+    await run_tool(status_tool(status), call("get_status", {}), OWNER)
+    await run_tool(status_tool(status), call("get_status", {}), GUEST)
 
     assert [for_owner for for_owner, _ in status.asked] == [True, False]
 
@@ -53,7 +57,7 @@ async def test_what_is_kept_after_a_look_at_the_status_is_asked_about_only_then(
 
     house = House(tmp_path)
     house.tools = [
-        GetStatus(Status("fine", quotes=quotes)),
+        status_tool(Status("fine", quotes=quotes)),
         FakeTool("store_fact", keep, effect=Effect.PERSON, redo="idempotent"),
     ]
     wish = calls(("store_fact", '{"text": "I like tea"}'))

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from agent.tools.arguments import Arguments
-from agent.tools.tool import Caller, Effect, KeepWhole, Kept, Tool, ToolCard, Trust, may_call
+from agent.tools.call import KeepResult, StoredResult
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, may_call
 from memory.records.errors import Permanent, StorageFull
 from memory.records.messages import Role
 from memory.records.text import clean
@@ -66,7 +67,7 @@ async def run(
     arguments: object = "{}",
     who: Caller = OWNER,
     *,
-    keep: KeepWhole | None = None,
+    keep: KeepResult | None = None,
 ) -> ToolResult:
     return await run_tool(probe, call("probe", arguments), who, keep=keep)
 
@@ -186,15 +187,15 @@ async def test_a_result_is_readable_and_can_be_sent(raw: str, readable: str) -> 
 
 
 class Shelf:
-    """A KeepWhole that remembers."""
+    """A KeepResult that remembers."""
 
     def __init__(self, *, whole: bool = True) -> None:
         self.texts: list[str] = []
         self._whole = whole
 
-    async def __call__(self, text: str, caller: Caller) -> Kept:
+    async def __call__(self, text: str, caller: Caller) -> StoredResult:
         self.texts.append(text)
-        return Kept(path="files/results/x.txt", whole=self._whole)
+        return StoredResult(path="files/results/x.txt", whole=self._whole)
 
 
 @pytest.mark.case("TO-01", "HI-07")
@@ -230,7 +231,7 @@ async def test_a_result_too_long_to_keep_says_so() -> None:
 
 
 async def test_a_full_disk_does_not_lose_the_result() -> None:
-    async def full(text: str, caller: Caller) -> Kept:
+    async def full(text: str, caller: Caller) -> StoredResult:
         raise StorageFull("the disk is full")
 
     result = await run(giving("x" * 20_000), keep=full)

@@ -10,8 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent.policy.tool_access import Reach, ReachOptions
-from agent.tools.files import file_tools
-from agent.tools.tool import Tool
+from agent.tools.files import FileTools
+from agent.tools.tool import Tool, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from memory.records.messages import Role
@@ -20,7 +20,7 @@ from tests.agent.tools.given import call
 
 @pytest.fixture
 def toolbox(tmp_path: Path) -> Toolbox:
-    return Toolbox(file_tools(Workspace(tmp_path)))
+    return Toolbox(tools_of(FileTools(Workspace(tmp_path))))
 
 
 def names(toolbox: Toolbox, allowed: list[str], denied: list[str], role: Role) -> list[str]:
@@ -57,7 +57,7 @@ def test_named_tools_keep_their_order_and_their_schemas(toolbox: Toolbox) -> Non
 
 
 def test_two_tools_of_one_name_are_an_error(tmp_path: Path) -> None:
-    tools = file_tools(Workspace(tmp_path))
+    tools = tools_of(FileTools(Workspace(tmp_path)))
 
     with pytest.raises(ValueError, match="same name: list_dir, read_file"):
         Toolbox([*tools, tools[0], tools[4]])
@@ -83,10 +83,10 @@ class Others:
 
 def test_what_others_bring_under_a_name_that_is_taken_is_left_out(tmp_path: Path) -> None:
     own, theirs = (
-        file_tools(Workspace(tmp_path))[:1],
-        file_tools(Workspace(tmp_path / "theirs"))[:2],
+        tools_of(FileTools(Workspace(tmp_path)))[:1],
+        tools_of(FileTools(Workspace(tmp_path / "theirs")))[:2],
     )
-    again = file_tools(Workspace(tmp_path / "again"))[1]
+    again = tools_of(FileTools(Workspace(tmp_path / "again")))[1]
 
     with capture_logs() as logs:
         toolbox = Toolbox(own, Others([*theirs, again]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent.policy.taint import fenced, has_seen
 from agent.tools.arguments import schema_of
-from agent.tools.tool import Effect, Trust
+from agent.tools.tool import Effect, Tool, Trust, tools_of
 from agent.tools.web import (
     AROUND_CHARS,
     KEPT_CHARS_MAX,
@@ -22,20 +22,29 @@ from agent.tools.web import (
     PAGE_CHARS_MAX,
     TEXT_CHARS_MAX,
     KeptPages,
-    WebFetch,
-    WebFetchArguments,
     WebPage,
+    WebPages,
     WebSearch,
     parts_of,
-    web_tools,
 )
 from agent.web.addresses import AddressRefused, UrlRefused, parse_url
 from agent.web.client import WebClient
-from agent.web.search import Found
+from agent.web.search import Found, SearchService
 from memory.records.errors import Temporary
 from memory.records.messages import PersonId
+from memory.records.ports import Clock
 from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
-from tests.agent.tools.given import GUEST, MEMBER, OWNER, StillClock, call, run_tool
+from tests.agent.tools.given import (
+    GUEST,
+    MEMBER,
+    OWNER,
+    StillClock,
+    call,
+    run_tool,
+)
+from tests.agent.tools.given import (
+    needs as needs_of,
+)
 from tests.agent.web.sites import client, says, sends_to, site, wired, writes
 
 PAGE = """<html><head><title>Harbour</title><meta name="date" content="2026-03-04"></head><body>
@@ -55,11 +64,17 @@ class HandClock(StillClock):
         return self.now_s
 
 
-def fetch_tool(reader: WebClient) -> WebFetch:
-    return WebFetch(reader, StillClock())
+def fetch_tool(reader: WebClient, clock: Clock | None = None, **more: int) -> Tool:
+    (tool,) = tools_of(WebPages(reader, clock or StillClock(), **more))
+    return tool
 
 
-async def fetched(tool: WebFetch, url: str, who: object = OWNER, **others: object) -> ToolResult:
+def search_tool(service: SearchService) -> Tool:
+    (tool,) = tools_of(WebSearch(service))
+    return tool
+
+
+async def fetched(tool: Tool, url: str, who: object = OWNER, **others: object) -> ToolResult:
     return await run_tool(tool, call("web_fetch", {"url": url, **others}), who)  # type: ignore[arg-type]
 
 
@@ -263,7 +278,7 @@ async def test_what_one_person_read_is_not_shown_to_another() -> None:
 async def test_what_was_read_long_ago_is_fetched_anew() -> None:
     clock = HandClock()
     async with site(says(LONG)) as paper:
-        tool = WebFetch(client(paper.place), clock)
+        tool = fetch_tool(client(paper.place), clock)
         await fetched(tool, paper.url)
         clock.now_s = KEPT_S - 1
         await fetched(tool, paper.url, page=2)
@@ -328,7 +343,7 @@ async def test_an_address_inside_is_refused_before_and_while_it_is_read(url: str
         written = url.format(port=inside.port)
 
         with pytest.raises((UrlRefused, AddressRefused)):
-            tool.needs(WebFetchArguments(url=written), OWNER)
+            needs_of(tool, OWNER, url=written)
         result = await fetched(tool, written)
 
     assert inside.hits == []
@@ -343,7 +358,7 @@ def test_a_call_names_its_address_as_the_place_where_words_could_go() -> None:
         ("https://Example.com/a?b=c#d", "https://Example.com/a?b=c#d"),
         ("  example.com/a ", "https://example.com/a"),
     ):
-        needs = tool.needs(WebFetchArguments(url=written), OWNER)
+        needs = needs_of(tool, OWNER, url=written)
         assert (needs.target, needs.asks, needs.refused) == (target, "", "")
 
 
@@ -356,8 +371,8 @@ async def test_a_link_on_a_page_counts_as_seen_and_one_filled_in_from_it_does_no
             tool = fetch_tool(client(page.place, thief.place))
             result = await fetched(tool, page.url)
 
-        filled_in = tool.needs(WebFetchArguments(url=f"{thief.url}/?d=born-1980"), OWNER).target
-        followed = tool.needs(WebFetchArguments(url=f"{thief.url}/next"), OWNER).target
+        filled_in = needs_of(tool, OWNER, url=f"{thief.url}/?d=born-1980").target
+        followed = needs_of(tool, OWNER, url=f"{thief.url}/next").target
         sent = fenced(result)
 
     assert result.untrusted
@@ -374,7 +389,7 @@ async def test_a_part_of_an_agreed_page_counts_as_seen() -> None:
         url = f"{paper.url}/long?x=1"
         first = await fetched(tool, url)
 
-    target = tool.needs(WebFetchArguments(url=url, page=2), OWNER).target
+    target = needs_of(tool, OWNER, url=url, page=2).target
     assert has_seen(entries(first), target)
 
 
@@ -426,7 +441,9 @@ async def test_hits_are_shown_with_title_address_and_snippet() -> None:
     )
 
     result = await run_tool(
-        WebSearch(service), call("web_search", {"query": " harbour\nrailway ", "count": "2"}), GUEST
+        search_tool(service),
+        call("web_search", {"query": " harbour\nrailway ", "count": "2"}),
+        GUEST,
     )
 
     assert result.content == (
@@ -444,7 +461,7 @@ async def test_an_address_that_was_looked_for_does_not_count_as_seen(
 ) -> None:
     url = "https://thief.example/?d=born-1980"
 
-    result = await run_tool(WebSearch(Hits(*hits)), call("web_search", {"query": url}), OWNER)
+    result = await run_tool(search_tool(Hits(*hits)), call("web_search", {"query": url}), OWNER)
 
     assert result.ok
     assert not has_seen(entries(result, "web_search"), url)
@@ -453,7 +470,7 @@ async def test_an_address_that_was_looked_for_does_not_count_as_seen(
 async def test_what_a_service_says_of_a_failure_is_told() -> None:
     service = Hits(error=Temporary("The search service Brave asks for a pause."))
 
-    result = await run_tool(WebSearch(service), call("web_search", {"query": "x"}), OWNER)
+    result = await run_tool(search_tool(service), call("web_search", {"query": "x"}), OWNER)
 
     assert (result.ok, result.content) == (
         False,
@@ -475,14 +492,14 @@ async def test_what_a_service_says_of_a_failure_is_told() -> None:
 async def test_a_search_for_nothing_or_too_much_is_refused(arguments: dict[str, object]) -> None:
     service = Hits()
 
-    result = await run_tool(WebSearch(service), call("web_search", arguments), OWNER)
+    result = await run_tool(search_tool(service), call("web_search", arguments), OWNER)
 
     assert not result.ok
     assert service.asked == []
 
 
 def test_the_tools_change_nothing_and_what_they_say_is_from_outside() -> None:
-    tools = web_tools(client(), Hits(), StillClock())
+    tools = [fetch_tool(client()), search_tool(Hits())]
 
     assert [tool.card.name for tool in tools] == ["web_fetch", "web_search"]
     for tool in tools:
@@ -492,17 +509,11 @@ def test_the_tools_change_nothing_and_what_they_say_is_from_outside() -> None:
         assert len(json.dumps(schema_of(card.arguments))) < 400
 
 
-def test_without_a_service_there_is_no_search() -> None:
-    tools = web_tools(client(), None, StillClock())
-
-    assert [tool.card.name for tool in tools] == ["web_fetch"]
-
-
 @pytest.mark.parametrize("page_chars", [3_000, 15_000])
 async def test_a_page_with_all_around_it_keeps_to_the_setting(page_chars: int) -> None:
     async with site(says("word " * 9_000, kind="text/plain")) as paper:
-        tools = web_tools(client(paper.place), None, StillClock(), page_chars=page_chars)
-        result = await run_tool(tools[0], call("web_fetch", {"url": f"{paper.url}/x"}), OWNER)
+        tool = fetch_tool(client(paper.place), page_chars=page_chars)
+        result = await run_tool(tool, call("web_fetch", {"url": f"{paper.url}/x"}), OWNER)
 
     assert result.ok
     assert page_chars - 1_400 <= len(result.content) <= page_chars

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from bot.app.operations import access_operations
 from bot.cli.access import print_people
 from bot.cli.main import app
 from bot.people.access import Access
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
-from bot.wiring.clock import SystemClock
-from bot.wiring.operations import access_operations
 from memory.database.connection import Database
 from memory.stores.people import SqlitePeople
+from scheduler.clock.machine import SystemClock
 
 
 @pytest.fixture(autouse=True)

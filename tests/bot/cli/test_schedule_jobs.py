@@ -21,11 +21,11 @@ from bot.cli.schedule_shown import aligned, list_table, simulate_table
 from bot.commands.job_service import job_operations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.stores.people import SqlitePeople
+from scheduler.clock.machine import SystemClock
 from tests.bot.jobs_kit import Workshop
 
 DAILY = ("every day at 9", "water the plants")

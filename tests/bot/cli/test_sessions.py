@@ -15,14 +15,14 @@ from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
 from bot.cli.sessions_shown import list_table
-from bot.commands.conversation import PAGE_ENTRIES_MAX, SessionDesk, session_operations
+from bot.commands.conversation import PAGE_ENTRIES_MAX, SessionCommands, session_operations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
 from memory.records.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations
 from memory.stores.sessions import SqliteSessions
+from scheduler.clock.machine import SystemClock
 from tests.memory.history_kit import add_turns, talk
 from tests.memory.kit import LANE, run
 
@@ -85,7 +85,7 @@ def beside_a_bot(home: Home) -> Iterator[None]:
 
     async def serve() -> None:
         async with Database.open(home.database, clock=SystemClock()) as database:
-            desk = SessionDesk(SqliteSessions(database))
+            desk = SessionCommands(SqliteSessions(database))
             async with ControlServer(home.socket, session_operations(desk)):
                 ready.set()
                 await stopping.wait()

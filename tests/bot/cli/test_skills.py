@@ -20,11 +20,11 @@ from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
 from bot.cli.skills_shown import list_table, print_lines, shown_lines, why_lines
-from bot.commands.skills import SkillDesk, skill_operations
+from bot.commands.skills import skill_operations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
-from bot.wiring.clock import SystemClock
 from memory.database.connection import Database
+from scheduler.clock.machine import SystemClock
 from tests.agent.skills.given import put
 from tests.agent.skills.workbench import Workbench
 from tests.fakes import FixedClock
@@ -441,7 +441,7 @@ def running(home: Home) -> Iterator[Workbench]:
         async with Database.open(home.database, clock=SystemClock()) as database:
             bench = Workbench(home.path, database, FixedClock())
             benches.append(bench)
-            operations = skill_operations(SkillDesk(bench.shelf, bench.workshop))
+            operations = skill_operations(bench.workshop)
             async with ControlServer(home.socket, operations):
                 ready.set()
                 await stopping.wait()

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from bot.lab.model import ScriptedModel
-from bot.lab.model_script import Call, Step, call, prose, say
+from bot.lab.model_script import ScriptedCall, ScriptedStep, call, prose, say
 
 Json = dict[str, Any]
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
@@ -59,7 +59,7 @@ async def test_queued_answers_come_in_order_and_then_the_echo() -> None:
     async with both() as (model, http):
         model.say("one")
         model.call("look", {"at": 1}, id="c1")
-        model.calls_together(("look", {"at": 2}), Call(name="look", arguments="{bro"))
+        model.calls_together(("look", {"at": 2}), ScriptedCall(name="look", arguments="{bro"))
 
         assert await words(http, user("x")) == "one"
         single = await ask(http, user("x"))
@@ -82,7 +82,7 @@ async def test_an_answer_may_wait_for_the_request_that_it_fits() -> None:
 
 
 async def test_a_rule_answers_when_nothing_is_queued() -> None:
-    async def rule(request: Json) -> list[Step | str]:
+    async def rule(request: Json) -> list[ScriptedStep | str]:
         return [call("look"), f"saw {len(request['messages'])}"]
 
     async with both() as (model, http):

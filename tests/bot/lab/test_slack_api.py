@@ -13,12 +13,12 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack
 from bot.lab.slack_api import METHODS
 from bot.lab.slack_events import as_typed
-from bot.lab.slack_rules import Rules
+from bot.lab.slack_rules import SlackRules
 
 
 @asynccontextmanager
 async def both(**rules: Any) -> AsyncIterator[tuple[FakeSlack, AsyncWebClient]]:
-    async with FakeSlack(rules=Rules(**rules)) as slack, aiohttp.ClientSession() as session:
+    async with FakeSlack(rules=SlackRules(**rules)) as slack, aiohttp.ClientSession() as session:
         yield slack, AsyncWebClient(TOKEN, base_url=slack.api_url, session=session)
 
 

@@ -13,7 +13,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.lab import faults
 from bot.lab.slack import APP_TOKEN, FakeSlack
 from bot.lab.slack_delivery import lose_ack, twice
-from bot.lab.slack_rules import Rules
+from bot.lab.slack_rules import SlackRules
 from tests.bot.lab.slack_apps import Heard, bolt_app, socket_app
 
 SOON = 0.0005
@@ -177,7 +177,7 @@ async def test_other_events_follow_what_people_do() -> None:
 
 
 async def test_what_is_not_subscribed_is_not_told() -> None:
-    async with connected(rules=Rules(subscribed={"message.im"})) as (slack, heard):
+    async with connected(rules=SlackRules(subscribed={"message.im"})) as (slack, heard):
         slack.post(channel="C1", text=f"<@{slack.identity.bot_user}> hi")
         slack.post(text="hello")
         await slack.settled()

@@ -6,23 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.lab.slack_events import person_message
-from bot.lab.slack_state import Identity, Kept, Workspace
+from bot.lab.slack_state import Identity, SlackMessage, SlackWorkspace
 
 ACTS = st.lists(st.tuples(st.sampled_from(["post", "reply", "delete"]), st.integers(0, 50)))
 
 
-def workspace(cap: int = 1000) -> Workspace:
-    made = Workspace(Identity(), cap=cap, clock=time.monotonic)
+def workspace(cap: int = 1000) -> SlackWorkspace:
+    made = SlackWorkspace(Identity(), cap=cap, clock=time.monotonic)
     made.conversation("C1")
     return made
 
 
-def post(here: Workspace, thread_ts: str | None = None) -> Kept:
+def post(here: SlackWorkspace, thread_ts: str | None = None) -> SlackMessage:
     message = person_message("U1", "x", ts=here.next_ts(), team="T")
     return here.keep("C1", message | ({"thread_ts": thread_ts} if thread_ts else {}), is_bot=False)
 
 
-def act(here: Workspace, acts: list[tuple[str, int]]) -> None:
+def act(here: SlackWorkspace, acts: list[tuple[str, int]]) -> None:
     for kind, number in acts:
         everything = list(here.messages("C1"))
         parents = [kept for kept in everything if not kept.is_reply]
@@ -69,7 +69,7 @@ def test_the_oldest_are_forgotten_beyond_the_cap(acts: list[tuple[str, int]], ca
 
 
 def test_a_timestamp_is_never_given_twice_and_always_grows() -> None:
-    here = Workspace(Identity(), cap=10, clock=time.monotonic, wall=lambda: 1_700_000_000.0)
+    here = SlackWorkspace(Identity(), cap=10, clock=time.monotonic, wall=lambda: 1_700_000_000.0)
 
     stamps = [here.next_ts() for _ in range(1000)]
 

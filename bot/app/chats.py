@@ -1,0 +1,211 @@
+"""What jobs, tools and the budget know of chats, and how they reach them: who may hear what where,
+messages besides the answer, reactions, files, and notices to the owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, assert_never
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from agent.files.ports import FileUnavailable
+from agent.tools.messages import FileToSend, OwnChat
+from agent.turn.agents import Bindings
+from bot.channels.base import Acknowledges, Channel, FetchesFiles, NotSent, Reacted, Reacts, Refused
+from bot.commands.table import as_typed
+from bot.outbox.outbox import NewFile
+from bot.people.access import Access
+from bot.people.approvals import is_shared
+from bot.people.timezone import zone_of
+from bot.settings.options import host_zone
+from memory.records.errors import Permanent, Temporary
+from memory.records.messages import Address, Attachment, IncomingMessage, PersonId
+from memory.records.ports import Conversations
+from memory.records.rows import Button, NewMessage, Person
+from memory.records.spending import NOBODY, Notice
+
+log = structlog.get_logger()
+
+Say = Callable[[NewMessage], Awaitable[None]]
+
+NOTED = "You sent this to the person with send_message, from another place: "
+NOTED_FILE = "You sent this file to the person with send_file, from another place: "
+
+
+class Chats:
+    """Implements `scheduler.notify.delivery.People`: who is
+    let in, and which chats are whose. Looked at each time: people go."""
+
+    def __init__(self, access: Access, bindings: Bindings) -> None:
+        self._access = access
+        self._bindings = bindings
+        self._private: dict[PersonId, frozenset[str]] = {}
+
+    async def load(self) -> None:
+        """Reads which chats are whose alone. Raises StorageError."""
+        for person in self._access.directory.people:
+            chats = await self._access.private_chats(person.id)
+            self._private[person.id] = frozenset(chats)
+
+    def person(self, person_id: PersonId) -> Person | None:
+        """See People."""
+        return self._access.person(person_id)
+
+    def may_hear(self, person_id: PersonId, lane: str) -> bool:
+        """Own private chats, the terminal of whoever is at it, and groups that are admitted."""
+        found = self._access.person(person_id)
+        try:
+            address = Address.parse(lane)
+        except ValueError:
+            return False
+        if found is None:
+            return False
+        if address.channel == "console":
+            return self._access.is_at_terminal(person_id)
+        if is_shared(lane):
+            return self._access.is_admitted(address)
+        return lane in found.addresses or lane in self._private.get(person_id, ())
+
+    def heard(self, person_id: PersonId, lane: str) -> None:
+        """This person wrote in this private chat."""
+        if not is_shared(lane):
+            self._private[person_id] = self._private.get(person_id, frozenset()) | {lane}
+
+    def is_group(self, lane: str) -> bool:
+        """Whether others read along there."""
+        return is_shared(lane)
+
+    def agent_at(self, lane: str) -> str:
+        """The name of the agent that answers there."""
+        return self._bindings.agent_of(lane)
+
+    def zone(self, person_id: PersonId) -> ZoneInfo:
+        """The person's, else this machine's."""
+        found = self._access.person(person_id)
+        named = zone_of(found.time_zone) if found is not None and found.time_zone else None
+        return named or zone_of(host_zone()) or ZoneInfo("UTC")
+
+    def owner(self) -> PersonId | None:
+        """None before there is one."""
+        return self._access.owner_id()
+
+    async def home_of(self, person_id: PersonId) -> str:
+        """The private chat that unasked words go to; empty where there is none. Raises
+        StorageError."""
+        chats = await self._access.private_chats(person_id)
+        self._private[person_id] = frozenset(chats) | self._private.get(person_id, frozenset())
+        return next(iter(chats), "")
+
+
+class NoReaction(Permanent):
+    """A reaction that is not shown, and will not be."""
+
+
+class NoReactionNow(Temporary):
+    """A reaction that is not shown now."""
+
+
+class Reactions:
+    """Sets them at once: a reaction that comes late says nothing any more."""
+
+    def __init__(self, channels: Callable[[], Mapping[str, Channel]]) -> None:
+        self._channels = channels
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> str:
+        """What is shown now. Raises NoReaction, NoReactionNow."""
+        channel = self._channels().get(address.channel)
+        if not isinstance(channel, Reacts):
+            raise NoReaction("there are no reactions in this chat; say it in your answer")
+        match await channel.react(address, message_id, emoji):
+            case Reacted(shown=shown):
+                return shown
+            case NotSent(reason=reason, retry_after_s=after_s):
+                raise NoReactionNow(
+                    f"the reaction could not be set now ({reason}); go on without it",
+                    retry_after_s=after_s,
+                )
+            case Refused(reason=reason):
+                raise NoReaction(reason)
+            case other:
+                assert_never(other)
+
+    async def acknowledge(self, message: IncomingMessage) -> None:
+        """Shows that it was taken in, where its channel does so."""
+        channel = self._channels().get(message.address.channel)
+        if isinstance(channel, Acknowledges):
+            await channel.acknowledge(message)
+
+
+class PostFile(Protocol):
+    """Copied and stored, then on its way. Raises StorageError."""
+
+    async def __call__(self, lane: str, file: NewFile, *, caption: str) -> object: ...
+
+
+class BotMessenger:
+    """Implements `Messenger` and `FileSender` of `agent.tools` over the outbox."""
+
+    def __init__(
+        self, access: Access, conversations: Conversations, say: Say, post_file: PostFile
+    ) -> None:
+        self._access = access
+        self._conversations = conversations
+        self._say = say
+        self._post_file = post_file
+
+    async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
+        """Where this person alone reads; the terminal is no place that waits."""
+        return [OwnChat(lane=lane) for lane in await self._access.private_chats(person_id)]
+
+    async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
+        """The note lets the person answer it there: the next turn knows what was sent."""
+        await self._say(NewMessage(lane=lane, text=text))
+        conversation = await self._conversations.current(lane)
+        await self._conversations.note(conversation, f"{NOTED}{text}", untrusted=untrusted)
+
+    async def send_file(
+        self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None
+    ) -> None:
+        """Noted as `send` does, unless `untrusted` is None."""
+        new = NewFile(name=file.name, path=file.path, content=file.content)
+        await self._post_file(lane, new, caption=caption)
+        if untrusted is not None:
+            conversation = await self._conversations.current(lane)
+            words = f"\n\n{caption}" if caption else ""
+            text = f"{NOTED_FILE}{file.path}{words}"
+            await self._conversations.note(conversation, text, untrusted=untrusted)
+
+
+class ChannelFiles:
+    """Implements `agent.files.ports.FileSource` over the channels, by name."""
+
+    def __init__(self, channels: Callable[[], Mapping[str, Channel]]) -> None:
+        self._channels = channels
+
+    async def fetch(self, address: Address, attachment: Attachment, *, bytes_max: int) -> bytes:
+        """The whole of it. Raises FileUnavailable, Temporary."""
+        channel = self._channels().get(address.channel)
+        if not isinstance(channel, FetchesFiles):
+            raise FileUnavailable("files cannot be fetched where this message came from")
+        return await channel.fetch(attachment, bytes_max=bytes_max)
+
+
+class OwnerNotices:
+    """Tells a person, or the owner, in a private chat: stored before it is on its way."""
+
+    def __init__(self, access: Access, say: Callable[[NewMessage], Awaitable[None]]) -> None:
+        self._access = access
+        self._say = say
+
+    async def __call__(self, notice: Notice) -> None:
+        """Raises StorageError. Somebody who has no chat that waits is told by /usage alone."""
+        person = self._access.owner_id() if notice.person_id == NOBODY else notice.person_id
+        chats = [] if person is None else await self._access.ways_to(person)
+        if not chats:
+            log.warning("usage.untold", key=notice.key)
+            return
+        row = tuple(Button(label=one.label, data=one.data) for one in notice.buttons)
+        text = as_typed(notice.text, chats[0])
+        await self._say(NewMessage(lane=chats[0], text=text, buttons=(row,) if row else ()))

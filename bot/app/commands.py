@@ -1,0 +1,236 @@
+"""Builds the way in: intake, what stands behind commands and buttons, and what `/status` sees."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from shutil import disk_usage
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from bot.app.chats import Reactions
+from bot.channels.base import Pressed
+from bot.commands.context import ContextTeller
+from bot.commands.conversation import CompactionCommands, SubagentCommands
+from bot.commands.heartbeat import HeartbeatCommands
+from bot.commands.jobs import JobCommands, TimeQuestions
+from bot.commands.memory import PrivateCommand
+from bot.commands.models import ModelDesk
+from bot.commands.pairing import PairingQuestions
+from bot.commands.people import PeopleCommands
+from bot.commands.services import Answer, Tools
+from bot.commands.status import BotStatus, Kept, Watched
+from bot.commands.undo import UndoCommand
+from bot.commands.usage import NOT_PAUSED, UsageDesk
+from bot.inbox.intake import Intake
+from bot.inbox.rate_limit import MessageRateLimiter
+from bot.outbox.edits import QuestionMessages
+from bot.settings.options import bindings_of, host_zone
+from memory.records.messages import IncomingMessage, PersonId, Role
+from memory.records.rows import Person
+from memory.records.spending import Scope, zone_for
+from memory.stores.approvals import SqliteApprovals, SqliteCards
+from memory.stores.compactions import SqliteCompactions
+from memory.stores.heartbeats import SqliteIdle
+from memory.stores.inbox import SqliteInbox
+from scheduler.kinds.idle import IdleReset
+
+if TYPE_CHECKING:
+    from bot.app import App
+    from bot.commands.why import WhyDesk
+
+TOO_OLD = "That was taken care of already."
+GOING_ON = "Going on since {since}."
+
+
+def usage_of(app: App) -> UsageDesk:
+    """Build what answers about cost, pauses and resumes."""
+    return UsageDesk(
+        app.usage_store.groups,
+        app.budget,
+        lambda: app.access.directory.people,
+        clock=app.clock,
+        host_zone=host_zone(),
+        resumed=app.calendar.changed,
+        trust=app.clock.trust,
+    )
+
+
+def status_of(app: App) -> BotStatus:
+    """Build what says how the bot is doing."""
+    kept = Kept(
+        jobs=app.calendar.jobs,
+        heartbeats=app.calendar.heartbeats,
+        grants=SqliteApprovals(app.database).grants,
+        sums=app.usage_store.groups,
+        troubles=app.logs,
+        free_bytes=lambda: disk_usage(app.home.data).free,
+        host_zone=ZoneInfo(host_zone()),
+    )
+    watched = Watched(
+        kept=kept,
+        choice=app.choice,
+        models=ModelDesk(app.models),
+        access=app.access,
+        channels=app.channels.by_name,
+        engine=app.engine,
+        outbox=app.outbox,
+        budget=app.budget,
+        servers=app.mcp,
+        runner=app.abilities.runner,
+        clock=app.calendar.schedules,
+        bindings=bindings_of(app.settings),
+        troubles=app.housekeeping.troubles,
+    )
+    return BotStatus(watched, clock=app.clock, changed=app.are_settings_changed)
+
+
+def pairing_of(app: App) -> PairingQuestions:
+    """Build what asks the owner about strangers who got a code."""
+
+    async def after_quiet(person_id: PersonId, moment: datetime) -> datetime:
+        hours = await app.calendar.jobs.quiet_hours(person_id)
+        return moment if hours is None else hours.end(moment, app.calendar.times.zone(person_id))
+
+    return PairingQuestions(app.access, _cards(app), after_quiet, clock=app.clock)
+
+
+def job_commands_of(app: App) -> JobCommands:
+    """Build what answers commands about jobs and events."""
+    cards, jobs = _cards(app), app.calendar.jobs
+    questions = TimeQuestions(jobs, cards, clock=app.clock)
+    return JobCommands(jobs, app.calendar.events, questions, cards)
+
+
+def why_desk_of(app: App) -> WhyDesk:
+    """Build what answers `/why`."""
+    from bot.commands.why import WhyDesk, WhySources
+    from memory.stores.explained import SqliteTurnRecords
+
+    def server_of(name: str) -> str:
+        tool = app.abilities.toolbox.get(name)
+        return tool.card.server if tool is not None else ""
+
+    sources = WhySources(
+        facts=app.memories.facts,
+        jobs=app.calendar.store,
+        memory=app.memories.commands,
+        counted=app.budget.flush,
+        texts=app.library.texts,
+        name_of=app.name_of,
+        server_of=server_of,
+        redact=app.redact,
+    )
+    return WhyDesk(SqliteTurnRecords(app.database), sources, host_zone=host_zone())
+
+
+class _Why:
+    """Implements `bot.commands.services.TellsWhy`; `/why` is loaded when somebody first asks."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> Answer:
+        return await self._app.why.tell(message, person, rest)
+
+
+def tools_of_commands(app: App) -> Tools:
+    """Build what slash commands act on."""
+    settings = app.settings
+    return Tools(
+        engine=app.engine,
+        lanes=app.engine.lanes,
+        conversations=app.conversations,
+        status=app.status,
+        context=ContextTeller(app.prompts),
+        why=_Why(app),
+        logs=app.logs,
+        models=ModelDesk(app.models),
+        skills=app.abilities.skills,
+        usage=app.usage,
+        agents=SubagentCommands(app.abilities.subagents, app.engine, clock=app.clock),
+        approvals=app.approvals,
+        compacting=CompactionCommands(
+            app.memories.compactor,
+            SqliteCompactions(app.database),
+            app.conversations,
+            busy=app.engine.busy,
+            host_zone=host_zone(),
+        ),
+        schedule=app.job_commands,
+        heartbeat=HeartbeatCommands(app.calendar.jobs, app.calendar.heartbeats),
+        memory=app.memories.commands,
+        undo=UndoCommand(
+            app.memories.service, app.abilities.workspace, clock=app.clock, host_zone=host_zone()
+        ),
+        private=PrivateCommand(app.memories.service),
+        people=PeopleCommands(
+            app.access,
+            clock=app.clock,
+            host_zone=host_zone(),
+            language=settings.prompt.language,
+            zones=app.calendar.zones,
+            asking=app.pairing,
+        ),
+        snippets=app.snippets,
+    )
+
+
+def intake_of(app: App) -> Intake:
+    """Build the way in of every message, command and press."""
+    door = Intake(
+        SqliteInbox(app.database),
+        app.access,
+        app.engine,
+        app.conversations,
+        app.outbox,
+        command_tools=tools_of_commands(app),
+        clock=app.clock,
+        presses={
+            "ok": app.approvals.press,
+            "brake": _brake_press(app),
+            "mem": app.memories.commands.press,
+            "job": app.job_commands.press,
+            "why": lambda pressed, person: app.why.press(pressed, person),  # loaded when asked
+            "zone": app.calendar.zones.press,
+            "pair": app.pairing.press,
+        },
+    )
+    door.full_disk = app.full_disk
+    door.bindings = bindings_of(app.settings)
+    door.stranger = app.pairing.asked
+    door.heard = app.chats.heard
+    door.endings.afterwards = app.calendar.zones.after
+    if app.settings.telegram.ack_reaction:
+        door.acknowledge = Reactions(lambda: app.channels.by_name).acknowledge
+    door.freshen = IdleReset(
+        SqliteIdle(app.database),
+        app.conversations.start_new,
+        app.clock,
+        after_hours=app.settings.history.idle_reset_hours,
+        busy=app.engine.busy,
+    )
+    door.backlog.flood = MessageRateLimiter(
+        app.clock, per_minute=app.settings.access.messages_per_minute
+    )
+    return door
+
+
+def _cards(app: App) -> QuestionMessages:
+    return QuestionMessages(app.outbox, SqliteCards(app.database))
+
+
+def _brake_press(app: App) -> Callable[[Pressed, Person], Awaitable[str]]:
+    """What the brake's button does: only for those who may resume. Its card then says so."""
+
+    async def press(pressed: Pressed, person: Person) -> str:
+        said = await app.usage.pressed(pressed.data, person)
+        if said is None or person.role is not Role.OWNER:
+            return said or TOO_OLD
+        zone = zone_for(Scope.PERSON, person.time_zone, ZoneInfo(host_zone()))
+        since = app.clock.now().astimezone(zone)
+        outcome = TOO_OLD if said == NOT_PAUSED else GOING_ON.format(since=f"{since:%H:%M}")
+        await _cards(app).close(pressed, outcome)
+        return said
+
+    return press

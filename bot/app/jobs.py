@@ -1,0 +1,204 @@
+"""Builds what keeps jobs and events and answers about them, whether a bot runs or not: without one
+nothing is run, and what is kept counts from the next start.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from agent.models.catalog import PriceTable
+from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
+from bot.app.schedules import Schedules
+from bot.commands.job_messages import takes_words
+from bot.commands.model_pool import ModelPool
+from bot.outbox.edits import QuestionMessages
+from bot.people.zone_question import AssumedZones, ZoneQuestions
+from bot.settings.options import host_zone
+from bot.settings.schema.settings import Settings
+from memory.records.jobs import Job
+from memory.records.messages import DEFAULT_AGENT
+from memory.records.transcript import Usage
+from memory.stores.approvals import SqliteCards
+from memory.stores.events import SqliteEvents
+from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
+from memory.stores.jobs import SqliteJobs
+from memory.stores.notifications import SqliteTellings
+from memory.stores.people import SqliteAssumedZones
+from scheduler.jobs.events import EventService
+from scheduler.jobs.forecast import Forecaster, Rules
+from scheduler.jobs.heartbeats import HeartbeatService
+from scheduler.jobs.service import JobService
+from scheduler.jobs.skill_jobs import SkillJobs
+from scheduler.jobs.times import TimeReader
+from scheduler.jobs.zone_moves import ZoneMoves
+from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
+from scheduler.notify.quiet_hours import read_hours
+
+if TYPE_CHECKING:
+    from bot.app import App
+
+
+class Calendar:
+    """Jobs and events as commands and tools reach them."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """What happens by the clock."""
+        return Schedules(self.app)
+
+    async def changed(self) -> None:
+        """Look anew: a job was added or changed, or all may go on. Raises StorageError."""
+        if self.app.is_running:
+            await self.schedules.timetable.changed()
+
+    @cached_property
+    def store(self) -> SqliteJobs:
+        """Build what stores jobs and their runs."""
+        return SqliteJobs(self.app.database)
+
+    @cached_property
+    def notifications(self) -> SqliteTellings:
+        """Build what stores what was told unasked."""
+        return SqliteTellings(self.app.database)
+
+    @cached_property
+    def times(self) -> TimeReader:
+        """Build what reads times."""
+        return TimeReader(
+            self.app.chats.zone,
+            clock=self.app.clock,
+            is_assumed=lambda person_id: self.assumed_zones.is_assumed(person_id),
+        )
+
+    @cached_property
+    def jobs(self) -> JobService:
+        """Build what keeps jobs, whoever asks."""
+
+        async def estimate(job: Job) -> str:
+            found = await self.dry_runs.estimate(job)
+            return "" if found is None else takes_words(job, found)
+
+        return JobService(
+            self.store,
+            self.notifications,
+            self.app.chats,
+            self.times,
+            clock=self.app.clock,
+            timetable=lambda: self.schedules.timetable if self.app.is_running else None,
+            estimate=estimate,
+            assumed=self.assumed_zones,
+        )
+
+    @cached_property
+    def events(self) -> EventService:
+        """Build what keeps events."""
+        return EventService(SqliteEvents(self.app.database), self.jobs, clock=self.app.clock)
+
+    @cached_property
+    def heartbeats(self) -> HeartbeatService:
+        """Build what keeps the heartbeats."""
+        settings = self.app.settings
+        minutes = {name: beat_minutes(settings, name) for name in settings.agents.by_name}
+        return HeartbeatService(
+            self.jobs,
+            self.store,
+            SqliteBeats(self.app.database),
+            SqliteSwitches(self.app.database),
+            self.app.chats,
+            clock=self.app.clock,
+            minutes={name: every for name, every in minutes.items() if every},
+            deliver_to=settings.heartbeat.deliver_to,
+        )
+
+    @cached_property
+    def assumed_zones(self) -> AssumedZones:
+        """Build what knows which times were set up by this machine's zone."""
+        return AssumedZones(
+            SqliteAssumedZones(self.app.database),
+            self.app.access,
+            zone=host_zone(),
+            is_anywhere=lambda time: self.times.is_anywhere(time.when),
+        )
+
+    @cached_property
+    def zones(self) -> ZoneQuestions:
+        """Build what asks people for their zone."""
+        zones = self.assumed_zones
+        return ZoneQuestions(
+            zones,
+            self.app.access,
+            ZoneMoves(zones.store, self.jobs, self.events, clock=self.app.clock),
+            QuestionMessages(self.app.outbox, SqliteCards(self.app.database)),
+            clock=self.app.clock,
+            deliver=self.app.outbox.deliver,
+            busy=lambda lane: self.app.engine.busy(lane),
+        )
+
+    @cached_property
+    def skill_jobs(self) -> SkillJobs:
+        """Build what keeps a job for each skill that runs by the clock."""
+        return SkillJobs(
+            self.store,
+            self.app.abilities.shelf.current,
+            self.app.chats,
+            clock=self.app.clock,
+            changed=self.changed,
+        )
+
+    @cached_property
+    def dry_runs(self) -> JobDryRuns:
+        """Build what says beforehand what jobs do; without a running bot the calls of a rehearsal
+        are neither counted nor bounded."""
+        settings, clock = self.app.settings, self.app.clock
+        turns = JobTurns(self.app.chats, self.app.abilities.shelf.current, self.app.home.workspace)
+
+        async def rules() -> Rules:
+            return Rules(
+                daily_max=settings.scheduler.daily_max,
+                heartbeats=await turns.have_tasks(settings.agents.by_name),
+                hours=read_hours(settings.heartbeat.active_hours),
+            )
+
+        options = RehearsingOptions(
+            output_tokens_max=settings.llm.max_output_tokens, redact=self.app.redact
+        )
+        payment = self.app.payment if self.app.is_running else None
+        priced = priced_by(self.app.models)
+        return JobDryRuns(
+            self.jobs,
+            Forecaster(
+                self.store, self.notifications, self.app.chats.zone, clock=clock, rules=rules
+            ),
+            turns,
+            Rehearsing(
+                self.app.beginning, self.app.models, priced, options=options, payment=payment
+            ),
+            self.skill_jobs,
+            clock=clock,
+            past=PastCosts(self.store, self.app.usage_store, priced, payment=payment),
+        )
+
+
+def beat_minutes(settings: Settings, agent: str) -> int:
+    """Minutes between two looks of an agent at its list; 0: none."""
+    own = settings.agents.by_name.get(agent)
+    minutes = own.heartbeat if own is not None else 0
+    if agent != DEFAULT_AGENT:
+        return minutes
+    return (minutes or settings.heartbeat.every_minutes) if settings.heartbeat.enabled else 0
+
+
+def priced_by(pool: ModelPool) -> Priced:
+    """What a call costs at an address."""
+    prices = PriceTable()
+
+    async def priced(lane: str, usage: Usage) -> float | None:
+        name = (await pool.answering(lane)).priced_as
+        price = await prices.find(name) if name else None
+        return None if price is None else price.cost(usage)
+
+    return priced

@@ -1,0 +1,342 @@
+"""Builds what is remembered of people: recall, what a cheap model makes of finished turns, and what
+a person may do with all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from agent.history import window as history
+from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.summaries import Summaries
+from agent.history.window import last_request, sent_size, since_compaction
+from agent.learning.extraction import ExtractionOptions, Extractor
+from agent.learning.insights import InsightMaker, SqliteInsights
+from agent.subagents.background import Background, BackgroundOptions
+from agent.turn.aftermath import EndedTurn, FollowUp
+from bot.commands.memory import MemoryCommands
+from bot.commands.memory_erasure import ForgetQuestions
+from bot.commands.memory_operations import MemoryOperations
+from bot.commands.model_pool import ModelPool
+from bot.people.timezone import zone_of
+from bot.settings.options import host_zone
+from bot.settings.schema.sections import HistorySettings
+from memory.erasure.erase import Forgetting
+from memory.erasure.run import Premises
+from memory.facts.profile import SqliteProfiles
+from memory.facts.recall import Insight, Parts, SqliteRecall
+from memory.facts.store import SqliteFacts
+from memory.records import words
+from memory.records.facts import CompactionWanted, Exchange, RecallWanted
+from memory.records.messages import ConversationId, Role
+from memory.records.ports import History
+from memory.search.archive import SqliteArchive
+from memory.search.documents import SqliteDocuments
+from memory.search.indexes import Indexes
+from memory.search.vectors import Embedding
+from memory.service import MemoryService
+from memory.stores.compactions import SqliteCompactions
+from memory.stores.conversations import SqliteConversations
+from memory.stores.heartbeats import SqliteIdle
+from memory.stores.lines import SqliteLines
+from memory.stores.people import AboutPeople
+from memory.stores.sessions import SqliteSessions
+from scheduler.kinds.idle import IdleOptions, IdleTimers
+
+if TYPE_CHECKING:
+    from bot.app import App
+
+EXCHANGES_RECALLED = 5
+
+
+class Memories:
+    """What is remembered of people, and what is done with it."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    @cached_property
+    def embedding(self) -> Embedding:
+        """The embedder; nothing heavy is loaded before something is searched."""
+        return Embedding(enabled=self.app.settings.memory.embeddings)
+
+    @cached_property
+    def facts(self) -> SqliteFacts:
+        """What is known about people."""
+        indexes = Indexes(self.app.database, embedding=self.embedding)
+        return SqliteFacts(self.app.database, indexes)
+
+    @cached_property
+    def profiles(self) -> SqliteProfiles:
+        """Fixed values about people."""
+        return SqliteProfiles(self.app.database)
+
+    @cached_property
+    def documents(self) -> SqliteDocuments:
+        """Documents that can be searched."""
+        return SqliteDocuments(self.app.database, embedding=self.embedding)
+
+    @cached_property
+    def archive(self) -> SqliteArchive:
+        """Old conversations."""
+        return SqliteArchive(self.app.database, embedding=self.embedding)
+
+    @cached_property
+    def insights(self) -> SqliteInsights:
+        """Pins and recommendations of a conversation."""
+        return SqliteInsights(self.app.database, minutes=self.app.settings.memory.insights_minutes)
+
+    @cached_property
+    def sessions(self) -> SqliteSessions:
+        """Conversations as their owner sees them."""
+        return SqliteSessions(self.app.database, erased=self.app.conversations.reread)
+
+    @cached_property
+    def recall(self) -> SqliteRecall:
+        """Build what finds memories for a prompt."""
+
+        async def earlier(wanted: RecallWanted) -> Sequence[Exchange]:
+            return await self.archive.search(
+                wanted.person_id,
+                wanted.place,
+                wanted.text,
+                k=EXCHANGES_RECALLED,
+                before=wanted.history_from,
+                conversation=wanted.conversation,
+            )
+
+        async def noted(wanted: RecallWanted) -> Insight:
+            pins, recommendations = await self.insights.relevant(
+                wanted.conversation, wanted.text, wanted.now
+            )
+            return Insight(pins=tuple(pins), recommendations=tuple(recommendations))
+
+        return SqliteRecall(
+            self.app.database,
+            facts=self.facts,
+            facts_max=self.app.settings.memory.recalled,
+            parts=Parts(
+                about=AboutPeople(self.app.database),
+                insight=noted,
+                coming=self.app.calendar.events.coming,
+                exchanges=earlier,
+                chunks=self.documents.recalled,
+            ),
+        )
+
+    @cached_property
+    def background(self) -> Background:
+        """Build what asks the cheap model."""
+        options = BackgroundOptions(
+            cheap_model=self.app.settings.llm.cheap_model, redact=self.app.redact
+        )
+        return Background(self.app.models, options=options, payment=self.app.payment)
+
+    @cached_property
+    def extractor(self) -> Extractor:
+        """Build what looks for facts in conversations."""
+        chosen = self.app.settings.memory.extraction
+        return Extractor(
+            SqliteLines(self.app.database, self.app.access.person),
+            self.facts,
+            self.background,
+            self.app.library.texts,
+            options=ExtractionOptions(
+                exchanges_max=chosen.max_turns,
+                messages_min=chosen.min_messages,
+                confidence_min=chosen.confidence_min,
+                facts_max=chosen.facts_max,
+            ),
+        )
+
+    @cached_property
+    def compactor(self) -> SqliteCompactor:
+        """Build what sums up what is older in a conversation."""
+        chosen = self.app.settings.history
+        return SqliteCompactor(
+            SqliteCompactions(self.app.database),
+            self.app.models,
+            Summaries(self.background, self.app.library.texts),
+            host_zone=zone_of(host_zone()) or UTC,
+            options=CompactionOptions(
+                tokens_max=chosen.tokens_max,
+                window_share=chosen.window_share,
+                messages_max=chosen.messages_max,
+                every_s=chosen.compact_every_s,
+                tail_tokens=chosen.tail_tokens,
+                tail_exchanges=chosen.tail_exchanges,
+                confidence_min=chosen.boundary_confidence,
+                summary_tokens=chosen.summary_tokens,
+            ),
+            now_ms=self.app.database.now_ms,
+            extract=self.extractor.everything
+            if self.app.settings.memory.extraction.enabled
+            else None,
+        )
+
+    @cached_property
+    def afterthoughts(self) -> Afterthoughts:
+        """Build what is made of finished turns."""
+        return Afterthoughts(
+            compactor=self.compactor,
+            insights=InsightMaker(
+                self.insights, self.background, self.app.library.texts, self.app.clock
+            ),
+            archive=self.archive,
+            conversations=self.app.conversations,
+            models=self.app.models,
+            with_insights=self.app.settings.memory.insights,
+            limits=self.app.settings.history,
+            now_ms=self.app.database.now_ms,
+        )
+
+    @cached_property
+    def premises(self) -> Premises:
+        """Return the folders where words of people may stand."""
+        return Premises(
+            root=self.app.home.path,
+            workspace=self.app.home.workspace,
+            backups=self.app.home.backups,
+        )
+
+    @cached_property
+    def service(self) -> MemoryService:
+        """What a person may see and change of their memories."""
+        app = self.app
+        return MemoryService(
+            app.database,
+            facts=self.facts,
+            profiles=self.profiles,
+            documents=self.documents,
+            conversations=app.conversations,
+            forgetting=Forgetting(
+                app.database,
+                self.facts,
+                app.conversations,
+                premises=self.premises,
+                clock=app.clock,
+                indexes=[self.archive, _KnownTexts(self.embedding)],
+                revised=app.outbox.catch_up if app.is_running else None,
+            ),
+            premises=self.premises,
+        )
+
+    @cached_property
+    def questions(self) -> ForgetQuestions:
+        """What asks before it erases."""
+        app = self.app
+        return app.entered(
+            ForgetQuestions(self.service, app.outbox, clock=app.clock, root=app.home.path)
+        )
+
+    @cached_property
+    def commands(self) -> MemoryCommands:
+        """What answers `/memory`."""
+        return MemoryCommands(self.service, self.questions, host_zone=host_zone())
+
+    @cached_property
+    def operations(self) -> MemoryOperations:
+        """What answers `hearthbot memory`."""
+        app = self.app
+        return MemoryOperations(
+            self.service,
+            lambda: app.access.directory.people,
+            root=app.home.path,
+            host_zone=host_zone(),
+        )
+
+    def idle_timers(self) -> IdleTimers:
+        """Build what looks for facts in conversations that have fallen silent."""
+        app = self.app
+        return IdleTimers(
+            SqliteIdle(app.database),
+            self.extractor,
+            app.clock,
+            options=IdleOptions(idle_s=app.settings.memory.extraction.idle_seconds),
+            busy=lambda lane: app.acts_not() or app.engine.busy(lane),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Afterthoughts:
+    """What is made of finished turns, behind the scenes: summaries, the archive, insights."""
+
+    compactor: SqliteCompactor
+    insights: InsightMaker
+    archive: SqliteArchive
+    conversations: SqliteConversations
+    models: ModelPool
+    with_insights: bool
+    limits: HistorySettings
+    now_ms: Callable[[], int]
+
+    def works(self) -> Sequence[FollowUp]:
+        """What follows from each turn, in this order."""
+        # The look at the history mostly reads alone, and lets the reply's own writes go first.
+        made = [
+            FollowUp(name="compaction", run=self._compact),
+            FollowUp(name="archive", run=self._index),
+        ]
+        if self.with_insights:
+            made.append(FollowUp(name="insights", run=self._note))
+        return made
+
+    async def _index(self, ended: EndedTurn) -> None:
+        await self.archive.index_new()
+
+    async def _compact(self, ended: EndedTurn) -> None:
+        turn, conversation = ended.turn, ended.end.conversation
+        if turn.job is not None or await self._is_short(turn.message.address.key, conversation):
+            return
+        await self.compactor.compact(
+            CompactionWanted(
+                conversation=conversation,
+                lane=turn.message.address.key,
+                person_id=turn.person_id,
+                is_owner=turn.role is Role.OWNER,
+                time_zone=turn.time_zone,
+            )
+        )
+
+    async def _is_short(self, lane: str, conversation: ConversationId) -> bool:
+        """Whether nothing is to be summed up for certain: then nobody looks closer, which would
+        read all of it anew. What was read for the turn is known here."""
+        history = await self.conversations.history(conversation)
+        sent = since_compaction(history)[0].entries
+        messages, tokens = sent_size(sent, history.shortened_to)
+        window = (await self.models.at(lane)).traits.window
+        if max(tokens, last_request(sent)) > window * self.limits.window_share:
+            return False
+        if self._is_just_summed_up(history):
+            return True
+        return messages <= self.limits.messages_max and tokens <= self.limits.tokens_max
+
+    def _is_just_summed_up(self, history: History) -> bool:
+        """So lately that only a window in danger makes it be done again."""
+        if history.compaction is None:
+            return False
+        passed_ms = self.now_ms() - history.compaction.made_ms
+        return 0 <= passed_ms < self.limits.compact_every_s * 1000
+
+    async def _note(self, ended: EndedTurn) -> None:
+        await self.insights.after(ended.turn, ended.end)
+
+
+class _KnownTexts:
+    """Implements `memory.erasure.erase.Rebuilds`: what is kept of texts only to be quick."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._drops = (
+            history.drop_known,
+            words.drop_known,
+            embedding.drop_known,
+        )
+
+    async def rebuild(self) -> None:
+        """Keeps nothing; it comes back with the next turn."""
+        for drop in self._drops:
+            drop()

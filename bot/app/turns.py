@@ -1,0 +1,264 @@
+"""Builds what a turn goes through: the prompt, the models and what their calls may cost, the gate
+before tools, and the engine.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from agent.budget.budget import Budget
+from agent.budget.circuit_breaker import Brakes
+from agent.budget.rate_limit import RateBuckets
+from agent.files.images import KeptPictures
+from agent.models.catalog import PriceTable
+from agent.policy.gate import Gate
+from agent.prompt.context import ContextBuilder
+from agent.prompt.templates import TextFiles
+from agent.subagents.subagents import PeopleDrafts
+from agent.tools.files import ResultStore
+from agent.tools.routes import RouteFile
+from agent.tools.selection import ToolSelector
+from agent.turn.aftermath import Aftermath, FollowUp
+from agent.turn.assistant import Assistant
+from agent.turn.engine import LocalEngine
+from agent.turn.loop import Loop
+from agent.turn.steps.begin import BeginStep
+from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
+from agent.turn.steps.tools import ToolStep
+from bot.app.chats import OwnerNotices
+from bot.commands.model_names import NameFinder, configured
+from bot.commands.model_pool import ModelPool
+from bot.commands.model_trial import client_of
+from bot.commands.prompts import Prompts
+from bot.commands.table import as_typed
+from bot.people.approval_messages import plain
+from bot.people.approvals import ApprovalOptions, ApprovalService
+from bot.settings.home import shipped
+from bot.settings.options import (
+    bindings_of,
+    brake_options_of,
+    budget_options_of,
+    gathering_options_of,
+    host_zone,
+    limits_of,
+    paces_of,
+    policy_of,
+    prompt_options_of,
+    rules_of,
+    selection_options_of,
+    tool_limits_of,
+)
+from memory.records.errors import StorageError, StorageFull
+from memory.records.messages import DEFAULT_AGENT
+from memory.records.ports import NewRun, TurnEnd
+from memory.records.spending import Price
+from memory.stores.approvals import SqliteApprovals
+from memory.stores.switches import SqliteChosenModels
+from memory.stores.traces import SqliteTraces
+
+if TYPE_CHECKING:
+    from bot.app import App
+
+
+# --- models -------------------------------------------------------------------------------------
+
+
+def models_of(app: App) -> ModelPool:
+    """Build the models that there are."""
+    llm = app.settings.llm
+    return ModelPool(
+        partial(configured, app.settings, app.env),
+        SqliteChosenModels(app.database),
+        partial(client_of, timeout_s=llm.timeout_s),
+        finder=NameFinder(app.settings, app.env),
+        clock=app.clock,
+        output_tokens_max=llm.max_output_tokens,
+        bindings=bindings_of(app.settings),
+    )
+
+
+class _PricesOfPool:
+    """Finds the price of a model of the pool under its name in the table."""
+
+    def __init__(self, pool: ModelPool) -> None:
+        self._pool = pool
+        self._table = PriceTable()
+
+    async def find(self, model: str) -> Price | None:
+        """None: the table does not know it."""
+        return await self._table.find(self._pool.priced_as(model))
+
+
+def budget_of(app: App) -> Budget:
+    """Build what is asked before each call to a model."""
+    return Budget(
+        app.usage_store,
+        _PricesOfPool(app.models).find,
+        Brakes(brake_options_of(app.settings), app.clock),
+        options=budget_options_of(app.settings),
+        clock=app.clock,
+        host_zone=ZoneInfo(host_zone()),
+        tell=OwnerNotices(app.access, app.outbox.say),
+    )
+
+
+def payment_of(app: App) -> Payment:
+    """Build what every model call has to pass, those behind the scenes too."""
+    paces = paces_of(app.settings)
+    return Payment(budget=app.budget, rates=RateBuckets(paces, app.clock) if paces else None)
+
+
+# --- prompt -------------------------------------------------------------------------------------
+
+
+def beginning_of(app: App) -> BeginStep:
+    """Build what makes a prompt for the model that answers. Raises SettingsWrong.
+
+    Only the running bot charges for a prompt's parts and sums up a history on the way.
+    """
+    settings = app.settings
+    routes = RouteFile(
+        shipped("prompts"), app.home.workspace, read=TextFiles(within=app.home.workspace).read
+    )
+    routes.check()
+    gathering = ContextBuilder(
+        app.library,
+        app.abilities.shelf,
+        app.memories.recall,
+        clock=app.clock,
+        rules=rules_of(settings),
+        servers=tuple(
+            f"{name}: {server.about}" if server.about else name
+            for name, server in settings.mcp.by_name.items()
+        ),
+        options=gathering_options_of(settings),
+    )
+    choosing = ToolSelector(
+        app.abilities.toolbox,
+        app.abilities.reach,
+        SqliteTraces(app.database),
+        ranking=app.abilities.ranking,
+        routes=routes,
+        options=selection_options_of(settings),
+    )
+    return BeginStep(
+        app.conversations,
+        gathering,
+        app.abilities.toolbox,
+        choosing,
+        app.models,
+        options=prompt_options_of(settings),
+        budget=app.budget if app.is_running else None,
+        compactor=app.memories.compactor if app.is_running else None,
+    )
+
+
+def prompts_of(app: App) -> Prompts:
+    """Build what shows prompts."""
+    return Prompts(
+        app.beginning,
+        SqliteTraces(app.database),
+        app.conversations,
+        app.access,
+        toolbox=app.abilities.toolbox,
+        prices=PriceTable(),
+        models=app.models,
+        bindings=bindings_of(app.settings),
+    )
+
+
+# --- turns --------------------------------------------------------------------------------------
+
+
+def approvals_of(app: App) -> ApprovalService:
+    """Build what asks people whether a tool may be called."""
+    return ApprovalService(
+        SqliteApprovals(app.database),
+        app.access,
+        app.outbox,
+        lambda key, value: app.engine.signal(key, value),
+        clock=app.clock,
+        options=ApprovalOptions(
+            valid_s=app.settings.tools.approval_minutes * 60, host_zone=host_zone()
+        ),
+    )
+
+
+def assistant_of(app: App) -> Assistant:
+    """Build the program that the engine runs."""
+    from bot.app.tools import attached_files_of
+
+    settings, drafts = app.settings, PeopleDrafts(app.outbox)
+    agents = settings.agents.by_name
+    return Assistant(
+        begin=app.beginning,
+        model=ModelStep(
+            app.models,
+            app.conversations,
+            drafts,
+            SqliteTraces(app.database),
+            toolbox=app.abilities.toolbox,
+            library=app.library,
+            options=ModelStepOptions(
+                temperature=agents[DEFAULT_AGENT].temperature,
+                temperatures={name: agent.temperature for name, agent in agents.items()},
+                max_output_tokens=settings.llm.max_output_tokens,
+                redact=app.redact,
+                pictures=KeptPictures(app.abilities.workspace),
+                cheap_model=settings.llm.cheap_model,
+            ),
+            payment=app.payment,
+        ),
+        tool=ToolStep(
+            app.abilities.toolbox,
+            app.abilities.reach,
+            drafts,
+            Gate(policy_of(settings), app.approvals, app.conversations),
+            clock=app.clock,
+            keep=ResultStore(app.abilities.workspace),
+            limits=tool_limits_of(settings),
+            redact=app.redact,
+        ),
+        loop=Loop(
+            app.abilities.toolbox,
+            steps_max=agents[DEFAULT_AGENT].max_steps,
+            others={name: agent.max_steps for name, agent in agents.items()},
+            claims=app.library.texts()["words_claims"],
+        ),
+        drafts=drafts,
+        files=attached_files_of(app),
+        typed=lambda text, where: as_typed(text, where.key),
+        named=plain,
+    )
+
+
+def aftermath_of(app: App) -> Aftermath:
+    """Build what follows from each turn, in this order."""
+    asks = FollowUp(name="time zone", run=app.calendar.zones.after_turn)
+    return Aftermath([asks, *app.memories.afterthoughts.works(), *app.calendar.schedules.works()])
+
+
+def engine_of(app: App) -> LocalEngine:
+    """Build what runs the turns."""
+
+    def troubled(run: NewRun, trouble: StorageError) -> None:
+        if run.message_id and isinstance(trouble, StorageFull):
+            app.full_disk.holds_up_chat(run.lane)
+
+    def ended(run: NewRun, end: TurnEnd) -> None:
+        if end.job is not None:
+            app.calendar.schedules.ended(end.job)
+        app.aftermath.ended(run, end)
+
+    return LocalEngine(
+        app.journal,
+        assistant_of(app),
+        clock=app.clock,
+        deliver=app.outbox.deliver,
+        limits=limits_of(app.settings),
+        held=app.budget.hand,
+        troubled=troubled,
+        ended=ended,
+    )

@@ -1,0 +1,152 @@
+"""A turn as its steps see it: the prompt that was fixed, and all that was said and done since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from memory.records.facts import FACT_SOURCE, fact_id_of
+from memory.records.messages import TurnInput
+from memory.records.ports import Json, WaitingNote
+from memory.records.transcript import Entry, ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedPrompt:
+    """What the `begin` step fixed: the rest of the turn builds on exactly this.
+
+    History is sent from the id `since` up to `upto`, wherever its start moves meanwhile; `compacts`
+    says that it can be summed up where it turns out to be too large.
+    """
+
+    upto: int = 0
+    sent_from: int | None = None
+    notes: tuple[WaitingNote, ...] = ()
+    system: str = ""
+    context: str = ""
+    tools: tuple[str, ...] = ()
+    whole_context: str = ""
+    user: str = ""
+    kind: str = "chat"
+    direct: bool = False
+    shortened_to: int = 0
+    layers: tuple[Json, ...] = ()
+    auto_invoke: tuple[Json, ...] = ()
+    model: str = ""
+    answered_last: str = ""
+    tainted: str = ""
+    remembered: bool = False
+    cooler: float | None = None
+    claims: bool = False
+    result_chars: int = 0
+    since: int = 0
+    compacts: bool = False
+
+    @classmethod
+    def from_json(cls, data: Json) -> FixedPrompt:
+        """Read the step's output, also that of an earlier version."""
+        return cls(
+            upto=data["upto"],
+            sent_from=data["sent_from"],
+            notes=tuple(_waiting(*note) for note in data["notes"]),
+            system=data["system"],
+            context=data["context"],
+            tools=tuple(data["tools"]),
+            whole_context=data.get("whole_context", ""),
+            user=data.get("user", ""),
+            kind=data.get("kind", "chat"),
+            direct=data.get("direct", False),
+            shortened_to=data.get("shortened_to", 0),
+            layers=tuple(data.get("layers", ())),
+            auto_invoke=tuple(data.get("auto_invoke", ())),
+            model=data.get("model", ""),
+            answered_last=data.get("answered_last", ""),
+            tainted=data.get("tainted", ""),
+            remembered=data.get("remembered", False),
+            cooler=data.get("cooler"),
+            claims=data.get("claims", False),
+            result_chars=data.get("result_chars", 0),
+            since=data["since"] if "since" in data else data["sent_from"] or 0,
+            compacts=data.get("compacts", False),
+        )
+
+    def facts(self) -> tuple[int, ...]:
+        """Return the ids of the facts that the prompt shows."""
+        sources = [source for layer in self.layers for source in layer.get("sources", ())]
+        keys = (one.removeprefix(FACT_SOURCE) for one in sources if one.startswith(FACT_SOURCE))
+        return tuple(found for key in keys if (found := fact_id_of(key)) is not None)
+
+
+def _waiting(note_id: int, text: str, untrusted: bool = False) -> WaitingNote:
+    """Versions before this one recorded no mark."""
+    return WaitingNote(id=note_id, text=text, untrusted=untrusted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnState:
+    """Where a turn is: what its steps get, and all of it follows from what they returned before.
+
+    `entries` are what the turn has said and done so far, and become the history of it. `sent_from`
+    says where the history that was sent began, once not all of it fitted; `shortened_to` up to
+    where its old tool results were shortened, once it was summed up on the way. `stand_in` is the
+    model that gave the last answer and the usual one, where they differ; `for_owner` what the owner
+    has to hear, a sentence each.
+    """
+
+    turn: TurnInput
+    prompt: FixedPrompt = field(default_factory=FixedPrompt)
+    entries: tuple[Entry, ...] = ()
+    sent_from: int | None = None
+    shortened_to: int = 0
+    stand_in: tuple[str, str] | None = None
+    for_owner: tuple[str, ...] = ()
+
+    # The next question to the model: with tools or not, and with what was wrong with its answer.
+    offered: bool = True
+    hint: str = ""
+    detail: str = ""
+    sum_up: bool = False
+    rounds_left: int | None = None
+    """Rounds with tools that are left, where they became fewer on the way."""
+
+    # Tries that were used up.
+    shrinks: int = 0
+    empties: int = 0
+    cuts: int = 0
+    written: int = 0
+    claimed: int = 0
+    malformed: int = 0
+    unhelpful: bool = False
+
+    # Changes by the calls of one answer: how many ran unasked, and whether somebody refused one
+    # past the limit. After that nothing more of this answer is asked about.
+    unasked: int = 0
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallState:
+    """A tool call as the steps `gate` and `tool` get it.
+
+    `entries` are those of the turn without calls past the limit of one answer. `tainted` says by
+    what untrusted text the model was moved, if any, and `remembered` whether it knew anything of
+    the person. `place` counts the answers so far. `agreed` is the approval it waited for.
+    """
+
+    state: TurnState
+    call: ToolCall
+    entries: Sequence[Entry]
+    tainted: str
+    remembered: bool
+    place: int
+    agreed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginRequest:
+    """What the step `begin` gets. With `overflow` what was sent turned out to be too large;
+    `brought_tokens` is what files add to the words."""
+
+    turn: TurnInput
+    overflow: bool = False
+    brought_tokens: int = 0
