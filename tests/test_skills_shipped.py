@@ -18,7 +18,7 @@ from agent.skills.reader import SkillFile, SkillReading, read_skill
 from agent.skills.rules import Pattern
 from agent.skills.skill import Skill, SkillPlace, SkillSet
 from agent.skills.suspicious import findings
-from agent.skills.why import Verdict, why
+from agent.skills.why import SkillVerdict, why
 from tests.checkout import ROOT
 
 SKILLS, PROMPTS = ROOT / "skills", ROOT / "prompts"
@@ -129,7 +129,7 @@ def shelf() -> SkillSet:
 def triggered(shelf: SkillSet, message: str) -> set[str]:
     """The names of the skills that a message brings into a prompt."""
     found = why(shelf, (), message)
-    return {one.skill.name for one in found.skills if one.verdict is Verdict.PICKED}
+    return {one.skill.name for one in found.skills if one.verdict is SkillVerdict.PICKED}
 
 
 def named_tools(text: str) -> set[str]:

@@ -26,7 +26,7 @@ from agent.budget.circuit_breaker import (
     source_of,
     trip_notice,
 )
-from agent.budget.ledger import Books, Bound, Tell, Wish
+from agent.budget.ledger import Books, Bound, CallWish, Tell
 from agent.budget.messages import busy_words, free_words, refusal_words, warning_words
 from memory.records.errors import BrokenAnswer, ModelTimeout
 from memory.records.messages import PersonId
@@ -109,7 +109,7 @@ class Budget:
         self._clock = clock
         self._host_zone = host_zone
         self._books = Books(ledger, clock, flush_s=options.flush_s, tell=tell)
-        self._limits = _Limits(options.limits)
+        self._limits = _LimitTable(options.limits)
         self._usual = Usual(options.output_usual)
         self._freed = asyncio.Event()
         self.hand = HandPause()
@@ -301,11 +301,13 @@ class Budget:
         for tripped in self._brakes.restore(found.minutes, brakes):
             self._trip(tripped)
 
-    async def _wish(self, purpose: Purpose, model: str, tokens_in: int, tokens_out: int) -> Wish:
+    async def _wish(
+        self, purpose: Purpose, model: str, tokens_in: int, tokens_out: int
+    ) -> CallWish:
         price = await self._find_price(model)
         usual = self._usual.usage(model, purpose, tokens_in, tokens_out)
         most = Usage(prompt=int(tokens_in * self._options.input_margin) + 1, completion=tokens_out)
-        return Wish(
+        return CallWish(
             model=model,
             usual=usual,
             micros=micros_of(price, usual),
@@ -316,7 +318,7 @@ class Budget:
         )
 
     async def _within(
-        self, charge: Charge, limits: Sequence[Limit], wishes: Sequence[Wish]
+        self, charge: Charge, limits: Sequence[Limit], wishes: Sequence[CallWish]
     ) -> Allowance:
         """Down the ladder: this model, the cheap one, no. Waits for what others may give back."""
         gives_up_at = self._clock.monotonic() + self._options.wait_s_max
@@ -343,8 +345,8 @@ class Budget:
         self,
         charge: Charge,
         bound: Sequence[Bound],
-        wish: Wish,
-        first: Wish,
+        wish: CallWish,
+        first: CallWish,
         *,
         tight: bool,
     ) -> Allowance:
@@ -369,7 +371,7 @@ class Budget:
             warnings=warnings,
         )
 
-    def _refuse(self, charge: Charge, bound: Bound, wish: Wish, *, fit: _Fit) -> Allowance:
+    def _refuse(self, charge: Charge, bound: Bound, wish: CallWish, *, fit: _Fit) -> Allowance:
         limit, account, total, _ = bound
         log.info("budget.refused", budget=limit.key, purpose=charge.purpose, busy=fit is _Fit.BUSY)
         if fit is _Fit.BUSY:
@@ -475,7 +477,7 @@ class Budget:
         return int(self._clock.now().timestamp() * 1000)
 
 
-class _Limits:
+class _LimitTable:
     """Which limits a call is on: of one person, agent or job the special one, else the general."""
 
     def __init__(self, limits: Sequence[Limit]) -> None:
@@ -505,7 +507,7 @@ class _Fit(IntEnum):
     NO = 3
 
 
-def _fit(bound: Sequence[Bound], wish: Wish) -> tuple[_Fit, int]:
+def _fit(bound: Sequence[Bound], wish: CallWish) -> tuple[_Fit, int]:
     """How it fits into the fullest of them, and which that is.
 
     Only one call at a time may be tight in an account. So a budget is never passed by more than
@@ -518,7 +520,7 @@ def _fit(bound: Sequence[Bound], wish: Wish) -> tuple[_Fit, int]:
     )
 
 
-def _fit_one(bound: Bound, wish: Wish) -> _Fit:
+def _fit_one(bound: Bound, wish: CallWish) -> _Fit:
     unit, total = bound.limit.unit, bound.total
     room = bound.limit.amount - total.spent(unit)
     left = room - total.held(unit)

@@ -43,7 +43,7 @@ PAUSE_S_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class CallWish:
     """A call that somebody wants: what it usually takes, and the most: a prompt that was counted
     too low, and an answer of `tokens_out`. `micros` None: the price is not known, and budgets of
     money cannot count it."""
@@ -57,7 +57,7 @@ class Wish:
     prompt_micros: int
     """Of the most, what is the prompt's."""
 
-    def cut_to(self, room: Spent) -> Wish:
+    def cut_to(self, room: Spent) -> CallWish:
         """The same with an answer so long that the most fits into the room; twice the usual answer
         it may always have, for one that is cut helps nobody."""
         by_tokens = self.tokens_out - max(0, self.most_tokens - room.tokens)
@@ -132,7 +132,7 @@ class Bound(NamedTuple):
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenCall:
     """A call that is being made, with the totals that hold it."""
 
     reservation: Reservation
@@ -194,7 +194,7 @@ class Books:
         self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
         self._next_id = 1
-        self._open: dict[int, Opened] = {}
+        self._open: dict[int, OpenCall] = {}
         self._accounts = _Accounts()
         self._known: set[str] = set()
         self._untold: list[Notice] = []
@@ -216,7 +216,9 @@ class Books:
 
     # --- calls ---------------------------------------------------------------------------------
 
-    def reserve(self, charge: Charge, wish: Wish, *, tight: bool, bound: Sequence[Bound]) -> Opened:
+    def reserve(
+        self, charge: Charge, wish: CallWish, *, tight: bool, bound: Sequence[Bound]
+    ) -> OpenCall:
         """Opens a call and sets aside what it may take."""
         call = ModelCall(
             id=self._next_id,
@@ -235,7 +237,7 @@ class Books:
             held_micros=wish.needed(Unit.MONEY, most=not tight),
             tight=tight,
         )
-        opened = Opened(
+        opened = OpenCall(
             reservation=reservation,
             bound=tuple(bound),
             totals=[total for _, total in self._accounts.holding(charge, call.at_ms)],
@@ -246,7 +248,7 @@ class Books:
         self._write_later(call)
         return opened
 
-    def settle(self, reservation: Reservation, call: ModelCall) -> Opened | None:
+    def settle(self, reservation: Reservation, call: ModelCall) -> OpenCall | None:
         """Closes a call with its figures; None when it was closed before."""
         opened = self._open.pop(call.id, None)
         if opened is None:

@@ -1,6 +1,8 @@
-"""The limits of providers: requests and tokens a minute, by a token bucket for each model.
+"""Rate limits by token buckets: that of a platform, and those of providers, in requests and tokens
+a minute for each model.
 
-Asked before a call; a wait is bounded, can be cancelled, and goes by order of arrival.
+The limiter is asked before a call; a wait is bounded, can be cancelled, and goes by order of
+arrival.
 """
 
 from __future__ import annotations
@@ -16,24 +18,48 @@ from memory.records.ports import Clock
 MINUTE_S = 60.0
 
 
+class TokenBucket:
+    """Tokens that refill evenly, `rate` a second up to `size`. May be in debt."""
+
+    def __init__(self, *, rate: float, size: float, now: float) -> None:
+        self.rate = rate
+        self.size = size
+        self._level = size
+        self._at = now
+
+    def level(self, now: float) -> float:
+        """Return how many there are."""
+        self._level = min(self.size, self._level + (now - self._at) * self.rate)
+        self._at = now
+        return self._level
+
+    def take(self, amount: float, now: float) -> None:
+        """Take so many, or give back what is negative."""
+        self._level = min(self.level(now) - amount, self.size)
+
+    def wait_s(self, amount: float, now: float) -> float:
+        """Return in how many seconds there are so many."""
+        return max(0.0, amount - self.level(now)) / self.rate
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class RateLimit:
     """What a provider allows for one model; 0 is no limit."""
 
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
 
 
-class RateBuckets:
+class RateLimiter:
     """One pair of buckets for each model that has a limit. A bucket holds a minute's worth."""
 
     def __init__(
-        self, paces: Mapping[str, Pace], clock: Clock, *, wait_s_max: float = 30.0
+        self, limits: Mapping[str, RateLimit], clock: Clock, *, wait_s_max: float = 30.0
     ) -> None:
-        """`paces` by model name. A wait that would be longer than `wait_s_max` is not begun."""
+        """`limits` by model name. A wait that would be longer than `wait_s_max` is not begun."""
         self._clock = clock
         self._wait_s_max = wait_s_max
-        self._lines = {name: _Queue(pace, clock) for name, pace in paces.items()}
+        self._lines = {name: _Queue(limit, clock) for name, limit in limits.items()}
 
     async def take(self, model: str, tokens: int) -> None:
         """Waits until one more request of so many tokens fits.
@@ -58,37 +84,15 @@ class RateBuckets:
             queue.correct(actual - estimated)
 
 
-class _Bucket:
-    """Fills evenly up to a minute's worth. May be in debt after a correction."""
-
-    def __init__(self, per_minute: int, now: float) -> None:
-        self.size = float(per_minute)
-        self._level = self.size
-        self._at = now
-
-    def level(self, now: float) -> float:
-        self._level = min(self.size, self._level + (now - self._at) * self.size / MINUTE_S)
-        self._at = now
-        return self._level
-
-    def take(self, amount: float, now: float) -> None:
-        self._level = min(self.level(now) - amount, self.size)
-
-    def wait_s(self, amount: float, now: float) -> float:
-        return max(0.0, amount - self.level(now)) * MINUTE_S / self.size
-
-
 class _Queue:
     """Those who wait for one model. The first alone looks at the buckets; who is cancelled leaves
     its place to the others."""
 
-    def __init__(self, pace: Pace, clock: Clock) -> None:
+    def __init__(self, limit: RateLimit, clock: Clock) -> None:
         self._clock = clock
         now = clock.monotonic()
-        self._requests = (
-            _Bucket(pace.requests_per_minute, now) if pace.requests_per_minute else None
-        )
-        self._tokens = _Bucket(pace.tokens_per_minute, now) if pace.tokens_per_minute else None
+        self._requests = _a_minute(limit.requests_per_minute, now)
+        self._tokens = _a_minute(limit.tokens_per_minute, now)
         self._waiting: deque[tuple[asyncio.Future[None], float]] = deque()
 
     def wait_s(self, tokens: int) -> float:
@@ -144,3 +148,10 @@ class _Queue:
             self._requests.take(1, now)
         if self._tokens:
             self._tokens.take(amount, now)
+
+
+def _a_minute(amount: int, now: float) -> TokenBucket | None:
+    """Return a bucket that holds a minute's worth; None where there is no limit."""
+    if not amount:
+        return None
+    return TokenBucket(rate=amount / MINUTE_S, size=float(amount), now=now)

@@ -2,15 +2,15 @@
 
 Pictures go to a model that sees, documents become text from outside, a voice note becomes words.
 Whatever is wrong with one file is told in a sentence, and keeps none of the others back. Called by
-`agent.turn.assistant` and `agent.turn.steps.tools`; the bytes come through a
-`FileSource`.
+`agent.turn.assistant` and `agent.turn.steps.tools`; the bytes come by a
+`FetchFile`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -19,16 +19,18 @@ import structlog
 from agent.budget.charge import charge_of
 from agent.files.extract import FileReader, FileText
 from agent.files.images import PicturesShown, caller_of
-from agent.files.messages import called, file_name, size_of
-from agent.files.ports import (
-    AttachedOptions,
-    FileSource,
-    FileUnavailable,
-    Scaler,
-    Sound,
-    Transcriber,
-)
+from agent.files.scaling import PillowScaler
 from agent.files.sniff import FileKind, as_fitted, fitting, signature_of
+from agent.files.transcription import PaidTranscriber
+from agent.files.values import (
+    AttachedOptions,
+    FetchFile,
+    FileUnavailable,
+    Sound,
+    called,
+    file_name,
+    size_of,
+)
 from agent.history.window import brought_tokens
 from agent.prompt.layers import knowledge as notes
 from agent.tools.tool import Caller
@@ -116,7 +118,7 @@ class _Arrival:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class _FileOpened:
     """What became of one: `said` about it, and what it holds. `text` is from outside, and may be
     read on at `rest`; `beside` is where a smaller copy of the picture lies; `transcript` are the
     person's own words."""
@@ -132,40 +134,31 @@ class _File:
     kept: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """By what files are opened. Without a transcriber nobody listens to sound, without a scaler no
-    picture is made smaller."""
-
-    reader: FileReader = field(default_factory=FileReader)
-    transcriber: Transcriber | None = None
-    scaler: Scaler | None = None
-
-
 class AttachedFiles:
     """Implements the step `files`."""
 
     def __init__(
         self,
-        source: FileSource,
+        fetch: FetchFile,
         workspace: Workspace,
         models: Models,
         *,
         clock: Clock,
         options: AttachedOptions | None = None,
-        means: Means | None = None,
+        reader: FileReader | None = None,
+        transcriber: PaidTranscriber | None = None,
+        scaler: PillowScaler | None = None,
     ) -> None:
-        self._source = source
+        """Without a transcriber nobody listens to sound, without a scaler no picture is made
+        smaller."""
+        self._fetch_file = fetch
         self._workspace = workspace
         self._models = models
         self._clock = clock
         self._options = options or AttachedOptions()
-        means = means or Means()
-        self._reader = means.reader
-        self._transcriber = means.transcriber
-        self._pictures = PicturesShown(
-            workspace, means.scaler, side_max=self._options.picture_side_max
-        )
+        self._reader = reader or FileReader()
+        self._transcriber = transcriber
+        self._pictures = PicturesShown(workspace, scaler, side_max=self._options.picture_side_max)
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def __call__(self, ctx: TurnContext, payload: Json) -> Json:
@@ -189,7 +182,7 @@ class AttachedFiles:
         files = await asyncio.gather(
             *(self._file(arrival, n, one) for n, one in enumerate(came[:FILES_MAX]))
         )
-        files += [_File(said=f"{called(one)}, left alone") for one in came[FILES_MAX:]]
+        files += [_FileOpened(said=f"{called(one)}, left alone") for one in came[FILES_MAX:]]
         log.info("turn.files", files=len(files), kinds=[one.kind for one in came])
         note = self._note(turn, files)
         said = "\n".join(one.transcript for one in files if one.transcript)
@@ -205,15 +198,15 @@ class AttachedFiles:
 
     # --- one file --------------------------------------------------------------------------------
 
-    async def _file(self, arrival: _Arrival, number: int, attachment: Attachment) -> _File:
+    async def _file(self, arrival: _Arrival, number: int, attachment: Attachment) -> _FileOpened:
         path = f"{arrival.folder}/{file_name(arrival.turn, number, attachment)}"
         async with self._places:
             try:
                 path, content = await self._content(arrival, path, attachment)
             except AssistantError as error:
-                return _File(said=f"{called(attachment)}, which could not be had: {error}")
+                return _FileOpened(said=f"{called(attachment)}, which could not be had: {error}")
             if not content:
-                return _File(said=f"{called(attachment)}, which is empty")
+                return _FileOpened(said=f"{called(attachment)}, which is empty")
             found = signature_of(content)
             about = f"{called(attachment)} ({found.shown}, {size_of(len(content))}), kept as {path}"
             if found.kind is FileKind.PICTURE:
@@ -228,7 +221,7 @@ class AttachedFiles:
             case FileKind.FILM if attachment.kind in OWN_VOICE:
                 opened = await self._sound(arrival, path, attachment, content)
             case _:
-                opened = _File(said=f"{about}, not opened")
+                opened = _FileOpened(said=f"{about}, not opened")
         return replace(opened, kept=_kept(path, opened.rest))
 
     async def _content(
@@ -277,41 +270,43 @@ class AttachedFiles:
         address = arrival.turn.message.address
         try:
             async with asyncio.timeout(FETCH_S):
-                return await self._source.fetch(
-                    address, attachment, bytes_max=self._options.bytes_max
-                )
+                return await self._fetch_file(address, attachment, self._options.bytes_max)
         except TimeoutError as error:
             raise Temporary(f"it did not come within {FETCH_S:.0f} seconds") from error
 
-    async def _picture(self, arrival: _Arrival, path: str, content: bytes, *, about: str) -> _File:
+    async def _picture(
+        self, arrival: _Arrival, path: str, content: bytes, *, about: str
+    ) -> _FileOpened:
         found = signature_of(content)
         if not found.width:
-            return _File(said=f"{about}. It is damaged, and cannot be shown")
+            return _FileOpened(said=f"{about}. It is damaged, and cannot be shown")
         if not arrival.sees:
             about = f"{about}, {found.width} by {found.height} pixels"
-            return _File(said=f"{about}. You cannot see pictures: say so, and do not guess")
+            return _FileOpened(said=f"{about}. You cannot see pictures: say so, and do not guess")
         try:
             shown = await self._pictures.shown(path, content, found, arrival.caller)
         except AssistantError as error:
-            return _File(said=f"{about}. It cannot be shown to you now: {error}".rstrip("."))
-        return _File(
+            return _FileOpened(said=f"{about}. It cannot be shown to you now: {error}".rstrip("."))
+        return _FileOpened(
             said=about + shown.about,
             picture=shown.picture,
             picture_bytes=shown.size_bytes,
             beside=shown.beside,
         )
 
-    async def _document(self, arrival: _Arrival, path: str, content: bytes, *, about: str) -> _File:
+    async def _document(
+        self, arrival: _Arrival, path: str, content: bytes, *, about: str
+    ) -> _FileOpened:
         name = path.rpartition("/")[2]
         try:
             read = await self._reader.read(name, content)
             rest = await self._rest(arrival, path, read)
         except DocumentWrong as error:
-            return _File(said=f"{about}. It was not read: {error}".rstrip("."))
+            return _FileOpened(said=f"{about}. It was not read: {error}".rstrip("."))
         except AssistantError as error:
-            return _File(said=f"{about}. It was not read now: {error}".rstrip("."))
+            return _FileOpened(said=f"{about}. It was not read now: {error}".rstrip("."))
         note = f" ({read.note})" if read.note else ""
-        return _File(said=f"{about}{note}", name=name, text=read.text, rest=rest)
+        return _FileOpened(said=f"{about}{note}", name=name, text=read.text, rest=rest)
 
     async def _rest(self, arrival: _Arrival, path: str, read: FileText) -> str:
         """Where the whole text can be read by lines: beside the file, if the file is no text."""
@@ -326,10 +321,10 @@ class AttachedFiles:
 
     async def _sound(
         self, arrival: _Arrival, path: str, attachment: Attachment, content: bytes
-    ) -> _File:
+    ) -> _FileOpened:
         about = f"{called(attachment)}, kept as {path}"
         if self._transcriber is None:
-            return _File(
+            return _FileOpened(
                 said=f"{about}. Nobody wrote down what is said in it, since the owner has set no "
                 "llm.transcription_model: say that you cannot listen"
             )
@@ -338,19 +333,21 @@ class AttachedFiles:
         try:
             said = (await self._transcriber.transcript(sound)).strip()
         except AssistantError as error:
-            return _File(said=f"{about}. What is said in it could not be written down: {error}")
+            return _FileOpened(
+                said=f"{about}. What is said in it could not be written down: {error}"
+            )
         if not said:
-            return _File(said=f"{about}, in which nobody speaks")
+            return _FileOpened(said=f"{about}, in which nobody speaks")
         if attachment.kind in OWN_VOICE:
-            return _File(
+            return _FileOpened(
                 said=f"{about}. The next message is its transcript, and may be misheard",
                 transcript=said,
             )
-        return _File(said=about, name=f"transcript of {name}", text=said, rest=path)
+        return _FileOpened(said=about, name=f"transcript of {name}", text=said, rest=path)
 
     # --- all of them -----------------------------------------------------------------------------
 
-    def _note(self, turn: TurnInput, files: Sequence[_File]) -> Note:
+    def _note(self, turn: TurnInput, files: Sequence[_FileOpened]) -> Note:
         said: list[str] = []
         texts: list[str] = []
         pictures: list[Picture] = []
@@ -387,7 +384,7 @@ def _kept(path: str, beside: str) -> tuple[str, ...]:
     return (path, beside) if beside and beside != path else (path,)
 
 
-def _how_much(one: _File, shown: int) -> str:
+def _how_much(one: _FileOpened, shown: int) -> str:
     if shown == len(one.text):
         return "; what stands in it follows"
     return (

@@ -41,7 +41,7 @@ def docx_text(content: bytes, *, chars_max: int) -> str:
             main = next((name for name in names if _MAIN.fullmatch(name)), None)
             if main is None:
                 raise DocumentWrong(_no_word_file(names))
-            text = _Text(chars_max)
+            text = _DocxText(chars_max)
             for name in (main, *(name for name in _NOTES if name in names)):
                 text.add(_unpacked(archive, name))
             return text.whole()
@@ -80,14 +80,14 @@ def _unpacked(archive: ZipFile, name: str) -> Iterator[bytes]:
             yield part
 
 
-class _Text:
+class _DocxText:
     """What the XML says so far. Of cells and text boxes, the inner ones are ended first."""
 
     def __init__(self, chars_max: int) -> None:
         self._chars_max = self._room = chars_max
         self._blocks: list[list[str]] = [[]]
         self._rows: list[list[str]] = []
-        self._paragraphs: list[_Paragraph] = []
+        self._paragraphs: list[_DocxParagraph] = []
         self._in_text = False
         self._left_out = 0
 
@@ -113,7 +113,7 @@ class _Text:
             return
         match local:
             case "p":
-                self._paragraphs.append(_Paragraph())
+                self._paragraphs.append(_DocxParagraph())
             case "tc":
                 self._blocks.append([])
             case "tr":
@@ -155,7 +155,7 @@ class _Text:
             self._blocks[-1].append(text)
 
 
-class _Paragraph:
+class _DocxParagraph:
     """One paragraph while it is read."""
 
     __slots__ = ("_before", "pieces")

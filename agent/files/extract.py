@@ -13,8 +13,8 @@ import sys
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from agent.files.worker import Bounds, answer_of, bound_itself
-from memory.records.errors import DocumentWrong, Temporary
+from agent.files.worker import Bounds, NoRoom, answer_of, bound_itself
+from memory.records.errors import DocumentWrong
 from memory.records.text import clean
 
 # --- kinds --------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ READABLE = "txt, md, csv, tsv, json, html, pdf and docx"
 """For sentences: what can be read. Any other file is read too where it is plain text."""
 
 
-class Kind(StrEnum):
+class DocumentKind(StrEnum):
     """How a file is read."""
 
     TEXT = "txt"
@@ -38,16 +38,16 @@ class Kind(StrEnum):
 
 
 _ENDINGS = {
-    "md": Kind.MARKDOWN,
-    "markdown": Kind.MARKDOWN,
-    "csv": Kind.TABLE,
-    "tsv": Kind.TABLE,
-    "json": Kind.JSON,
-    "htm": Kind.HTML,
-    "html": Kind.HTML,
-    "xhtml": Kind.HTML,
-    "pdf": Kind.PDF,
-    "docx": Kind.WORD,
+    "md": DocumentKind.MARKDOWN,
+    "markdown": DocumentKind.MARKDOWN,
+    "csv": DocumentKind.TABLE,
+    "tsv": DocumentKind.TABLE,
+    "json": DocumentKind.JSON,
+    "htm": DocumentKind.HTML,
+    "html": DocumentKind.HTML,
+    "xhtml": DocumentKind.HTML,
+    "pdf": DocumentKind.PDF,
+    "docx": DocumentKind.WORD,
 }
 _PDF = b"%PDF-"
 _ZIP = b"PK\x03\x04"
@@ -62,25 +62,25 @@ def ending_of(name: str) -> str:
     return ending.lower() if dot and stem else ""
 
 
-def kind_of_name(name: str) -> Kind:
+def kind_of_name(name: str) -> DocumentKind:
     """By the name alone; what has no ending of its own kind is plain text."""
-    return _ENDINGS.get(ending_of(name), Kind.TEXT)
+    return _ENDINGS.get(ending_of(name), DocumentKind.TEXT)
 
 
-def kind_of(name: str, content: bytes) -> Kind:
+def kind_of(name: str, content: bytes) -> DocumentKind:
     """Raises DocumentWrong for what cannot be read, with what goes on after the file's name."""
     named = kind_of_name(name)
     if content.lstrip()[: len(_PDF)] == _PDF or (
-        named is Kind.PDF and _PDF in content[:_PDF_HEAD_BYTES]
+        named is DocumentKind.PDF and _PDF in content[:_PDF_HEAD_BYTES]
     ):
-        return Kind.PDF
+        return DocumentKind.PDF
     if content.startswith(_ZIP):
-        return Kind.WORD
+        return DocumentKind.WORD
     if content.startswith(_OLE):
         raise DocumentWrong(
             "is an old Office file, or one with a password: save it as .docx or PDF without one"
         )
-    if named in {Kind.PDF, Kind.WORD}:
+    if named in {DocumentKind.PDF, DocumentKind.WORD}:
         raise DocumentWrong(f"is no {named} file, whatever its name says")
     return named
 
@@ -96,29 +96,29 @@ _CONTROLS_SHARE_MAX = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class DecodedText:
     """A text; `note` says when its encoding was guessed."""
 
     text: str
     note: str = ""
 
 
-def decoded(content: bytes) -> Decoded:
+def decoded(content: bytes) -> DecodedText:
     """UTF-8, UTF-16 with its mark, else Windows' own superset of latin-1.
 
     Raises DocumentWrong for what is no text.
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return Decoded(text=content.decode("utf-16", "replace"))
+        return DecodedText(text=content.decode("utf-16", "replace"))
     if b"\0" in content:
         raise DocumentWrong("is no text file: there are bytes in it that no text has")
     try:
-        return Decoded(text=content.decode("utf-8-sig"))
+        return DecodedText(text=content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         controls = len(_CONTROLS.findall(content[:_LOOKED_AT_BYTES]))
         if controls > _CONTROLS_SHARE_MAX * min(len(content), _LOOKED_AT_BYTES):
             raise DocumentWrong("is no text file: there are bytes in it that no text has") from None
-    return Decoded(
+    return DecodedText(
         text=content.decode("windows-1252", "replace"),
         note="it is not UTF-8, and was read as windows-1252 (a guess)",
     )
@@ -155,10 +155,6 @@ MEMORY_BYTES = 1_000_000_000
 AT_ONCE = 2
 
 _GAP = re.compile(r"(?:\n[ \t]*){2,}\n")
-
-
-class NoRoom(Temporary):
-    """The process could not be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +248,7 @@ def file_text(name: str, content: bytes, *, chars_max: int = CHARS_MAX) -> FileT
     if not text:
         raise DocumentWrong(
             "has no text in it: it may hold pictures of pages alone"
-            if kind is Kind.PDF
+            if kind is DocumentKind.PDF
             else "has no text in it"
         )
     if len(text) > chars_max:
@@ -260,26 +256,26 @@ def file_text(name: str, content: bytes, *, chars_max: int = CHARS_MAX) -> FileT
     return FileText(text=text, kind=kind.value, note=read.note)
 
 
-def _read(kind: Kind, content: bytes, chars_max: int) -> Decoded:
+def _read(kind: DocumentKind, content: bytes, chars_max: int) -> DecodedText:
     match kind:
-        case Kind.PDF:
+        case DocumentKind.PDF:
             from agent.files.pdf import pdf_text
 
             return pdf_text(content, chars_max=chars_max)
-        case Kind.WORD:
+        case DocumentKind.WORD:
             from agent.files.docx import docx_text
 
-            return Decoded(text=docx_text(content, chars_max=chars_max))
-        case Kind.HTML:
+            return DecodedText(text=docx_text(content, chars_max=chars_max))
+        case DocumentKind.HTML:
             return _page_text(content)
-        case Kind.JSON:
+        case DocumentKind.JSON:
             read = decoded(content)
-            return Decoded(text=laid_out(read.text, chars_max=chars_max), note=read.note)
-        case Kind.TEXT | Kind.MARKDOWN | Kind.TABLE:
+            return DecodedText(text=laid_out(read.text, chars_max=chars_max), note=read.note)
+        case DocumentKind.TEXT | DocumentKind.MARKDOWN | DocumentKind.TABLE:
             return decoded(content)
 
 
-def _page_text(content: bytes) -> Decoded:
+def _page_text(content: bytes) -> DecodedText:
     from agent.web.article import NotReadable, article, text_of
 
     decoded(content)  # a picture under this name is refused
@@ -289,4 +285,4 @@ def _page_text(content: bytes) -> Decoded:
         raise DocumentWrong("cannot be read as a web page") from error
     note = "" if page.whole else "it is so long that its end was left out"
     text = f"# {page.title}\n\n{page.markdown}" if page.title else page.markdown
-    return Decoded(text=text, note=note)
+    return DecodedText(text=text, note=note)

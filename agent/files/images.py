@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import structlog
 
-from agent.files.messages import size_of
-from agent.files.ports import PictureDamaged, PictureTooLarge, ScaledPicture, Scaler
-from agent.files.scaling import INSTALL
+from agent.files.scaling import INSTALL, PillowScaler
 from agent.files.sniff import Signature
+from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture, size_of
 from agent.tools.tool import Caller
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Temporary
@@ -48,7 +47,7 @@ class Shown:
 class PicturesShown:
     """Pictures in the form in which models get them. Without a `scaler` none is made smaller."""
 
-    def __init__(self, workspace: Workspace, scaler: Scaler | None, *, side_max: int) -> None:
+    def __init__(self, workspace: Workspace, scaler: PillowScaler | None, *, side_max: int) -> None:
         self._workspace = workspace
         self._scaler = scaler
         self._side_max = side_max

@@ -12,7 +12,7 @@ from io import BytesIO
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from agent.files.extract import Decoded, too_long
+from agent.files.extract import DecodedText, too_long
 from memory.records.errors import DocumentWrong
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BROKEN = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, 
 """What the library lets through on a file that breaks the rules, beside its own errors."""
 
 
-def pdf_text(content: bytes, *, chars_max: int) -> Decoded:
+def pdf_text(content: bytes, *, chars_max: int) -> DecodedText:
     """Its pages one after the other.
 
     Raises DocumentWrong with what goes on after the file's name; and whatever the library raises
@@ -51,7 +51,7 @@ def pdf_text(content: bytes, *, chars_max: int) -> Decoded:
         raise DocumentWrong("is damaged: none of its pages could be read")
     note = f"{unread:,} of its {len(pages):,} pages could not be read" if unread else ""
     joined = _HYPHENED.sub("", "\n\n".join(texts))
-    return Decoded(text=_LEADERS.sub(" …", joined), note=note)
+    return DecodedText(text=_LEADERS.sub(" …", joined), note=note)
 
 
 def _pages(content: bytes) -> Sequence[PageObject]:

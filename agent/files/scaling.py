@@ -16,10 +16,9 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.files.ports import PictureDamaged, PictureTooLarge, ScaledPicture
 from agent.files.sniff import picture_of
-from agent.files.worker import Bounds, answer_of, bound_itself
-from memory.records.errors import Temporary
+from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
+from agent.files.worker import Bounds, NoRoom, answer_of, bound_itself
 
 if TYPE_CHECKING:
     from PIL.Image import Image, Transpose
@@ -53,17 +52,14 @@ _FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
 _ORIENTATION = 0x0112
 
 
-class NoRoom(Temporary):
-    """The process could not be started, or its turn did not come."""
-
-
 def is_installed() -> bool:
     """Whether Pillow is there; it is not loaded to find out."""
     return importlib.util.find_spec("PIL") is not None
 
 
 class PillowScaler:
-    """Implements `Scaler`, one picture at a time."""
+    """Makes pictures smaller, one at a time. May be called by many tasks at once, and again for the
+    same."""
 
     def __init__(self, *, scale_s: float = SCALE_S, wait_s: float = WAIT_S) -> None:
         self._scale_s = scale_s
@@ -71,7 +67,9 @@ class PillowScaler:
         self._place = asyncio.Semaphore(1)
 
     async def scaled(self, content: bytes, *, side_max: int, bytes_max: int) -> ScaledPicture:
-        """As the port says."""
+        """Upright, its first frame, within so many pixels a side and bytes, without notes of the
+        camera: the same for the same picture. Raises PictureDamaged, PictureTooLarge and Temporary,
+        each with a sentence about the picture, without its end."""
         head = json.dumps({"side_max": side_max, "bytes_max": bytes_max}).encode()
         bounds = Bounds(read_s=self._scale_s, answer_bytes_max=bytes_max + 1_000)
         try:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 from agent.budget.budget import Budget
-from agent.files.ports import Sound
+from agent.files.values import Sound
 from agent.history.window import estimate_tokens
 from memory.records.spending import SpendingRefused, Verdict
 from memory.records.text import clean
@@ -19,44 +19,39 @@ BYTES_A_SECOND = 2_000
 TOKENS_OUT_MAX = 4_000
 
 
-class Listens(Protocol):
-    """A transcription model; `agent.models.speech` is one."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def text(self, name: str, content: bytes) -> str:
-        """What is said. Raises the model errors of `memory.records.errors`."""
+Transcribe = Callable[[str, bytes], Awaitable[str]]
+"""What is said in a recording of a name. Raises the model errors of `memory.records.errors`."""
 
 
 class PaidTranscriber:
-    """Implements `agent.files.ports.Transcriber`."""
+    """Turns speech into text, within a budget."""
 
-    def __init__(self, model: Listens, budget: Budget | None = None) -> None:
+    def __init__(self, model: str, transcribe: Transcribe, budget: Budget | None = None) -> None:
         """Without a budget calls are neither counted nor bounded."""
         self._model = model
+        self._transcribe = transcribe
         self._budget = budget
 
     async def transcript(self, sound: Sound) -> str:
         """What is said in it. Raises SpendingRefused and the model errors of
         `memory.records.errors`."""
         if self._budget is None:
-            return clean(await self._model.text(sound.name, sound.content))
+            return clean(await self._transcribe(sound.name, sound.content))
         seconds = sound.seconds or len(sound.content) // BYTES_A_SECOND + 1
         tokens_in = seconds * TOKENS_A_SECOND
         allowed = await self._budget.before(
             sound.charge,
-            model=self._model.name,
+            model=self._model,
             tokens_in=tokens_in,
             tokens_out=TOKENS_OUT_MAX,
         )
         if allowed.verdict is Verdict.REFUSE or allowed.reservation is None:
             raise SpendingRefused(allowed.words)
         try:
-            text = await self._model.text(sound.name, sound.content)
+            text = await self._transcribe(sound.name, sound.content)
         except BaseException as error:
             self._budget.ended(allowed.reservation, error)
             raise
         usage = Usage(prompt=tokens_in, completion=max(1, estimate_tokens(text)))
-        await self._budget.after(allowed.reservation, usage, model=self._model.name)
+        await self._budget.after(allowed.reservation, usage, model=self._model)
         return clean(text)

@@ -12,8 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory.records.errors import Temporary
+
 _ROOT = Path(__file__).parents[2]
 _PART_BYTES = 1 << 16
+
+
+class NoRoom(Temporary):
+    """The process could not be started, or its turn did not come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

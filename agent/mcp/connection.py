@@ -20,13 +20,14 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from agent.mcp.process import program, surroundings
+from agent.mcp.process import program, server_env
 from agent.mcp.values import (
     BlobPart,
     Health,
     LinkPart,
-    Pace,
     Part,
+    RareWarnings,
+    RereadBackoff,
     ServerDown,
     ServerHealth,
     ServerOptions,
@@ -35,9 +36,8 @@ from agent.mcp.values import (
     ServerTool,
     TextPart,
     Timing,
-    Warnings,
 )
-from agent.mcp.wire import MESSAGE_BYTES_MAX, LastWords, spoken_to, watched
+from agent.mcp.wire import MESSAGE_BYTES_MAX, StderrTail, spoken_to, watched
 from agent.version import VERSION
 from memory.records.errors import AssistantError
 
@@ -68,21 +68,21 @@ class Connection:
         self,
         options: ServerOptions,
         *,
-        quarters: Callable[[], Path],
+        folder: Callable[[], Path],
         env: Mapping[str, str],
         listed: Listed,
         timing: Timing,
     ) -> None:
-        """`quarters` makes the folder in which a command runs (it blocks, and may raise
+        """`folder` makes the folder in which a command runs (it blocks, and may raise
         ServerDown), `env` is the environment of which it gets a little. `listed` hears of the
         tools each time they were read."""
         self._options = options
-        self._quarters = quarters
+        self._make_folder = folder
         self._env = env
         self._listed = listed
         self._timing = timing
-        self._pace = Pace(timing)
-        self._warnings = Warnings(options.name, timing)
+        self._pace = RereadBackoff(timing)
+        self._warnings = RareWarnings(options.name, timing)
         self._client: Client | None = None
         self._health = Health.IDLE
         self._trouble = ""
@@ -223,7 +223,7 @@ class Connection:
         self._health = Health.STARTING
         self._lost = self._stale = False
         self._excess = ""
-        words = LastWords()
+        words = StderrTail()
         try:
             # In a thread: the loop has other things to do meanwhile.
             await asyncio.to_thread(_load)
@@ -236,7 +236,7 @@ class Connection:
             return _with_words(self._excess or _reason(error), words)
         return _with_words(self._excess or "it ended the connection", words)
 
-    async def _held_open(self, words: LastWords) -> None:
+    async def _held_open(self, words: StderrTail) -> None:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(self._timing.connect_s):
                 client = await stack.enter_async_context(await self._opened(stack, words))
@@ -290,7 +290,7 @@ class Connection:
 
     # --- with the SDK --------------------------------------------------------------------------
 
-    async def _opened(self, stack: AsyncExitStack, words: LastWords) -> Client:
+    async def _opened(self, stack: AsyncExitStack, words: StderrTail) -> Client:
         """A client that is not entered yet. Raises ServerDown when the command is not there."""
         from mcp import Client
         from mcp_types import Implementation
@@ -308,13 +308,13 @@ class Connection:
             cache=None,
         )
 
-    async def _transport(self, stack: AsyncExitStack, words: LastWords) -> Transport:
+    async def _transport(self, stack: AsyncExitStack, words: StderrTail) -> Transport:
         if self._options.command:
             return await self._of_command(stack, words)
         return await self._of_url(stack)
 
-    async def _of_command(self, stack: AsyncExitStack, words: LastWords) -> Transport:
-        env = surroundings(self._options, self._env)
+    async def _of_command(self, stack: AsyncExitStack, words: StderrTail) -> Transport:
+        env = server_env(self._options, self._env)
         found = which(self._options.command, path=env.get("PATH", os.defpath))
         if found is None:
             raise ServerDown(f"the command {_short(self._options.command)} was not found")
@@ -323,7 +323,7 @@ class Connection:
                 f"the command {_short(self._options.command)} is a relative path: write the whole "
                 f"one in mcp.{self._options.name}.command"
             )
-        folder = await asyncio.to_thread(self._quarters)
+        folder = await asyncio.to_thread(self._make_folder)
         errors = await stack.enter_async_context(words.listening())
         running = await stack.enter_async_context(
             program((found, *self._options.args), env=env, folder=folder, errors=errors)
@@ -433,7 +433,7 @@ def _reason(error: BaseException) -> str:
     return f"the connection failed ({type(error).__name__})"
 
 
-def _with_words(reason: str, words: LastWords) -> str:
+def _with_words(reason: str, words: StderrTail) -> str:
     return _short(f"{reason}; its last words: {words.last}") if words.last else reason
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from agent.mcp.schema import sendable
 from agent.mcp.tools import ServerArguments, is_wanted
-from agent.mcp.values import ApprovedTool, ServerOptions, ServerTool
+from agent.mcp.values import ServerOptions, ServerTool
 from agent.tools.tool import Effect, Trust
+from memory.records.rows import ApprovedTool
 from memory.records.text import seen
 
 DESCRIPTION_CHARS_MAX = 1_000

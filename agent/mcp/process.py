@@ -29,7 +29,7 @@ class LineTooLong(Permanent):
     """The program wrote a line of more than may be; it is being ended."""
 
 
-class Program:
+class ServerProgram:
     """One that runs. Its lines are read by one task; written by any."""
 
     def __init__(
@@ -123,7 +123,7 @@ async def program(
     folder: Path,
     errors: TextIO | None = None,
     end_s: float = END_S,
-) -> AsyncIterator[Program]:
+) -> AsyncIterator[ServerProgram]:
     """Runs a command in a folder, with this environment and no other, for as long as this is
     open. `errors` gets its standard error. Raises OSError, ValueError when it cannot be started.
     """
@@ -140,7 +140,7 @@ async def program(
         cwd=folder,
         start_new_session=True,
     )
-    running = Program(transport, streams, end_s=end_s)
+    running = ServerProgram(transport, streams, end_s=end_s)
     try:
         yield running
     finally:
@@ -148,7 +148,7 @@ async def program(
             await running.end()
 
 
-# --- quarters -----------------------------------------------------------------------------------
+# --- the folder -----------------------------------------------------------------------------------
 #
 # Where the program of an MCP server lives: a folder of its own, which no tool can write to.
 #
@@ -166,7 +166,7 @@ CODE_FROM = ("PATH", "PYTHONPATH", "NODE_PATH")
 SHOWN_CHARS = 100
 
 
-def quarters(servers: Path, name: str, *, workspace: Path) -> Path:
+def server_folder(servers: Path, name: str, *, workspace: Path) -> Path:
     """The folder of one server in that of all, made when it is not there, for the bot's user alone.
     Blocks. Raises ServerDown when it is none, or leads elsewhere.
     """
@@ -191,7 +191,7 @@ def _private(folder: Path) -> None:
         raise ServerDown(f"its folder {folder} is a link: put a folder in its place")
 
 
-def surroundings(options: ServerOptions, env: Mapping[str, str]) -> dict[str, str]:
+def server_env(options: ServerOptions, env: Mapping[str, str]) -> dict[str, str]:
     """The environment of its program. What the settings name wins.
 
     A script that is named by its file keeps its neighbours: Python would not find them with
@@ -203,7 +203,7 @@ def surroundings(options: ServerOptions, env: Mapping[str, str]) -> dict[str, st
     return given | dict(options.env)
 
 
-def misplaced(options: ServerOptions, workspace: Path) -> Iterator[tuple[str, str]]:
+def misplaced_paths(options: ServerOptions, workspace: Path) -> Iterator[tuple[str, str]]:
     """What of its settings may be meant for another folder, or lets a tool change its program: each
     as what is wrong, and what to do. Blocks."""
     section = f"mcp.{options.name}"
@@ -222,7 +222,7 @@ def misplaced(options: ServerOptions, workspace: Path) -> Iterator[tuple[str, st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
+class _PathSetting:
     """What may be a path, and the key where it stands; `is_run` when it is or holds a program."""
 
     key: str
@@ -231,20 +231,22 @@ class _Named:
     is_run: bool
 
 
-def _named(options: ServerOptions) -> Iterator[_Named]:
+def _named(options: ServerOptions) -> Iterator[_PathSetting]:
     """Of a variable its value is not told. A command that is one word is looked for in PATH."""
     if os.sep in options.command:
         said = f"the command {options.command[:SHOWN_CHARS]}"
-        yield _Named(key="command", said=said, path=Path(options.command), is_run=True)
+        yield _PathSetting(key="command", said=said, path=Path(options.command), is_run=True)
     for arg in options.args if options.command else ():
         value = arg.partition("=")[2] if arg.startswith("-") else arg
         if value:
             said, path = f"the argument {arg[:SHOWN_CHARS]}", Path(value)
-            yield _Named(key="args", said=said, path=path, is_run=path.suffix.lower() in SCRIPTS)
+            yield _PathSetting(
+                key="args", said=said, path=path, is_run=path.suffix.lower() in SCRIPTS
+            )
     for name, values in options.env.items() if options.command else ():
         for value in filter(None, values.split(os.pathsep)):
             said, is_run = f"a value of {name}", name in CODE_FROM
-            yield _Named(key="env", said=said, path=Path(value), is_run=is_run)
+            yield _PathSetting(key="env", said=said, path=Path(value), is_run=is_run)
 
 
 def _is_within(path: Path, workspace: Path) -> bool:

@@ -25,23 +25,23 @@ from agent.mcp.presentation import (
     is_vouched_for,
     shown_tools,
 )
-from agent.mcp.process import misplaced, quarters
+from agent.mcp.process import misplaced_paths, server_folder
 from agent.mcp.tools import ForeignTool, ResultReader, is_hidden, is_wanted, shown_name
 from agent.mcp.values import (
-    ApprovedTool,
     Decision,
     Health,
+    RareWarnings,
     ServerHealth,
     ServerOptions,
+    ServerStart,
     ServerTool,
-    Start,
     Timing,
     ToolApprovals,
-    Warnings,
 )
 from agent.tools.tool import Caller, Effect, Tool, ToolCard
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent, StorageError
+from memory.records.rows import ApprovedTool
 
 GROUP = "mcp"
 LATE_S = 5.0
@@ -95,7 +95,7 @@ class ServerState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class ServerFolders:
     """Where servers live: beside the workspace, in which the files that they send are kept. Of the
     environment a command gets PATH, HOME and LANG."""
 
@@ -118,7 +118,7 @@ class McpServers:
         self,
         servers: Sequence[ServerOptions],
         approvals: ToolApprovals,
-        home: Home,
+        home: ServerFolders,
         *,
         reserved: Collection[str] = (),
         timing: Timing = TIMING,
@@ -127,7 +127,7 @@ class McpServers:
         reader = ResultReader(Workspace(home.workspace))
         self._workspace = home.workspace
         self._servers = {
-            one.name: _Server(one, approvals, home, reader, reserved, timing)
+            one.name: _McpServer(one, approvals, home, reader, reserved, timing)
             for one in sorted(servers, key=lambda one: one.name)
         }
         self._group: asyncio.TaskGroup | None = None
@@ -138,7 +138,7 @@ class McpServers:
         await self._group.__aenter__()
         for server in self._servers.values():
             server.begin(self._group)
-            if server.options.start is Start.EAGER:
+            if server.options.start is ServerStart.EAGER:
                 server.connection.want()
         return self
 
@@ -156,7 +156,7 @@ class McpServers:
     def _warn(self) -> None:
         """Of settings that were good as long as servers ran in the workspace."""
         for server in self._servers.values():
-            for problem, fix in misplaced(server.options, self._workspace):
+            for problem, fix in misplaced_paths(server.options, self._workspace):
                 name = server.options.name
                 _log.warning("mcp.path_in_workspace", server=name, reason=problem, fix=fix)
 
@@ -207,14 +207,14 @@ class McpServers:
         return await found.approve(tool, digests)
 
 
-class _Server:
+class _McpServer:
     """One server: its connection, and what became of its tools."""
 
     def __init__(
         self,
         options: ServerOptions,
         approvals: ToolApprovals,
-        home: Home,
+        home: ServerFolders,
         reader: ResultReader,
         reserved: Collection[str],
         timing: Timing,
@@ -224,7 +224,7 @@ class _Server:
         self.version = 0
         self.connection = Connection(
             options,
-            quarters=partial(quarters, home.servers, options.name, workspace=home.workspace),
+            folder=partial(server_folder, home.servers, options.name, workspace=home.workspace),
             env=home.env,
             listed=self._listed,
             timing=timing,
@@ -232,7 +232,7 @@ class _Server:
         self._approvals = approvals
         self._reader = reader
         self._reserved = reserved
-        self._warnings = Warnings(options.name, timing)
+        self._warnings = RareWarnings(options.name, timing)
         self._found: Mapping[str, ShownTool] = {}
         self._states: tuple[ToolState, ...] = ()
         self._task: asyncio.Task[None] | None = None

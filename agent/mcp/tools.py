@@ -13,7 +13,7 @@ import json
 import math
 import mimetypes
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -280,15 +280,6 @@ def is_hidden(tool: str) -> bool:
 def is_wanted(tool: str, globs: Collection[str]) -> bool:
     """Whether the owner's globs let it in; without globs all are."""
     return not globs or any(fnmatchcase(tool, glob) for glob in globs)
-
-
-def shown_names(
-    server: str, tools: Iterable[str], *, reserved: Collection[str] = ()
-) -> Mapping[str, str]:
-    """The names here, each with the server's own. Hidden ones are left out, doubled ones once."""
-    return {
-        shown_name(server, tool, reserved=reserved): tool for tool in tools if not is_hidden(tool)
-    }
 
 
 def shown_name(server: str, tool: str, *, reserved: Collection[str] = ()) -> str:

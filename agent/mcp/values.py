@@ -12,12 +12,13 @@ import structlog
 
 from agent.tools.tool import Trust
 from memory.records.errors import Permanent, Temporary
+from memory.records.rows import ApprovedTool
 
 CALL_S = 60.0
 REFRESH_S = 600.0
 
 
-class Start(StrEnum):
+class ServerStart(StrEnum):
     """When a server is started: with the bot, or when a message first has need of tools."""
 
     LAZY = "lazy"
@@ -47,7 +48,7 @@ class ServerOptions:
     trust: Trust = Trust.UNTRUSTED
     timeout_s: float = CALL_S
     refresh_s: float = REFRESH_S
-    start: Start = Start.LAZY
+    start: ServerStart = ServerStart.LAZY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,17 +157,6 @@ class Decision(StrEnum):
     """Left out by the globs of the settings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovedTool:
-    """What the owner agreed to: exactly the content that `digest` names. `parameters` is the JSON
-    of what a model was shown of them, empty where it was not kept."""
-
-    tool: str
-    digest: str
-    description: str = ""
-    parameters: str = ""
-
-
 class ToolApprovals(Protocol):
     """Keeps which tools of which servers were approved. Raises StorageError."""
 
@@ -235,7 +225,7 @@ def _schema(entry: dict[str, Any]) -> dict[str, Any]:
 _log = structlog.get_logger(__name__)
 
 
-class Pace:
+class RereadBackoff:
     """After a quiet time a changed list is read at once; while changes keep coming, after pauses
     that double. Times are seconds of one clock."""
 
@@ -255,7 +245,7 @@ class Pace:
         self._read_at = now
 
 
-class Warnings:
+class RareWarnings:
     """What is wrong with one server, into the log: each kind once in so many seconds."""
 
     def __init__(self, server: str, timing: Timing) -> None:

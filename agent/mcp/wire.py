@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import httpx2
 import structlog
 
-from agent.mcp.process import LineTooLong, Program
+from agent.mcp.process import LineTooLong, ServerProgram
 from agent.mcp.values import mended
 from memory.records.text import clean
 
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def spoken_to(running: Program, exceeded: Callable[[str], None]) -> AsyncIterator[Any]:
+async def spoken_to(running: ServerProgram, exceeded: Callable[[str], None]) -> AsyncIterator[Any]:
     """The program as a transport. `exceeded` hears why nothing more is taken from it."""
     import anyio
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -88,17 +88,17 @@ async def watched(transport: Transport, ended: Callable[[], None]) -> AsyncItera
     """The transport, with word of the moment at which the other side is gone: the SDK tells it
     to calls alone."""
     async with transport as (read, write):
-        yield _Watched(read, ended), write
+        yield _WatchedStream(read, ended), write
 
 
-class _Watched:
+class _WatchedStream:
     """A read stream that says when it has ended, and mends lists of tools on their way."""
 
     def __init__(self, inner: Any, ended: Callable[[], None]) -> None:
         self._inner = inner
         self._ended = ended
 
-    def __aiter__(self) -> _Watched:
+    def __aiter__(self) -> _WatchedStream:
         return self
 
     async def __anext__(self) -> Any:
@@ -119,7 +119,7 @@ class _Watched:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def __aenter__(self) -> _Watched:
+    async def __aenter__(self) -> _WatchedStream:
         await self._inner.__aenter__()
         return self
 
@@ -140,7 +140,7 @@ EVENTS = "text/event-stream"
 """Read piece by piece, and bounded by the SDK."""
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _BoundedBody(httpx2.AsyncByteStream):
     """A body up to so many bytes. Beyond them reading it fails as the SDK expects of a body that is
     not what it should be."""
 
@@ -174,7 +174,7 @@ class BoundedBodies:
             return
         assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
         packed = response.headers.get("content-encoding", "identity").strip().lower()
-        response.stream = _Bounded(
+        response.stream = _BoundedBody(
             response.stream, bytes_max=self._bytes_max, is_packed=packed not in {"", "identity"}
         )
 
@@ -188,7 +188,7 @@ READ_BYTES = 65_536
 LINE_CHARS_MAX = 200
 
 
-class LastWords:
+class StderrTail:
     """The end of one server's standard error."""
 
     def __init__(self) -> None:

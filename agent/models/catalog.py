@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from agent.models.wire import Dialect
+from agent.models.chat_request import Dialect
 from memory.records.spending import FREE, Price, Rates
 
 LOCAL_WINDOW = 8_192

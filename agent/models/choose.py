@@ -30,8 +30,8 @@ from agent.models.catalog import (
     owner_of,
     window_of,
 )
+from agent.models.chat_request import Dialect
 from agent.models.embedded import DEMO, OWN_WINDOW, PREFIX
-from agent.models.wire import Dialect
 from memory.records.errors import SettingsWrong
 from memory.records.request import ModelTraits
 
@@ -50,7 +50,7 @@ _NO_CHAT = re.compile(r"embed|rerank|whisper|tts|\bbge\b|moderation", re.IGNOREC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ModelWish:
     """What the settings say; empty means: find out. `window` overrides the known size.
 
     `client` auto takes the direct client wherever it reaches, as it is lighter by far. `vision`
@@ -87,7 +87,7 @@ class Choice:
 
 
 async def choose(
-    wanted: Wanted,
+    wanted: ModelWish,
     *,
     env: Mapping[str, str],
     probe: Probe | None = None,
@@ -119,7 +119,7 @@ async def choose(
     return await _sized(found, wanted, prices)
 
 
-def beside(wanted: Wanted, model: str) -> Wanted:
+def beside(wanted: ModelWish, model: str) -> ModelWish:
     """What is wanted of another model than the main one (a fallback, the cheap one).
 
     Address and key are the main model's where it is of the same provider, or where both are names
@@ -133,7 +133,7 @@ def beside(wanted: Wanted, model: str) -> Wanted:
     return replace(wanted, model=model, window=wanted.window if wanted.api_base else 0)
 
 
-def _provider(model: str, wanted: Wanted) -> str:
+def _provider(model: str, wanted: ModelWish) -> str:
     """Whose model a name is; empty where nobody but the address that is set can know it."""
     prefix, _, rest = model.strip().partition("/")
     prefix = ALIASES.get(prefix, prefix)
@@ -142,7 +142,7 @@ def _provider(model: str, wanted: Wanted) -> str:
     return "" if wanted.api_base else owner_of(model)
 
 
-async def _sized(choice: Choice, wanted: Wanted, prices: PriceTable) -> Choice:
+async def _sized(choice: Choice, wanted: ModelWish, prices: PriceTable) -> Choice:
     """With what the price table knows of it; the setting wins."""
     if choice.kind == "embedded":
         return replace(choice, priced_as=choice.model)
@@ -196,7 +196,7 @@ def _client(url: str) -> httpx.AsyncClient:
     )
 
 
-async def _named(wanted: Wanted, env: Mapping[str, str], prices: PriceTable) -> Choice:
+async def _named(wanted: ModelWish, env: Mapping[str, str], prices: PriceTable) -> Choice:
     name = wanted.model.strip()
     if name == "embedded" or name.startswith(PREFIX):
         return _embedded(name, wanted)
@@ -223,14 +223,14 @@ async def _named(wanted: Wanted, env: Mapping[str, str], prices: PriceTable) -> 
     raise SettingsWrong(_unreachable(name))
 
 
-def _is_foreign(prefix: str, rest: str, wanted: Wanted) -> bool:
+def _is_foreign(prefix: str, rest: str, wanted: ModelWish) -> bool:
     """Whether the address that is set speaks the language of this provider, not OpenAI's."""
     if not rest or prefix not in FOREIGN:
         return False
     return wanted.client == "litellm" or bool(FOREIGN[prefix].base)
 
 
-def _through(key: str, name: str, wanted: Wanted, env: Mapping[str, str]) -> Choice:
+def _through(key: str, name: str, wanted: ModelWish, env: Mapping[str, str]) -> Choice:
     """A provider that only litellm reaches."""
     provider = FOREIGN[key]
     _require_litellm(wanted, provider.title)
@@ -259,7 +259,7 @@ def _why(name: str, title: str) -> str:
     return f"{name} of {title} answers through litellm, as llm.model says."
 
 
-def _foreign(asked: Wanted, *, model: str, why: str) -> Choice:
+def _foreign(asked: ModelWish, *, model: str, why: str) -> Choice:
     return Choice(
         kind="litellm",
         model=model,
@@ -270,7 +270,7 @@ def _foreign(asked: Wanted, *, model: str, why: str) -> Choice:
     )
 
 
-def _require_litellm(wanted: Wanted, title: str) -> None:
+def _require_litellm(wanted: ModelWish, title: str) -> None:
     if wanted.client == "direct":
         raise SettingsWrong(
             f'llm.client = "direct" cannot speak to {title} (llm.model = {wanted.model!r}): set '
@@ -292,13 +292,13 @@ async def _seller(name: str, prices: PriceTable) -> str:
     return seller if seller in PROVIDERS or seller in FOREIGN or seller in UNREAD else ""
 
 
-def _embedded(name: str, wanted: Wanted) -> Choice:
+def _embedded(name: str, wanted: ModelWish) -> Choice:
     traits = DEMO if name == "embedded" else ModelTraits(window=wanted.window or OWN_WINDOW)
     why = f"The model {name} answers inside this process, as llm.model says."
     return Choice(kind="embedded", model=name, traits=traits, why=why)
 
 
-def _at_provider(key: str, name: str, wanted: Wanted, env: Mapping[str, str]) -> Choice:
+def _at_provider(key: str, name: str, wanted: ModelWish, env: Mapping[str, str]) -> Choice:
     provider = PROVIDERS[key]
     api_key = wanted.api_key or env.get(provider.key, "")
     if provider.key and not api_key and not wanted.api_base:
@@ -332,7 +332,7 @@ def _unread(key: str, name: str) -> str:
     )
 
 
-async def _at_base(wanted: Wanted, probe: Probe) -> Choice:
+async def _at_base(wanted: ModelWish, probe: Probe) -> Choice:
     """A server was named, but no model: the first one that it lists."""
     names = _chatty(await probe(wanted.api_base))
     if not names:
@@ -344,7 +344,7 @@ async def _at_base(wanted: Wanted, probe: Probe) -> Choice:
     return _at(replace(wanted, model=names[0]), why=why)
 
 
-def _by_environment(wanted: Wanted, env: Mapping[str, str]) -> Choice | None:
+def _by_environment(wanted: ModelWish, env: Mapping[str, str]) -> Choice | None:
     for key in BY_KEY:
         provider = PROVIDERS[key]
         if env.get(provider.key):
@@ -357,7 +357,7 @@ def _by_environment(wanted: Wanted, env: Mapping[str, str]) -> Choice | None:
     return None
 
 
-def _by_foreign_key(wanted: Wanted, env: Mapping[str, str]) -> Choice | None:
+def _by_foreign_key(wanted: ModelWish, env: Mapping[str, str]) -> Choice | None:
     """After the others: whoever has keys of both gets the lighter client."""
     for key in () if wanted.client == "direct" else BY_FOREIGN_KEY:
         provider = FOREIGN[key]
@@ -372,7 +372,7 @@ def _by_foreign_key(wanted: Wanted, env: Mapping[str, str]) -> Choice | None:
     return None
 
 
-async def _by_local_server(wanted: Wanted, probe: Probe) -> Choice | None:
+async def _by_local_server(wanted: ModelWish, probe: Probe) -> Choice | None:
     """Asks all at once; who has not answered after 0.3 s counts as not there."""
     found: dict[str, Sequence[str]] = {}
 
@@ -397,7 +397,7 @@ def _chatty(names: Sequence[str]) -> Sequence[str]:
     return [name for name in names if not _NO_CHAT.search(name)]
 
 
-def _of(key: str, asked: Wanted, *, why: str) -> Choice:
+def _of(key: str, asked: ModelWish, *, why: str) -> Choice:
     """A model of a provider that the direct client reaches."""
     provider = PROVIDERS[key]
     found = Choice(
@@ -416,7 +416,7 @@ def _of(key: str, asked: Wanted, *, why: str) -> Choice:
     return replace(found, kind="litellm", model=found.priced_as, api_base=asked.api_base)
 
 
-def _at(asked: Wanted, *, why: str) -> Choice:
+def _at(asked: ModelWish, *, why: str) -> Choice:
     """A model at the address that is set."""
     through = asked.client == "litellm"
     return Choice(

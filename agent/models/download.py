@@ -218,7 +218,7 @@ async def pull(
     path, is_there = _place(folder, source.file)
     if is_there:
         return await asyncio.to_thread(_already_there, path, source)
-    with _Part(path) as part:
+    with _PartialFile(path) as part:
         part.meant_for(source)
         await _all_of_it(source, part, folder, progress=progress, sleep=sleep)
         sha256 = await asyncio.to_thread(part.checked, source)
@@ -236,7 +236,7 @@ def _place(folder: Path, file: str) -> tuple[Path, bool]:
 
 
 async def _all_of_it(
-    source: Source, part: _Part, folder: Path, *, progress: Progress, sleep: Sleep
+    source: Source, part: _PartialFile, folder: Path, *, progress: Progress, sleep: Sleep
 ) -> None:
     """Until the part is whole. Raises PullBroken when nothing more comes, try after try."""
     tries = 0
@@ -251,7 +251,7 @@ async def _all_of_it(
         await sleep(PAUSES_S[min(tries - 1, len(PAUSES_S) - 1)])
 
 
-async def _fetch(source: Source, part: _Part, folder: Path, progress: Progress) -> None:
+async def _fetch(source: Source, part: _PartialFile, folder: Path, progress: Progress) -> None:
     if source.size and part.size == source.size:
         return
     headers = {"Range": f"bytes={part.size}-"} if part.size else {}
@@ -279,7 +279,7 @@ async def _fetch(source: Source, part: _Part, folder: Path, progress: Progress) 
         )
 
 
-def _total(answer: httpx.Response, part: _Part) -> int:
+def _total(answer: httpx.Response, part: _PartialFile) -> int:
     """How long the whole file is, 0 if nobody says; a part that does not belong to it goes."""
     length = answer.headers.get("Content-Length", "")
     if answer.status_code != 206:
@@ -294,7 +294,7 @@ def _total(answer: httpx.Response, part: _Part) -> int:
     return int(found[2])
 
 
-def _write(part: _Part, piece: bytes, folder: Path) -> None:
+def _write(part: _PartialFile, piece: bytes, folder: Path) -> None:
     try:
         part.add(piece)
     except OSError as error:
@@ -346,7 +346,7 @@ def sha256_of(path: Path) -> str:
 # --- the part that is there ----------------------------------------------------------------------
 
 
-class _Part:
+class _PartialFile:
     """`NAME.part`, held for one process at a time, with what it is a part of."""
 
     def __init__(self, path: Path) -> None:
@@ -357,7 +357,7 @@ class _Part:
         self.etag = ""
         self._source: dict[str, Any] = {}
 
-    def __enter__(self) -> _Part:
+    def __enter__(self) -> _PartialFile:
         self._file = self._path.open("a+b")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

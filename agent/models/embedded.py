@@ -16,8 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.models.wire import Dialect
+from agent.models.chat_request import Dialect
+from agent.models.deadline import CallLimits
+from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import ModelRefused
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.transcript import Answered
@@ -38,12 +39,12 @@ class Embedded:
     """
 
     def __init__(
-        self, name: str = "embedded", *, window: int = OWN_WINDOW, limits: Limits | None = None
+        self, name: str = "embedded", *, window: int = OWN_WINDOW, limits: CallLimits | None = None
     ) -> None:
         """`window` is for files of the owner's; the shipped model's is fixed."""
         self._name = name
         self._traits = DEMO if name == "embedded" else ModelTraits(window=window)
-        self._limits = limits or Limits()
+        self._limits = limits or CallLimits()
         self._starting = asyncio.Lock()
         self._server: Any = None
         self._client: OpenAICompatible | None = None

@@ -70,7 +70,7 @@ _STATUS_OF = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerLabel:
     """Whom we speak to, for sentences: the host is named, the secrets are taken out."""
 
     api_base: str
@@ -95,7 +95,7 @@ class Server:
 
 
 def refused(
-    server: Server, status: int, text: str, headers: Mapping[str, str] | None = None
+    server: ServerLabel, status: int, text: str, headers: Mapping[str, str] | None = None
 ) -> AssistantError:
     """The error of an HTTP answer. `headers` may be of any case-insensitive mapping."""
     data = _json(text)
@@ -105,7 +105,7 @@ def refused(
     return _error(server, status, marks=marks, words=words, pause=pause)
 
 
-def refused_in_stream(server: Server, data: dict[str, Any]) -> AssistantError:
+def refused_in_stream(server: ServerLabel, data: dict[str, Any]) -> AssistantError:
     """The error of an `error` object that came where an answer was due."""
     error = data.get("error")
     marks = _marks(data)
@@ -137,7 +137,7 @@ def retry_after(headers: Mapping[str, str], words: str, *, now: datetime) -> flo
 
 
 def _error(
-    server: Server, status: int, *, marks: str, words: str, pause: float | None
+    server: ServerLabel, status: int, *, marks: str, words: str, pause: float | None
 ) -> AssistantError:
     """Wordings first, since servers put them under all sorts of statuses; then the status."""
     host, said = f"{server.host} (HTTP {status})", server.quote(words)
@@ -244,11 +244,11 @@ def _date(text: str) -> datetime | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
+class CallProgress:
     """Who was asked, and how far the answer had come: `streams` once the library hands it on,
     `begun` once a piece of it came."""
 
-    server: Server
+    server: ServerLabel
     name: str
     streams: bool = False
     begun: bool = False
@@ -258,7 +258,7 @@ UNREADABLE = "a chunk of it is no JSON"
 """What our own connection says of a stream that the library would pass over in silence."""
 
 
-def failure(error: Exception, asked: Asked) -> AssistantError:
+def failure(error: Exception, asked: CallProgress) -> AssistantError:
     """The error of ours. Never holds a key."""
     import httpx
 
@@ -286,13 +286,13 @@ def failure(error: Exception, asked: Asked) -> AssistantError:
     return _other(chain, asked)
 
 
-def broken(server: Server, why: str) -> BrokenAnswer:
+def broken(server: ServerLabel, why: str) -> BrokenAnswer:
     """The error of an answer that came but cannot be used."""
     return BrokenAnswer(f"The answer of {server.host} cannot be read: {why}")
 
 
 def _unreachable(
-    error: httpx.TransportError, bottom: BaseException, asked: Asked
+    error: httpx.TransportError, bottom: BaseException, asked: CallProgress
 ) -> AssistantError:
     import httpx
 
@@ -308,7 +308,7 @@ def _unreachable(
     return Overloaded(f"{host} cannot be reached: is it running, and is the address right{said}")
 
 
-def _other(chain: list[BaseException], asked: Asked) -> AssistantError:
+def _other(chain: list[BaseException], asked: CallProgress) -> AssistantError:
     """An error that a provider streamed, or the library's own, before it asked anybody."""
     for cause in reversed(chain):
         status = getattr(cause, "status_code", None)
@@ -345,7 +345,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _refused(
-    server: Server, status: int, text: str, response: httpx.Response | None = None
+    server: ServerLabel, status: int, text: str, response: httpx.Response | None = None
 ) -> AssistantError:
     """`refusals` knows the wordings of OpenAI's kin; these are the others'."""
     error = refused(server, status, text, response.headers if response is not None else None)

@@ -1,7 +1,7 @@
-"""Several models as one: the first that is well answers; one in trouble rests for a while.
+"""One chain of models as one model: tried again, and the next one asked while one is in trouble.
 
-`bot.app` puts it around the models of `llm.model` and `llm.fallbacks`, in place of a `Patient`
-around one. How long each rests is kept in memory: after a restart every model is tried once.
+The one place where a call is tried again; no other layer may retry, so an answer of one model costs
+at most `ATTEMPTS_MAX` requests. `agent.models.router` makes a chain for each call.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
+from typing import Protocol
 
 import structlog
 
 from agent.history.window import estimate_tokens, picture_tokens, text_of
-from agent.models.retry import ASKED_PAUSE_MAX_S, OPEN_S, Breaker, Patient, TextSink
+from agent.models.deadline import Standstill
+from agent.models.health import CircuitBreaker, ModelHealth, RestingModel
 from memory.records.errors import (
     AccountRefused,
     AssistantError,
-    BillingRefused,
     ContextTooLong,
     Overloaded,
     Temporary,
@@ -30,28 +31,51 @@ from memory.records.transcript import Answered
 
 log = structlog.get_logger()
 
+ATTEMPTS_MAX = 4
+PAUSE_FIRST_S = 0.5
+PAUSE_MAX_S = 8.0
+ASKED_PAUSE_MAX_S = 30.0
+
 FIRST_AFTER_S = 20.0
 """So long after its first trouble, at most, a model without a word is left for the next one."""
 
 LAST_AFTER_S = 60.0
-RESTS_S = (60.0, 300.0, 1_500.0, 3_600.0)
-BILLING_RESTS_S = (5 * 3_600.0, 10 * 3_600.0, 20 * 3_600.0, 24 * 3_600.0)
+"""No retry of the last model begins later than so long after it was first asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resting:
-    """A model that is not asked for another `seconds`, for the status."""
+class TextSink(Protocol):
+    """What a caller may pass as `on_text` so that a broken stream can be tried again.
 
-    name: str
-    seconds: float
-    why: str
+    Without `restart`, an error after the first visible text is raised at once: what was shown
+    cannot be taken back.
+    """
+
+    def __call__(self, piece: str) -> None:
+        """The next piece of visible text."""
+
+    def restart(self) -> None:
+        """What was passed on in this call is void; the answer begins anew."""
 
 
-class Fallback:
+OnText = Callable[[str], None] | TextSink
+
+
+class ModelChain:
     """Asks the models in order; `Answered.model` tells which one it was.
 
-    - Temporary errors are tried again by a Patient, at most `first_after_s` from the first one on;
-      then the next model is asked. If a key or an account is refused, it is asked at once.
+    One model alone:
+
+    - Temporary errors are tried again after growing random pauses. A pause that the server asks
+      for is kept; one of more than 30 s is the caller's to decide.
+    - After 5 Temporary errors in a row (over all calls), or 2 refusals of the key or the account,
+      every call fails at once for 60 s; then one call may try, alone and once, and its outcome
+      closes or opens the breaker again.
+    - Time in which this process stood still does not count.
+
+    Several:
+
+    - Temporary errors are tried again, at most `first_after_s` from the first one on; then the
+      next model is asked. If a key or an account is refused, it is asked at once.
     - A request that is too long goes to the next model with a larger window. Other refusals of
       the request itself (filter, malformed) are raised: no model would take it.
     - Who failed rests, longer each time; then one call may try it while others pass it by.
@@ -62,19 +86,22 @@ class Fallback:
 
     def __init__(
         self,
-        models: Sequence[Model | Health],
+        models: Sequence[Model | ModelHealth],
         *,
         clock: Clock,
         chance: Random,
         first_after_s: float = FIRST_AFTER_S,
+        attempts_max: int = ATTEMPTS_MAX,
     ) -> None:
         """The main model first; at least one. Chains that have a model in common share its
-        Health."""
+        ModelHealth."""
         self._clock = clock
         self._chance = chance
         self._first_after_s = first_after_s
+        self._attempts_max = attempts_max
         self._states = [
-            model if isinstance(model, Health) else Health(model=model) for model in models
+            model if isinstance(model, ModelHealth) else ModelHealth(model=model)
+            for model in models
         ]
 
     @property
@@ -87,17 +114,18 @@ class Fallback:
         """The main model's: prompts are made for it."""
         return self._states[0].model.traits
 
-    def resting(self) -> Sequence[Resting]:
+    def resting(self) -> Sequence[RestingModel]:
         """The models that are left alone now."""
         now = self._clock.monotonic()
         return [resting for state in self._states if (resting := state.resting(now)) is not None]
 
-    async def answer(
-        self, request: ModelRequest, *, on_text: Callable[[str], None] | TextSink
-    ) -> Answered:
+    async def answer(self, request: ModelRequest, *, on_text: OnText) -> Answered:
         """See `memory.records.ports.Model`. When no model answers, raises what befell the first
         asked."""
         sink = _Sink(on_text)
+        if len(self._states) == 1:
+            only = self._states[0]
+            return await self._patiently(only.model, request, sink, breaker=only.breaker)
         await self._wait_for_one()
         order = [one for one in self._order() if _fits(request, one.model, main=self.traits)]
         first: AssistantError | None = None
@@ -126,7 +154,7 @@ class Fallback:
         if 0 < left <= ASKED_PAUSE_MAX_S:
             await self._clock.sleep(left)
 
-    def _order(self) -> list[Health]:
+    def _order(self) -> list[ModelHealth]:
         """Return whom to ask, the likeliest first: all that are well, else the first to be back. If
         all are refused, return each, as nobody knows which one the owner has seen to."""
         now = self._clock.monotonic()
@@ -152,13 +180,20 @@ class Fallback:
         )
 
     async def _ask(
-        self, state: Health, request: ModelRequest, sink: _Sink, *, is_last: bool
+        self, state: ModelHealth, request: ModelRequest, sink: _Sink, *, is_last: bool
     ) -> Answered:
         began = self._clock.monotonic()
         trial = state.failures > 0 and not state.on_trial
         state.on_trial = state.on_trial or trial
         try:
-            answer = await self._patiently(state.model, request, sink, is_last=is_last)
+            answer = await self._patiently(
+                state.model,
+                _made_for(state.model, request),
+                sink,
+                # Beside others a model that fails rests: their breakers would know it too late.
+                breaker=CircuitBreaker(),
+                leave_after_s=None if is_last else self._first_after_s,
+            )
         except (Temporary, AccountRefused) as error:
             state.failed(error, began=began, now=self._clock.monotonic())
             log.warning("model.rests", model=state.model.name, why=str(error))
@@ -170,150 +205,92 @@ class Fallback:
         return answer
 
     async def _patiently(
-        self, model: Model, request: ModelRequest, sink: _Sink, *, is_last: bool
+        self,
+        model: Model,
+        request: ModelRequest,
+        sink: _Sink,
+        *,
+        breaker: CircuitBreaker,
+        leave_after_s: float | None = None,
     ) -> Answered:
-        """Its last error, also when that was a while ago and it hangs since."""
-        watched = _Watched(model, None if is_last else self._first_after_s)
-        patient = Patient(
-            watched,
-            clock=self._clock,
-            chance=self._chance,
-            give_up_after_s=LAST_AFTER_S if is_last else self._first_after_s,
-        )
+        """Ask one model, and again where that may help. Raises its last error, also when that was
+        a while ago and it hangs since."""
+        call = breaker.enter(model.name, now=self._clock.monotonic())
+        give_up_at = self._clock.monotonic() + (leave_after_s or LAST_AFTER_S)
+        leave_at: float | None = None
+        trouble: Temporary | None = None
         try:
-            async with asyncio.timeout(None) as watched.timeout:
-                return await patient.answer(_made_for(model, request), on_text=sink.on_text)
+            with Standstill() as stood:
+                async with asyncio.timeout(None) as sink.leaving:
+                    for attempt in range(1, self._attempts_max + 1):
+                        try:
+                            answer = await model.answer(request, on_text=sink)
+                        except AssistantError as error:
+                            breaker.saw(call, error, now=self._clock.monotonic())
+                            if not isinstance(error, Temporary):
+                                raise
+                            trouble = error
+                        else:
+                            sink.leave(at=None)
+                            breaker.saw(call, None, now=self._clock.monotonic())
+                            return answer
+                        if leave_after_s is not None:
+                            now = asyncio.get_running_loop().time()
+                            leave_at = leave_at or now + leave_after_s
+                            sink.leave(at=leave_at)
+                        last = call.is_trial or breaker.is_open or attempt == self._attempts_max
+                        pause = self._pause(trouble, attempt)
+                        too_late = self._clock.monotonic() + pause > give_up_at + stood.seconds
+                        if last or too_late or pause > ASKED_PAUSE_MAX_S + 1 or sink.is_stuck:
+                            raise trouble
+                        await self._clock.sleep(pause)
+                        sink.restart()
         except TimeoutError:
-            assert watched.trouble is not None
-            raise watched.trouble from None
+            if trouble is None:
+                raise
+            raise trouble from None
+        finally:
+            breaker.leave(call)
+        raise AssertionError("the last attempt returns or raises")
 
-
-@dataclass(slots=True, kw_only=True)
-class Health:
-    """How a model is doing. Times are monotonic. `breaker` knows whether its key or account is
-    refused, in every chain; if it is the only model of a chain, also its failures in a row."""
-
-    model: Model
-    breaker: Breaker = field(default_factory=Breaker)
-    failures: int = 0
-    rests: Sequence[float] = RESTS_S
-    since: float = float("-inf")
-    until: float = float("-inf")
-    asked_until: float = float("-inf")
-    why: str = ""
-    on_trial: bool = False
-
-    def resting(self, now: float) -> Resting | None:
-        """None while it may be asked."""
-        if self.until <= now:
-            return None
-        return Resting(name=self.model.name, seconds=self.until - now, why=self.why)
-
-    def take_refusal(self) -> str:
-        """Empty when there is none that was not told yet."""
-        return self.breaker.take_refusal()
-
-    def is_shut(self, now: float) -> bool:
-        """Whether its key or account is refused, and it is tried now or was within a minute."""
-        if not self.breaker.is_refused:
-            return False
-        return self.on_trial or now < (self.breaker.open_until or now)
-
-    def may_be_asked(self, now: float, *, is_last: bool) -> bool:
-        """The last one that is left may rest or be on trial, but not before its server's pause."""
-        if self.asked_until > now or self.is_shut(now):
-            return False
-        return is_last or (self.until <= now and not self.on_trial)
-
-    def failed(self, error: AssistantError, *, began: float, now: float) -> None:
-        """Calls that fail side by side are one failure: those begun before it tell nothing new."""
-        if isinstance(error, Temporary) and error.retry_after_s is not None:
-            self.asked_until = max(self.asked_until, now + error.retry_after_s)
-        if isinstance(error, AccountRefused):
-            self.breaker.refused(error, now=now)
-        elif self.breaker.is_refused:
-            self.breaker.open_until = now + OPEN_S
-        if began < self.since:
-            return
-        rests = BILLING_RESTS_S if isinstance(error, BillingRefused) else RESTS_S
-        if rests is not self.rests:
-            self.rests, self.failures = rests, 0
-        self.since, self.why = now, str(error)
-        self.until = max(now + rests[min(self.failures, len(rests) - 1)], self.asked_until)
-        self.failures += 1
-
-    def worked(self, *, began: float) -> None:
-        if began >= self.since:
-            self.failures, self.until, self.why = 0, float("-inf"), ""
-            self.breaker.worked()
-
-
-class _Watched:
-    """A model in one call: its first trouble starts the time after which it is left."""
-
-    def __init__(self, model: Model, leave_after_s: float | None) -> None:
-        self._model = model
-        self._leave_after_s = leave_after_s
-        self._leave_at: float | None = None
-        self.timeout: asyncio.Timeout | None = None
-        self.trouble: Temporary | None = None
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def traits(self) -> ModelTraits:
-        return self._model.traits
-
-    async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
-        def told(piece: str) -> None:
-            self._leave(at=None)  # whoever speaks may finish
-            on_text(piece)
-
-        try:
-            answer = await self._model.answer(request, on_text=told)
-        except Temporary as error:
-            self.trouble = error
-            if self._leave_after_s is not None:
-                now = asyncio.get_running_loop().time()
-                self._leave_at = self._leave_at or now + self._leave_after_s
-                self._leave(at=self._leave_at)
-            raise
-        self._leave(at=None)
-        return answer
-
-    def _leave(self, *, at: float | None) -> None:
-        if self.timeout is not None and self.timeout.when() != at and not self.timeout.expired():
-            self.timeout.reschedule(at)
+    def _pause(self, error: Temporary, attempt: int) -> float:
+        """Full jitter; never shorter than what the server asked for."""
+        ceiling = min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** (attempt - 1))
+        if error.retry_after_s is None:
+            return self._chance.uniform(0, ceiling)
+        return error.retry_after_s + self._chance.uniform(0, min(1.0, ceiling))
 
 
 class _Sink:
-    """Passes text on, and takes back what a failed model said before the next one begins."""
+    """The caller's `on_text` during one call: passes text on, and takes back what a failed attempt
+    showed before the next one begins. `leaving` ends the attempts of a model."""
 
-    def __init__(self, on_text: Callable[[str], None] | TextSink) -> None:
+    def __init__(self, on_text: OnText) -> None:
         self._on_text = on_text
         self._restart: Callable[[], None] | None = getattr(on_text, "restart", None)
         self._shown = False
+        self.leaving: asyncio.Timeout | None = None
 
     def __call__(self, piece: str) -> None:
+        self.leave(at=None)  # whoever speaks may finish
         self._shown = True
         self._on_text(piece)
-
-    @property
-    def on_text(self) -> Callable[[str], None] | TextSink:
-        """Has a `restart` only where the caller's has one: Patient asks."""
-        return self if self._restart is not None else self.__call__
 
     @property
     def is_stuck(self) -> bool:
         return self._shown and self._restart is None
 
     def restart(self) -> None:
-        """Says nothing where nothing was shown."""
+        """Say nothing where nothing was shown."""
         if self._shown and self._restart is not None:
             self._shown = False
             self._restart()
+
+    def leave(self, *, at: float | None) -> None:
+        """Leave the model at this time of the loop; None: let it finish."""
+        timeout = self.leaving
+        if timeout is not None and timeout.when() != at and not timeout.expired():
+            timeout.reschedule(at)
 
 
 def _fits(request: ModelRequest, model: Model, *, main: ModelTraits) -> bool:

@@ -21,12 +21,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from agent.models import wire
-from agent.models.assembly import Assembly, mark, takes_marks
-from agent.models.errors import UNREADABLE, Asked, Server, broken, failure
-from agent.models.openai_compatible import Limits
-from agent.models.retry import Standstill
-from memory.records.errors import BrokenAnswer, ModelTimeout, Overloaded, SettingsWrong
+from agent.models import chat_request
+from agent.models.chat_request import mark, takes_marks
+from agent.models.deadline import CallDeadline, CallLimits
+from agent.models.errors import UNREADABLE, CallProgress, ServerLabel, broken, failure
+from agent.models.wire import Assembly
+from memory.records.errors import BrokenAnswer, Overloaded, SettingsWrong
 from memory.records.request import ModelRequest, ModelTraits, ToolSpec
 from memory.records.transcript import Answered, Entry
 
@@ -84,7 +84,7 @@ class LiteLLM:
         api_base: str = "",
         api_key: str = "",
         traits: ModelTraits | None = None,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         output_tokens_max: int = 0,
     ) -> None:
         """`name` is like "anthropic/claude-haiku-4-5". An empty `api_base` is the provider's own,
@@ -98,13 +98,13 @@ class LiteLLM:
         self._api_base = _address(api_base, self._provider)
         self._api_key = _key(api_key)
         self._traits = traits or ModelTraits()
-        self._limits = limits or Limits()
+        self._limits = limits or CallLimits()
         self._output_tokens_max = output_tokens_max
         server = self._api_base or f"https://{self._provider}"
-        self._server = Server(api_base=server, secrets=(self._api_key,))
+        self._server = ServerLabel(api_base=server, secrets=(self._api_key,))
         self._opening = asyncio.Lock()
         self._library: _Library | None = None
-        self._running: set[_Call] = set()
+        self._running: set[_LibraryCall] = set()
         self._closed = False
 
     @property
@@ -130,7 +130,7 @@ class LiteLLM:
         """Closes the connections, also those of running calls. May be called twice."""
         self._closed = True
         for call in self._running:
-            call.end()
+            call.deadline.end()
         async with self._opening:
             library, self._library = self._library, None
         if library is not None:
@@ -138,23 +138,20 @@ class LiteLLM:
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         """See `memory.records.ports.Model`. One request, never more."""
-        loop = asyncio.get_running_loop()
-        call = _Call(
-            asked=Asked(server=self._server, name=self._name),
-            deadline=loop.time() + self._limits.timeout_s,
-            stall_s=self._limits.stall_timeout_s,
+        call = _LibraryCall(
+            asked=CallProgress(server=self._server, name=self._name),
+            deadline=CallDeadline(self._limits, host=self._server.host),
             assembly=Assembly(on_text, tokens_max=self._tokens(request)),
         )
         self._running.add(call)
         try:
-            with Standstill(call.stood_still):
-                async with asyncio.timeout_at(call.deadline) as call.watch:
-                    library = await self._open()
-                    client = library.new_client(call.assembly)
-                    arguments = self._arguments(request, library, client)
-                    return await call.run(library, arguments, client)
+            async with call.deadline.running():
+                library = await self._open()
+                client = library.new_client(call.assembly)
+                arguments = self._arguments(request, library, client)
+                return await call.run(library, arguments, client)
         except TimeoutError as error:
-            raise (self._gone() if self._closed else call.late()) from error
+            raise (self._gone() if self._closed else call.deadline.late()) from error
         finally:
             self._running.discard(call)
 
@@ -176,7 +173,7 @@ class LiteLLM:
         """What litellm is called with; what a provider does not take is dropped by it."""
         arguments: dict[str, Any] = {
             "model": self._name,
-            "messages": wire.messages(
+            "messages": chat_request.messages(
                 request.system,
                 request.entries,
                 tools=self._traits.tools,
@@ -228,14 +225,12 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Call:
+class _LibraryCall:
     """One request and its answer, with what is needed to say how it went wrong."""
 
-    asked: Asked
-    deadline: float
-    stall_s: float
+    asked: CallProgress
+    deadline: CallDeadline
     assembly: Assembly
-    watch: asyncio.Timeout | None = None
     usage: Any = None
 
     async def run(self, library: _Library, arguments: dict[str, Any], client: Any) -> Answered:
@@ -244,7 +239,7 @@ class _Call:
         try:
             while (chunk := await self._asked(anext(stream, None))) is not None:
                 self.asked.begun = True
-                self.wind_up()
+                self.deadline.wind_up()
                 self.usage = getattr(chunk, "usage", None) or self.usage
                 self.assembly.take(_chunk(chunk))
                 if self.assembly.is_full:
@@ -257,32 +252,6 @@ class _Call:
         return self._finished(
             stream, bool(stream.received_finish_reason) if ended is None else ended
         )
-
-    def wind_up(self) -> None:
-        """Something came: the watch for a stall begins anew. How long a model thinks before its
-        first word is bounded by the limit of the call alone."""
-        if self.watch is not None:
-            now = asyncio.get_running_loop().time()
-            self.watch.reschedule(min(self.deadline, now + self.stall_s))
-
-    def end(self) -> None:
-        """Ends the call now, as if its time were over."""
-        if self.watch is not None and not self.watch.expired():
-            self.watch.reschedule(asyncio.get_running_loop().time())
-
-    def stood_still(self, seconds: float) -> None:
-        """Extend the time limit by the seconds in which we read nothing."""
-        self.deadline += seconds
-        if self.watch is None or self.watch.expired():
-            return
-        if (ends := self.watch.when()) is not None:
-            self.watch.reschedule(ends + seconds)
-
-    def late(self) -> ModelTimeout:
-        now = asyncio.get_running_loop().time()
-        if now < self.deadline:
-            return ModelTimeout(f"{self.asked.server.host} stopped in the middle of its answer")
-        return ModelTimeout(f"{self.asked.server.host} did not finish its answer in time")
 
     def _finished(self, stream: Any, ended: bool) -> Answered:
         """The library makes up an end, and a count of tokens, where a provider sent none."""
@@ -370,7 +339,7 @@ def _imported() -> Any:
     return litellm
 
 
-def _load(provider: str, api_base: str, api_key: str, limits: Limits) -> _Library:
+def _load(provider: str, api_base: str, api_key: str, limits: CallLimits) -> _Library:
     import httpx
 
     litellm = _imported()
@@ -488,13 +457,13 @@ def _handler() -> Callable[[httpx.AsyncClient, Assembly], Any]:
             if response.is_stream_consumed or "content-encoding" in response.headers:
                 self.ended = True
             else:
-                response.stream = Watched(response.stream, self)
+                response.stream = WatchedStream(response.stream, self)
             return response
 
         def __del__(self) -> None:
             """Whoever made the connections closes them."""
 
-    class Watched(AsyncByteStream):
+    class WatchedStream(AsyncByteStream):
         """Looks for the end of an answer in what passes."""
 
         def __init__(self, stream: Any, handler: Handler) -> None:

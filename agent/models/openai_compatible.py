@@ -1,7 +1,7 @@
 """A thin streaming client for every server that speaks OpenAI's chat completions.
 
 OpenAI, OpenRouter, Groq, vLLM, Ollama, LM Studio, the embedded model. `bot.app` builds it,
-`agent.turn.loop` calls it through the port. Retries are `agent.models.retry`'s business.
+`agent.turn.loop` calls it through the port. Retries are the business of `agent.models.fallback`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from agent.models import wire
-from agent.models.assembly import Assembly
-from agent.models.errors import Server, refused, refused_in_stream
-from agent.models.retry import Standstill
-from agent.models.wire import EVENT_BYTES_MAX, Dialect, EventReader, EventTooLarge
+from agent.models import chat_request
+from agent.models.chat_request import Dialect
+from agent.models.deadline import CallDeadline, CallLimits
+from agent.models.errors import ServerLabel, refused, refused_in_stream
+from agent.models.wire import EVENT_BYTES_MAX, Assembly, EventReader, EventTooLarge
 from memory.records.errors import (
     AssistantError,
     BrokenAnswer,
@@ -50,15 +50,6 @@ _HERE = ("127.0.0.1", "::1", "localhost")
 _SECRET = re.compile(r"key|token|auth|secret|cookie", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How long one call may take: in all, to connect, and between two pieces of an answer."""
-
-    timeout_s: float = 120
-    connect_timeout_s: float = 10
-    stall_timeout_s: float = 60
-
-
 class OpenAICompatible:
     """One model at one server. Enter it, or call `aclose`, to give its connections back."""
 
@@ -70,7 +61,7 @@ class OpenAICompatible:
         api_key: str = "",
         traits: ModelTraits | None = None,
         dialect: Dialect | None = None,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
     ) -> None:
         """Raises SettingsWrong when `api_base` or `api_key` cannot be one."""
         api_key = _key(api_key)
@@ -79,13 +70,13 @@ class OpenAICompatible:
         self._url = _url(api_base, address)
         self._traits = traits or ModelTraits()
         self._dialect = dialect or Dialect()
-        self._limits = limits or Limits()
+        self._limits = limits or CallLimits()
         hidden = (v for name, v in self._dialect.headers.items() if _SECRET.search(name))
-        self._server = Server(api_base=api_base, secrets=(api_key, *hidden))
+        self._server = ServerLabel(api_base=api_base, secrets=(api_key, *hidden))
         self._headers = _headers(api_key, address, self._dialect)
         self._opening = asyncio.Lock()
         self._route: _Route | None = None
-        self._running: set[_Call] = set()
+        self._running: set[_HttpCall] = set()
         self._lingering: set[aiohttp.ClientResponse] = set()
         self._closed = False
 
@@ -112,7 +103,7 @@ class OpenAICompatible:
         """Closes the connections, also those of running calls. May be called twice."""
         self._closed = True
         for call in self._running:
-            call.end()
+            call.deadline.end()
         for response in list(self._lingering):
             self._hang_up(response)
         route, self._route = self._route, None
@@ -121,29 +112,28 @@ class OpenAICompatible:
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         """See `memory.records.ports.Model`. One request, never more."""
-        loop = asyncio.get_running_loop()
-        call = _Call(
+        call = _HttpCall(
             server=self._server,
             name=self._name,
-            deadline=loop.time() + self._limits.timeout_s,
-            stall_s=self._limits.stall_timeout_s,
+            deadline=CallDeadline(self._limits, host=self._server.host),
             assembly=Assembly(on_text, tokens_max=request.max_output_tokens),
         )
-        content = wire.body(self._name, request, traits=self._traits, dialect=self._dialect)
+        content = chat_request.body(self._name, request, traits=self._traits, dialect=self._dialect)
         self._running.add(call)
         try:
-            with Standstill(call.stood_still):
-                async with asyncio.timeout_at(call.deadline) as call.watch:
-                    answer, response = await self._asked(call, content)
+            async with call.deadline.running():
+                answer, response = await self._asked(call, content)
         except TimeoutError as error:
-            raise (self._gone() if self._closed else call.late()) from error
+            raise (self._gone() if self._closed else call.deadline.late()) from error
         finally:
             self._running.discard(call)
         if response.connection is not None:
             self._linger(response)
         return answer
 
-    async def _asked(self, call: _Call, content: bytes) -> tuple[Answered, aiohttp.ClientResponse]:
+    async def _asked(
+        self, call: _HttpCall, content: bytes
+    ) -> tuple[Answered, aiohttp.ClientResponse]:
         route = await self._open()
         async with route.session() as session:
             asked = session.post(
@@ -180,15 +170,13 @@ class OpenAICompatible:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Call:
+class _HttpCall:
     """One request and its answer, with what is needed to say how it went wrong."""
 
-    server: Server
+    server: ServerLabel
     name: str
-    deadline: float
-    stall_s: float
+    deadline: CallDeadline
     assembly: Assembly
-    watch: asyncio.Timeout | None = None
     begun: bool = False
 
     async def run(
@@ -207,19 +195,6 @@ class _Call:
                 raise
         except aiohttp.ClientError as error:
             raise self.unreachable(error) from error
-
-    def end(self) -> None:
-        """Ends the call now, as if its time were over."""
-        if self.watch is not None:
-            self.watch.reschedule(asyncio.get_running_loop().time())
-
-    def stood_still(self, seconds: float) -> None:
-        """Extend the time limit by the seconds in which we read nothing."""
-        self.deadline += seconds
-        if self.watch is None or self.watch.expired():
-            return
-        if (ends := self.watch.when()) is not None:
-            self.watch.reschedule(ends + seconds)
 
     async def _answer(self, response: aiohttp.ClientResponse) -> Answered:
         if response.status != 200:
@@ -266,9 +241,7 @@ class _Call:
             piece = await response.content.readany()
         except RuntimeError as error:  # its reader began to wait when the connection was gone
             raise aiohttp.ClientPayloadError("the connection was lost") from error
-        if self.watch is not None:
-            now = asyncio.get_running_loop().time()
-            self.watch.reschedule(min(self.deadline, now + self.stall_s))
+        self.deadline.wind_up()
         return piece
 
     async def _read(self, response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
@@ -312,12 +285,6 @@ class _Call:
 
     def _broken(self, why: str) -> BrokenAnswer:
         return BrokenAnswer(f"The answer of {self.server.host} cannot be read: {why}")
-
-    def late(self) -> ModelTimeout:
-        now = asyncio.get_running_loop().time()
-        if now < self.deadline:
-            return ModelTimeout(f"{self.server.host} stopped in the middle of its answer")
-        return ModelTimeout(f"{self.server.host} did not finish its answer in time")
 
     def unreachable(self, error: aiohttp.ClientError) -> AssistantError:
         host = self.server.host
@@ -441,7 +408,7 @@ class _Route:
     Knows no headers: those of a session would be sent to the proxy too, the key among them.
     """
 
-    def __init__(self, found: _Found, limits: Limits, *, keep: bool) -> None:
+    def __init__(self, found: _Found, limits: CallLimits, *, keep: bool) -> None:
         import aiohttp
 
         trusted = found.trusted or True

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agent.models.errors import Asked, Server, failure
+from agent.models.errors import CallProgress, ServerLabel, failure
 from agent.models.litellm import load_transcription
 from memory.records.errors import AssistantError, BrokenAnswer, ModelTimeout
 
@@ -29,7 +29,7 @@ class Speech:
         self._api_key = api_key
         self._timeout_s = timeout_s
         host = api_base or f"https://{self.name.partition('/')[0]}"
-        self._server = Server(api_base=host, secrets=(api_key,))
+        self._server = ServerLabel(api_base=host, secrets=(api_key,))
 
     async def text(self, name: str, content: bytes) -> str:
         """What is said in a recording of this name, whose ending tells its form. Raises the model
@@ -58,4 +58,4 @@ class Speech:
         return text[:TEXT_CHARS_MAX]
 
     def _failure(self, error: Exception) -> AssistantError:
-        return failure(error, Asked(server=self._server, name=self.name))
+        return failure(error, CallProgress(server=self._server, name=self.name))

@@ -1,304 +1,250 @@
-"""Our transcript as an OpenAI chat request: bytes that stay the same while history only grows.
+"""What comes back over the wire: server-sent events, and an answer put together from the chunks of
+a stream, or from one whole JSON answer.
 
-Used by `openai_compatible` and by whoever counts or compares what would be sent. The messages
-stand last in the body, so a longer history has the shorter one's bytes as its prefix.
+The one place where an answer is parsed, in all the ways in which servers send text and tool calls;
+raises BrokenAnswer for what cannot be read. What is kept of one answer is bounded, whatever a
+server sends: an answer past the bound ends like one at the output limit.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, assert_never
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from agent.models.assembly import mark, takes_marks
-from agent.prompt.templates import disarmed
-from memory.records.request import ModelRequest, ModelTraits, ToolSpec
-from memory.records.transcript import (
-    Answered,
-    Context,
-    Entry,
-    Note,
-    Picture,
-    Said,
-    ToolCall,
-    ToolResult,
-    once,
-)
+from memory.records.errors import BrokenAnswer
+from memory.records.transcript import Answered, ToolCall, Usage
 
-Message = dict[str, Any]
+BYTES_A_TOKEN = 16
+"""Limit of an answer; with o200k a token has 4 to 5 in English, up to 12 in Thai and Hindi."""
 
-UNSEEN = "[You cannot see pictures: say so where it matters, and do not guess what they show.]"
+RAW_BYTES_A_TOKEN = 4_096
+"""Limit of its stream: a token comes in an event of 200 to 900 bytes."""
 
-_NO_PICTURES: Mapping[str, str] = MappingProxyType({})
-
-# These models take `max_completion_tokens` only, and no temperature but their own.
-_REASONING_NAMES = re.compile(r"(?:^|/)(?:o[1-9]|gpt-5)")
+_FINISHES = {
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "filter",
+    "safety": "filter",
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """In what a server differs from OpenAI's own.
+@dataclass(slots=True)
+class _CallSlot:
+    """A tool call in the making; `index` is the server's number for it, if it gave one."""
 
-    `plain`: content must be one string (DeepSeek, small local templates). `stream_usage`: it knows
-    `stream_options`. `headers` are sent along with each call. `cache_marks`: it hands marks for a
-    model's prompt cache on to those models that want them.
-    """
-
-    plain: bool = False
-    stream_usage: bool = True
-    cache_marks: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict)
+    index: int | None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
 
 
-def body(
-    name: str, request: ModelRequest, *, traits: ModelTraits, dialect: Dialect | None = None
-) -> bytes:
-    """The whole request. Equal input gives equal bytes."""
-    dialect = dialect or Dialect()
-    data: dict[str, Any] = {"model": name, "stream": True}
-    if dialect.stream_usage:
-        data["stream_options"] = {"include_usage": True}
-    data |= _limits(name, request)
-    data |= {key: request.extra[key] for key in sorted(request.extra)}
-    marks = dialect.cache_marks and takes_marks(name)
-    if traits.tools and not (marks or dialect.plain or traits.demo):
-        written = _written(request.system, request.entries)
-        if written is not None:
-            tools = f',"tools":{_text([*map(_tool, request.tools)])}' if request.tools else ""
-            return _bytes(f'{_text(data)[:-1]}{tools},"messages":{written}}}')
-    if request.tools and traits.tools:
-        data["tools"] = [_tool(spec) for spec in request.tools]
-    data["messages"] = messages(
-        request.system,
-        request.entries,
-        plain=dialect.plain or traits.demo,
-        tools=traits.tools,
-        pictures=request.pictures if traits.vision else None,
-    )
-    if marks:
-        mark(data, request.entries)
-    return encode(data)
+class Assembly:
+    """Takes chunks in order; visible text goes on to `on_text` at once. It `is_full` once more came
+    than the tokens asked for can be; then whoever reads the stream closes it."""
 
+    def __init__(self, on_text: Callable[[str], None], *, tokens_max: int) -> None:
+        self._on_text = on_text
+        self._room = tokens_max * BYTES_A_TOKEN
+        self._raw_room = tokens_max * RAW_BYTES_A_TOKEN
+        self.is_full = False
+        self._text: list[str] = []
+        self._slots: list[_CallSlot] = []
+        self._by_index: dict[int, _CallSlot] = {}
+        self._by_id: dict[str, _CallSlot] = {}
+        self._usage = Usage()
+        self._finish = ""
+        self._begun = False
 
-def encode(data: object) -> bytes:
-    """Compact JSON; half a surrogate pair becomes a question mark instead of an error."""
-    return _bytes(_text(data))
+    @property
+    def finished(self) -> bool:
+        """Whether the model said that its answer is over."""
+        return bool(self._finish)
 
+    def passes(self, piece: bytes) -> None:
+        """Count the bytes that come over the wire, whatever they hold."""
+        self._raw_room -= len(piece)
+        self.is_full = self.is_full or self._raw_room < 0
 
-def _text(data: object) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    def take(self, chunk: dict[str, Any]) -> None:
+        """One chunk of a stream, or a whole answer (`message` in place of `delta`)."""
+        usage = chunk.get("usage") or _at(chunk, "x_groq", "usage")
+        if isinstance(usage, dict):
+            self._usage = _usage(usage)
+        choices = chunk.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            return
+        self._begun = True
+        if self.is_full:
+            return
+        choice = choices[0]
+        delta = choice.get("delta") or choice.get("message")
+        if isinstance(delta, dict):
+            self._take_text(delta)
+            for index, call in enumerate(_dicts(delta.get("tool_calls"))):
+                self._take_call(call, index if "message" in choice else None)
+        if choice.get("finish_reason"):
+            self._finish = str(choice["finish_reason"])
 
+    def answer(self, name: str, *, done: bool) -> Answered:
+        """The whole. `done`: the server said so itself ([DONE], or one whole JSON answer)."""
+        if not self._begun or not (self._finish or done or self.is_full):
+            raise BrokenAnswer("the answer ended before it was complete")
+        if self._finish.lower() == "error":
+            raise BrokenAnswer("the provider broke the answer off")
+        calls = _calls(self._slots)
+        finish = "length" if self.is_full else _FINISHES.get(self._finish.lower(), "stop")
+        if finish in ("stop", "tool_calls"):
+            finish = "tool_calls" if calls else "stop"
+        return Answered(
+            text="".join(self._text), calls=calls, finish=finish, model=name, usage=self._usage
+        )
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+    def _take_text(self, delta: dict[str, Any]) -> None:
+        """Reasoning stands in other fields and is never text; a refusal is what a person reads."""
+        thought = (_plain(delta.get(name)) for name in _THOUGHT)
+        self._within(next(filter(None, thought), ""))
+        for content in (delta.get("content"), delta.get("refusal")):
+            text = self._within(_plain(content))
+            if text:
+                self._text.append(text)
+                self._on_text(text)
 
+    def _within(self, text: str) -> str:
+        """Return as much of a text as there is room for; if not all fits, the assembly is full."""
+        if self.is_full or not text:
+            return ""
+        whole = text.encode("utf-8", "surrogatepass")
+        if len(whole) <= self._room:
+            self._room -= len(whole)
+            return text
+        self.is_full = True
+        return whole[: self._room].decode("utf-8", "ignore")
 
-def messages(
-    system: str,
-    entries: Sequence[Entry],
-    *,
-    plain: bool = False,
-    tools: bool = True,
-    pictures: Mapping[str, str] | None = _NO_PICTURES,
-) -> list[Message]:
-    """System first, then the entries; neighbours of one role are joined, empty ones dropped.
-
-    With `plain` each content is one string, save where a picture is shown. Without `tools` (the
-    model has none, but history may hold calls of another one) calls vanish and results are told as
-    text. `pictures` None: this model sees none, and is told so where one came.
-    """
-    found: list[Message] = []
-    if system:
-        found.append({"role": "system", "content": system})
-    names: dict[str, str] = {}
-    for entry in entries:
-        if isinstance(entry, Answered):
-            names |= {call.id: call.name for call in entry.calls}
-            _add_answer(found, entry, tools=tools)
-        elif isinstance(entry, ToolResult) and tools:
-            found.append(_result(entry))
+    def _take_call(self, delta: dict[str, Any], place: int | None) -> None:
+        function = delta.get("function")
+        function = function if isinstance(function, dict) else {}
+        number = delta.get("index")
+        came = _CallSlot(
+            index=number if isinstance(number, int) else place,
+            id=_string(delta.get("id")),
+            name=_string(function.get("name")),
+            arguments=_arguments(function.get("arguments")),
+        )
+        self._within(f"{came.id}{came.name}{came.arguments}" or " ")
+        if self.is_full:
+            return
+        slot = self._slot_for(came)
+        if slot is None:
+            slot = came
+            self._slots.append(came)
         else:
-            _add_words(found, _words(entry, names), plain=plain)
-        if isinstance(entry, Note) and entry.pictures:
-            _add_pictures(found, entry.pictures, pictures, plain=plain)
-    return found
+            slot.id = slot.id or came.id
+            if came.name != slot.name:
+                slot.name += came.name
+            slot.arguments += came.arguments
+        if came.index is not None:
+            self._by_index[came.index] = slot
+        if slot.id:
+            self._by_id[slot.id] = slot
 
-
-def _written(system: str, entries: Sequence[Entry]) -> str | None:
-    """`messages` as JSON, put together from what each entry comes to, which is written once: a long
-    history comes back with each request. None where an entry does not stand for itself: it has
-    pictures, or is one of two answers in a row."""
-    found = [_text({"role": "system", "content": system})] if system else []
-    words: list[str] = []
-    last = ""
-    for role, text in map(_piece, entries):
-        if role == _PICTURES or (text and last == _ANSWER and role in {_ANSWER, _CALLS}):
+    def _slot_for(self, came: _CallSlot) -> _CallSlot | None:
+        """The call that this piece continues; None when it begins another one."""
+        slot = self._same_number(came)
+        if slot is None:
             return None
-        if not text:
-            continue
-        if role == _WORDS:
-            words.append(text)
-        else:
-            found += [*_said(words), text]
-            words.clear()
-        last = role
-    return f"[{','.join([*found, *_said(words)])}]"
+        if came.id and slot.id and came.id != slot.id and came.name:
+            return None  # some servers number all parallel calls 0
+        if came.name and slot.arguments and (came.name != slot.name or _whole(slot.arguments)):
+            return None
+        return slot
+
+    def _same_number(self, came: _CallSlot) -> _CallSlot | None:
+        if came.index is not None:
+            return self._by_index.get(came.index)
+        if came.id in self._by_id:
+            return self._by_id[came.id]
+        if came.id and came.name:
+            return None
+        return self._slots[-1] if self._slots else None
 
 
-_WORDS, _ANSWER, _CALLS, _RESULT, _PICTURES = "words", "answer", "calls", "result", "pictures"
+_THOUGHT = ("reasoning_content", "reasoning", "thinking")
+"""Where servers put what a model thinks: DeepSeek, vLLM and llama.cpp; OpenRouter, Groq; Ollama."""
 
 
-def _said(words: Sequence[str]) -> list[str]:
-    return [f'{{"role":"user","content":[{",".join(words)}]}}'] if words else []
+def _calls(slots: Sequence[_CallSlot]) -> tuple[ToolCall, ...]:
+    """Each call has an id of its own: a missing one is made from its place, a doubled one told
+    apart, so that the same stream always gives the same ids."""
+    taken: set[str] = set()
+    calls: list[ToolCall] = []
+    for n, slot in enumerate(slots, start=1):
+        wanted = slot.id or f"call_{n}"
+        unique, more = wanted, n
+        while unique in taken:
+            unique, more = f"{wanted}_{more}", more + 1
+        taken.add(unique)
+        calls.append(ToolCall(id=unique, name=slot.name, arguments=slot.arguments))
+    return tuple(calls)
 
 
-@once
-def _piece(entry: Entry) -> tuple[str, str]:
-    """What an entry is in a request, and its JSON: a whole message, or a part of the person's."""
-    match entry:
-        case Answered():
-            made: list[Message] = []
-            _add_answer(made, entry, tools=True)
-            return _CALLS if entry.calls else _ANSWER, "".join(map(_text, made))
-        case ToolResult():
-            return _RESULT, _text(_result(entry))
-        case Note() if entry.pictures:
-            return _PICTURES, ""
-        case _:
-            words = _words(entry, {})
-            return _WORDS, _text({"type": "text", "text": words}) if words else ""
+def _usage(data: dict[str, Any]) -> Usage:
+    cached = _at(data, "prompt_tokens_details", "cached_tokens")
+    return Usage(
+        prompt=_count(data.get("prompt_tokens")),
+        completion=_count(data.get("completion_tokens")),
+        cached=_count(cached if cached is not None else data.get("prompt_cache_hit_tokens")),
+    )
 
 
-def words_of(said: Said) -> str:
-    """What the person said, with the quoted text before it and, in groups, their name."""
-    text = said.text
-    if said.sender:
-        # In a group nobody may speak as somebody else, or as us: what follows a line break is set
-        # in, so that each name at the beginning of a line is ours.
-        indented = "\n  ".join(disarmed(said.text).splitlines())
-        text = f"{' '.join(said.sender.split())}: {indented}"
-    if not said.quote:
-        return text
-    quote = disarmed(said.quote).replace("«", "‹").replace("»", "›")
-    return f"[In reply to: «{quote}»]\n{text}"
+def _at(data: dict[str, Any], outer: str, inner: str) -> Any:
+    found = data.get(outer)
+    return found.get(inner) if isinstance(found, dict) else None
 
 
-def _limits(name: str, request: ModelRequest) -> dict[str, Any]:
-    if _REASONING_NAMES.search(name):
-        return {"max_completion_tokens": request.max_output_tokens}
-    return {"temperature": request.temperature, "max_tokens": request.max_output_tokens}
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
-def _result(result: ToolResult) -> Message:
-    return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
-def _tool(spec: ToolSpec) -> Message:
-    function = {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": dict(spec.parameters),
-    }
-    return {"type": "function", "function": function}
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _words(entry: Said | Context | Note | ToolResult, names: Mapping[str, str]) -> str:
-    match entry:
-        case Said():
-            return words_of(entry)
-        case Context():
-            return entry.text
-        case Note():
-            text = f"[{entry.text}]" if entry.text else ""
-            return f"{text}\n{entry.content}" if entry.content else text
-        case ToolResult():
-            return f"[{names.get(entry.call_id, 'tool')}: {entry.content}]"
-        case _:
-            assert_never(entry)
+def _plain(content: object) -> str:
+    """Text as a string or as a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = (part for part in _dicts(content) if part.get("type") in ("text", "refusal", None))
+    return "".join(_string(part.get("text")) for part in parts)
 
 
-def _add_words(found: list[Message], text: str, *, plain: bool) -> None:
-    if not text:
-        return
-    last = found[-1] if found and found[-1]["role"] == "user" else None
-    if plain and last and isinstance(last["content"], str):
-        last["content"] += f"\n\n{text}"
-    elif plain and not last:
-        found.append({"role": "user", "content": text})
-    else:
-        # Always parts, also for one: a message that gains a part later keeps its first bytes.
-        if last is None:
-            last = {"role": "user", "content": []}
-            found.append(last)
-        last["content"].append({"type": "text", "text": text})
+def _arguments(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return ""
 
 
-def _add_pictures(
-    found: list[Message],
-    came: Sequence[Picture],
-    pictures: Mapping[str, str] | None,
-    *,
-    plain: bool,
-) -> None:
-    """Behind the words about them."""
-    if pictures is None:
-        _add_words(found, UNSEEN, plain=plain)
-        return
-    for one in came:
-        url = pictures.get(one.path)
-        if url == "":
-            _add_words(found, f"[The picture {one.path} is not there any more.]", plain=plain)
-        if not url:
-            continue
-        if not found or found[-1]["role"] != "user":
-            found.append({"role": "user", "content": []})
-        last = found[-1]
-        if isinstance(last["content"], str):
-            last["content"] = [{"type": "text", "text": last["content"]}]
-        last["content"].append({"type": "image_url", "image_url": {"url": url}})
-
-
-def _add_answer(found: list[Message], answer: Answered, *, tools: bool) -> None:
-    calls = answer.calls if tools else ()
-    text = answer.text if answer.text.strip() else ""
-    if not text and not calls:
-        return
-    last = found[-1] if found else None
-    if last is None or last["role"] != "assistant" or "tool_calls" in last:
-        last = {"role": "assistant"}
-        found.append(last)
-    if text:
-        last["content"] = f"{last['content']}\n\n{text}" if "content" in last else text
-    if calls:
-        last["tool_calls"] = [_call(call) for call in calls]
-
-
-def _call(call: ToolCall) -> Message:
-    function = {"name": call.name, "arguments": _readable(call.arguments)}
-    return {"id": call.id, "type": "function", "function": function}
-
-
-def _readable(arguments: str) -> str:
-    """Servers parse the arguments of earlier calls and refuse the whole request over a bad one.
-
-    The result beside the call tells the model what was wrong with it.
-    """
+def _whole(arguments: str) -> bool:
     try:
-        read = json.loads(arguments)
+        return isinstance(json.loads(arguments), dict)
     except ValueError:
-        return "{}"
-    return arguments if isinstance(read, dict) else "{}"
+        return False
 
 
-# --- sse ----------------------------------------------------------------------------------------
+# --- server-sent events -------------------------------------------------------------------------
 #
-# Server-sent events, read by hand: bytes in any pieces go in, the data of whole events comes out.
-#
-# Used by `openai_compatible`. Lenient where servers are sloppy: CR, LF and CRLF, a missing last
-# blank line, a byte order mark, unknown fields.
+# Read by hand: bytes in any pieces go in, the data of whole events comes out. Lenient where servers
+# are sloppy: CR, LF and CRLF, a missing last blank line, a byte order mark, unknown fields.
 
 _BOM = b"\xef\xbb\xbf"
 EVENT_BYTES_MAX = 16 * 1024 * 1024

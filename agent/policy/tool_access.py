@@ -49,7 +49,7 @@ class Reach:
 
     def cards(self, caller: Caller) -> Sequence[ToolCard]:
         """All that this run may have, in the order of the toolbox."""
-        kind = _Kind(role=caller.role, unattended=caller.unattended, jobs=caller.makes_jobs)
+        kind = _AccessKind(role=caller.role, unattended=caller.unattended, jobs=caller.makes_jobs)
         return self._cards(kind, caller.agent)
 
     def cards_of(
@@ -62,9 +62,9 @@ class Reach:
     ) -> Sequence[ToolCard]:
         """All that a run for a person of this role may have, in the order of the toolbox. With
         `jobs` also one that nobody watches may make jobs."""
-        return self._cards(_Kind(role=role, unattended=unattended, jobs=jobs), agent)
+        return self._cards(_AccessKind(role=role, unattended=unattended, jobs=jobs), agent)
 
-    def _cards(self, kind: _Kind, agent: str) -> Sequence[ToolCard]:
+    def _cards(self, kind: _AccessKind, agent: str) -> Sequence[ToolCard]:
         options = self._of(agent)
         return [tool.card for tool in self._toolbox.tools() if _may(tool.card, kind, options)]
 
@@ -77,7 +77,7 @@ class Reach:
         tool = self._toolbox.get(name)
         if tool is None:
             return None
-        kind = _Kind(role=caller.role, unattended=caller.unattended, jobs=caller.makes_jobs)
+        kind = _AccessKind(role=caller.role, unattended=caller.unattended, jobs=caller.makes_jobs)
         return tool if _may(tool.card, kind, self._of(caller.agent)) else None
 
     def _of(self, agent: str) -> ReachOptions:
@@ -85,7 +85,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
+class _AccessKind:
     """A kind of run."""
 
     role: Role
@@ -93,7 +93,7 @@ class _Kind:
     jobs: bool
 
 
-def _may(card: ToolCard, kind: _Kind, options: ReachOptions) -> bool:
+def _may(card: ToolCard, kind: _AccessKind, options: ReachOptions) -> bool:
     name = card.name
     withheld = ATTENDED_ALONE if kind.jobs else ATTENDED_ALONE | MAKES_JOBS
     if name in (withheld if kind.unattended else UNATTENDED_ALONE):

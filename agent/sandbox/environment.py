@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
+
+from pydantic import SecretStr
 
 from memory.records.errors import Permanent
 
@@ -33,13 +34,7 @@ class EnvironmentWrong(Permanent):
     """A variable that the owner set for a skill cannot be handed to a program."""
 
 
-class Hidden(Protocol):
-    """A secret that tells its value only when asked, as the settings keep them."""
-
-    def get_secret_value(self) -> str: ...
-
-
-Given = Mapping[str, "Hidden | str"]
+Given = Mapping[str, SecretStr | str]
 """Variables that the owner gave to one skill, by name."""
 
 
@@ -94,7 +89,7 @@ def _environment(workspace: Path, own: Mapping[str, str], *, path: str) -> Mappi
     }
 
 
-def _plain(name: str, value: Hidden | str) -> str:
+def _plain(name: str, value: SecretStr | str) -> str:
     if not _NAME.fullmatch(name) or _STEERS_LOADING.match(name):
         raise EnvironmentWrong(
             f"the setting skills.*.env names {name[:64]!r}, which a skill may not be given; "

@@ -44,7 +44,7 @@ class ProgramRefused(Permanent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RunLimits:
     """What one program may take. Sizes in bytes, times in seconds; memory is address space of one
     process. `processes_max` holds for other users than root alone: the system knows no such limit
     for root."""
@@ -68,7 +68,7 @@ class Program:
     stdin: bytes | None = None
 
 
-class Stopped(StrEnum):
+class StopReason(StrEnum):
     """Why a program was ended from outside."""
 
     TIME = "time"
@@ -105,13 +105,13 @@ class Ran:
     exit_code: int
     stdout: Caught
     stderr: Caught
-    stopped: Stopped | None = None
+    stopped: StopReason | None = None
     told: bytes = b""
     """What bubblewrap said of it, apart from the program's own words."""
 
 
 async def run_confined(
-    program: Program, confinement: Confinement, bubblewrap: Bubblewrap, limits: Limits
+    program: Program, confinement: Confinement, bubblewrap: Bubblewrap, limits: RunLimits
 ) -> Ran:
     """In the sandbox. Raises ProgramRefused when it cannot be set up or has no such program."""
     _check(program)
@@ -119,7 +119,7 @@ async def run_confined(
         bubblewrap.options, confinement, program.environment, folder=program.folder
     )
     rlimits = await asyncio.to_thread(_rlimits, limits)
-    start = _Start(
+    start = _Launch(
         argv=lambda pipe, told: bubblewrap.argv(program.command, pipe, told),
         control=control,
         stdin=program.stdin,
@@ -133,7 +133,7 @@ async def run_confined(
     return ran
 
 
-async def run_open(program: Program, limits: Limits) -> Ran:
+async def run_open(program: Program, limits: RunLimits) -> Ran:
     """Without sandbox, below a warden. Raises ProgramRefused when there is no such program."""
     _check(program)
     order = {
@@ -143,7 +143,7 @@ async def run_open(program: Program, limits: Limits) -> Ran:
         "limits": await asyncio.to_thread(_rlimits, limits),
         "nice": limits.nice,
     }
-    start = _Start(
+    start = _Launch(
         argv=lambda pipe, _: (str(base_python()), "-I", "-S", warden.__file__, str(pipe)),
         control=json.dumps(order).encode() + b"\n",
         stdin=program.stdin,
@@ -165,7 +165,7 @@ async def run_open(program: Program, limits: Limits) -> Ran:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
+class _Launch:
     argv: Callable[[int, int], Sequence[str]]
     control: bytes
     stdin: bytes | None
@@ -223,10 +223,10 @@ class _Pipes:
                 setattr(self, name, -1)
 
 
-async def _run(start: _Start, limits: Limits) -> Ran:
+async def _run(start: _Launch, limits: RunLimits) -> Ran:
     pipes = _Pipes.opened()
     watch = _Watch(limits.output_bytes)
-    stopped: Stopped | None = None
+    stopped: StopReason | None = None
     try:
         transport = await _spawned(start, pipes, watch)
         try:
@@ -254,7 +254,7 @@ async def _run(start: _Start, limits: Limits) -> Ran:
     )
 
 
-async def _spawned(start: _Start, pipes: _Pipes, watch: _Watch) -> asyncio.SubprocessTransport:
+async def _spawned(start: _Launch, pipes: _Pipes, watch: _Watch) -> asyncio.SubprocessTransport:
     """The started process. Its own environment is empty: what /proc shows of it holds nothing."""
     loop = asyncio.get_running_loop()
     spawning = asyncio.ensure_future(
@@ -315,14 +315,14 @@ def _feed(transport: asyncio.SubprocessTransport, stdin: bytes | None) -> None:
     pipe.write_eof()
 
 
-async def _end_of(watch: _Watch, timeout_s: float) -> Stopped | None:
+async def _end_of(watch: _Watch, timeout_s: float) -> StopReason | None:
     """Waits for the program's own end, or for a reason to end it."""
     ends = {watch.exited, watch.flooded}
     done, _ = await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     if watch.exited in done:
         await asyncio.wait({watch.closed}, timeout=LINGER_S)
         return None
-    return Stopped.OUTPUT if watch.flooded in done else Stopped.TIME
+    return StopReason.OUTPUT if watch.flooded in done else StopReason.TIME
 
 
 async def _gone(
@@ -372,7 +372,7 @@ def _exit_code(code: int | None) -> int:
 # --- limits ------------------------------------------------------------------------------------
 
 
-def _rlimits(limits: Limits) -> list[tuple[int, int]]:
+def _rlimits(limits: RunLimits) -> list[tuple[int, int]]:
     found = [
         (resource.RLIMIT_AS, limits.memory_bytes),
         (resource.RLIMIT_FSIZE, limits.file_bytes),

@@ -116,7 +116,24 @@ class NewFolder:
 def checked_name(raw: str) -> tuple[str, ...]:
     """An entry's name as folders and file below the new folder. Raises InstallRefused."""
     parts = tuple(part for part in raw.split("/") if part not in {"", "."})
-    why = _fault(raw, parts)
+    why = ""
+    if not raw.isprintable() or "\ufffd" in raw:
+        why = "has characters that no name may have"
+    elif raw.startswith("/") or re.match(r"[A-Za-z]:", raw) or raw.startswith("~"):
+        why = "does not lie below the archive"
+    elif "\\" in raw or ":" in raw:
+        why = "has a backslash or a colon"
+    elif ".." in parts:
+        why = "leads out of the archive"
+    elif len(parts) > DEPTH_MAX or len(raw.encode()) > PATH_BYTES_MAX:
+        why = "is too long or too deep"
+    elif any(
+        part != part.strip() or part.endswith(".") or len(part.encode()) > NAME_BYTES_MAX
+        for part in parts
+    ):
+        why = "has a name that some systems cannot keep"
+    elif any(map(_RESERVED.fullmatch, parts)):
+        why = "has a name that some systems keep for devices"
     if why:
         raise InstallRefused(f"the entry {shown(raw[:80])} {why}")
     return parts
@@ -214,22 +231,3 @@ class _BoundedStream:
         if self._room < 0:
             raise InstallRefused(f"it is larger than {UNPACKED_BYTES_MAX:,} bytes unpacked")
         return piece
-
-
-def _fault(raw: str, parts: tuple[str, ...]) -> str:
-    if not raw.isprintable() or "\ufffd" in raw:
-        return "has characters that no name may have"
-    if raw.startswith("/") or re.match(r"[A-Za-z]:", raw) or raw.startswith("~"):
-        return "does not lie below the archive"
-    if "\\" in raw or ":" in raw:
-        return "has a backslash or a colon"
-    if ".." in parts:
-        return "leads out of the archive"
-    if len(parts) > DEPTH_MAX or len(raw.encode()) > PATH_BYTES_MAX:
-        return "is too long or too deep"
-    for part in parts:
-        if part != part.strip() or part.endswith(".") or len(part.encode()) > NAME_BYTES_MAX:
-            return "has a name that some systems cannot keep"
-        if _RESERVED.fullmatch(part):
-            return "has a name that some systems keep for devices"
-    return ""

@@ -8,13 +8,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from agent.skills.install import prepare_install
 from agent.skills.parser import (
     FILE_BYTES_MAX,
-    Fields,
     Items,
+    KeyValues,
     Node,
     Scalar,
     Unreadable,
@@ -25,8 +26,8 @@ from agent.skills.places import SKILL_FILE, digest, read_file, stamps
 from agent.skills.reader import SkillFile, read_skill
 from agent.skills.rules import Rule
 from agent.skills.skill import Problem, Severity, Skill, SkillPlace, SkillSet
-from agent.skills.suspicious import suspicious_lines
-from agent.skills.why import Verdict, as_used, state_words, why
+from agent.skills.suspicious import FINDINGS_MAX, suspicious_lines
+from agent.skills.why import SkillVerdict, as_used, state_words, why
 from memory.records.errors import AssistantError
 
 # --- trigger tests ------------------------------------------------------------------------------
@@ -124,10 +125,10 @@ class _TestReader:
         self.problems.append(problem)
 
     def tests(self, root: Node) -> tuple[TriggerTest, ...]:
-        if isinstance(root, Fields):
+        if isinstance(root, KeyValues):
             root = root.find("tests") or root
         if not isinstance(root, Items):
-            if not (root.entries if isinstance(root, Fields) else root.text.strip()):
+            if not (root.entries if isinstance(root, KeyValues) else root.text.strip()):
                 self.error("it holds no test", 0)
             else:
                 self.error("tests must be a list: begin each with `- `", root.line)
@@ -138,7 +139,7 @@ class _TestReader:
         return tuple(test for test in found if test is not None)
 
     def _test(self, node: Node) -> TriggerTest | None:
-        if not isinstance(node, Fields):
+        if not isinstance(node, KeyValues):
             self.error("a test needs `message: …` and `must: match` or `must: no match`", node.line)
             return None
         for key, _ in node.entries:
@@ -161,7 +162,7 @@ class _TestReader:
             line=node.line,
         )
 
-    def _must(self, node: Fields) -> bool | None:
+    def _must(self, node: KeyValues) -> bool | None:
         """Whether it must match; None, with a problem, if that cannot be told."""
         said: set[bool] = set()
         for key in (*_MATCH_KEYS, *_NO_MATCH_KEYS):
@@ -177,7 +178,7 @@ class _TestReader:
             return None
         return said.pop() if said else True
 
-    def _names(self, node: Fields, keys: Sequence[str]) -> tuple[str, ...] | None:
+    def _names(self, node: KeyValues, keys: Sequence[str]) -> tuple[str, ...] | None:
         match _find(node, keys):
             case None | Scalar(is_null=True):
                 return None
@@ -191,7 +192,7 @@ class _TestReader:
         return tuple(name for text in texts if (name := text.strip()))
 
 
-def _find(node: Fields, keys: Sequence[str]) -> Node | None:
+def _find(node: KeyValues, keys: Sequence[str]) -> Node | None:
     return next((found for key in keys if (found := node.find(key)) is not None), None)
 
 
@@ -245,7 +246,7 @@ def _run(
         if known is None or verdict is None:
             failures.append(f"there is no skill named {name}")
             continue
-        matched = verdict.verdict is Verdict.PICKED
+        matched = verdict.verdict is SkillVerdict.PICKED
         said = notes if matched is test.must_match else failures
         what = "matches" if matched else "does not match"
         said.append(f"{name} {what}: {'; '.join(verdict.reasons)}")
@@ -342,7 +343,7 @@ def validate(path: Path, *, shown: str = "") -> tuple[Validated, ...]:
 
 
 def _skills_below(path: Path) -> Iterator[str]:
-    """Folders with a SKILL.md, one or two levels down, as the shelf looks for them."""
+    """Folders with a SKILL.md, one or two levels down, as the library looks for them."""
     for entry in path.iterdir():
         if entry.name.startswith(".") or entry.is_symlink() or not entry.is_dir():
             continue
@@ -379,7 +380,7 @@ def _validated(folder: Path, shown: str) -> Validated:
         problems += tests.problems
         for name, *_ in files:
             content = read_file(str(folder / name), bytes_max=FILE_BYTES_MAX)
-            for line, found in suspicious_lines(content):
+            for line, found in islice(suspicious_lines(content), FINDINGS_MAX):
                 odd(found, f"{shown}/{name}", line)
     except OSError as error:
         return _broken(folder, file, f"cannot be read: {error.strerror}")

@@ -32,7 +32,7 @@ LOOKED_THROUGH_BYTES_MAX = 3_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class InstalledSkill:
     """A skill that is in, or ready to be. `warnings` are for the owner to read before approving."""
 
     name: str
@@ -48,14 +48,14 @@ class Prepared:
     `ready` is a folder that becomes `final`, or a SKILL.md that takes the place of another.
     """
 
-    installed: Installed
+    installed: InstalledSkill
     skill: Skill
     ready: Path
     final: Path
     waiting_in: Path
     may_replace: bool = False
 
-    def place(self) -> Installed:
+    def place(self) -> InstalledSkill:
         """Move it in as a whole. Raise InstallRefused, StorageFull, StorageReadOnly."""
         with _storage_in_words(self.final):
             if self.ready.is_file():
@@ -106,7 +106,7 @@ def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Pre
         _check_free(final, may_replace=replace)
         files = _files(root)
         return Prepared(
-            installed=Installed(
+            installed=InstalledSkill(
                 name=skill.name,
                 digest=digest(str(root), files),
                 files=tuple(stamp[0] for stamp in files),
@@ -130,7 +130,7 @@ def prepare_new(target: Path, name: str, text: str) -> Prepared:
         _write(folder / SKILL_FILE, data)
         pinned = digest(str(folder), _files(folder))
         return Prepared(
-            installed=Installed(name=name, digest=pinned, files=(SKILL_FILE,), warnings=odd),
+            installed=InstalledSkill(name=name, digest=pinned, files=(SKILL_FILE,), warnings=odd),
             skill=skill,
             ready=folder,
             final=target / name,
@@ -148,7 +148,7 @@ def prepare_change(target: Path, name: str, text: str) -> Prepared:
         _write(room / SKILL_FILE, data)
         files = _files(folder)
         return Prepared(
-            installed=Installed(
+            installed=InstalledSkill(
                 name=name,
                 digest=digest(str(folder), files, instead={SKILL_FILE: data}),
                 files=tuple(stamp[0] for stamp in files),

@@ -52,7 +52,7 @@ class Decisions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _Snapshot:
     """All that the skills are made of: what is equal makes equal ones."""
 
     scans: Mapping[SkillPlace, PlaceScan] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class SkillLibrary:
         self._machine = Machine(env=env, find_program=find_program, system=system)
         self._given = {} if given is None else given
         self._lock = asyncio.Lock()
-        self._seen = _Seen()
+        self._seen = _Snapshot()
         self._skills = SkillSet()
         self._told: frozenset[Problem] = frozenset()
         self._look_at = self._ask_at = float("-inf")
@@ -138,7 +138,7 @@ class SkillLibrary:
             are_known=True,
         )
 
-    def _looked(self, decisions: Decisions) -> _Seen:
+    def _looked(self, decisions: Decisions) -> _Snapshot:
         scans = dict(self._seen.scans)
         # Shipped skills are part of the program: they change with a restart.
         if SkillPlace.SHIPPED not in scans:
@@ -158,7 +158,7 @@ class SkillLibrary:
             for path, found in one.found.items()
             if (skill := found.reading.skill) is not None
         }
-        return _Seen(scans=scans, missing=missing, decisions=decisions)
+        return _Snapshot(scans=scans, missing=missing, decisions=decisions)
 
 
 def playbook_digest(playbook: StoredPlaybook) -> str:
@@ -170,7 +170,7 @@ def playbook_digest(playbook: StoredPlaybook) -> str:
 # --- from what was seen to the skills ----------------------------------------------------------
 
 
-def _skill_set(seen: _Seen) -> SkillSet:
+def _skill_set(seen: _Snapshot) -> SkillSet:
     skills: dict[str, Skill] = {}
     shadowed: list[Skill] = []
     problems: list[Problem] = []
@@ -213,7 +213,7 @@ _UNKNOWN = Problem(
 )
 
 
-def _scanned(place: SkillPlace, seen: _Seen) -> list[Skill]:
+def _scanned(place: SkillPlace, seen: _Snapshot) -> list[Skill]:
     found = seen.scans.get(place, PlaceScan()).found
     return [
         replace(skill, digest=one.digest, missing=seen.missing.get(path, ()))
@@ -222,7 +222,7 @@ def _scanned(place: SkillPlace, seen: _Seen) -> list[Skill]:
     ]
 
 
-def _stored(seen: _Seen, problems: list[Problem]) -> list[Skill]:
+def _stored(seen: _Snapshot, problems: list[Problem]) -> list[Skill]:
     skills = []
     for playbook in seen.decisions.playbooks:
         location = f"stored:{playbook.name}"

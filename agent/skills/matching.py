@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from agent.skills.parser import Fields, Items, Node, Scalar, Unreadable, structured
+from agent.skills.parser import Items, KeyValues, Node, Scalar, Unreadable, structured
 from agent.skills.skill import Skill, SkillSet
 from memory.records.words import (
     fold,
@@ -72,13 +72,13 @@ class NearMiss:
 
 
 class Matcher:
-    """The keywords of one shelf, made ready: keep it as long as the shelf is the same object.
+    """The keywords of all skills, made ready: keep it as long as they are the same object.
 
     Skills that are not used are left out. To build it takes about 15 ms for 2,000 keywords.
     """
 
-    def __init__(self, shelf: SkillSet) -> None:
-        playbooks = (skill for skill in shelf.used if skill.is_playbook)
+    def __init__(self, skills: SkillSet) -> None:
+        playbooks = (skill for skill in skills.used if skill.is_playbook)
         self._playbooks = sorted(playbooks, key=lambda skill: (-skill.priority, skill.name))
         self._owner = [
             (place, keyword)
@@ -226,16 +226,16 @@ class _Scored:
 
 
 class Relevance:
-    """The skills of one shelf that are read on demand, ready to be scored. Built once a shelf."""
+    """Skills that are read on demand, ready to be scored."""
 
-    def __init__(self, shelf: SkillSet) -> None:
+    def __init__(self, skills: SkillSet) -> None:
         self._skills = tuple(
             _Scored(
                 skill,
                 frozenset(stems(skill.name.replace("-", " ").replace("_", " "))),
                 frozenset(stems(skill.description)),
             )
-            for skill in shelf.used
+            for skill in skills.used
             if skill.is_listed
         )
         self._in = Counter(word for one in self._skills for word in one.name | one.about)
@@ -354,7 +354,7 @@ def allowed_entries(value: Node | None) -> tuple[str, ...] | None:
     match value:
         case None:
             return None
-        case Fields():
+        case KeyValues():
             raise Unreadable("allowed-tools must be a list of tools", value.line)
         case Scalar() if value.is_null or not value.text.strip():
             return None

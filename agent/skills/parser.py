@@ -82,7 +82,7 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
+class KeyValues:
     """Keys with values, in the order of the file; the first of two equal keys counts."""
 
     entries: tuple[tuple[Scalar, Node], ...] = ()
@@ -99,12 +99,12 @@ class Fields:
                 return node
         outer, dot, rest = path.partition(".")
         inner = self.find(outer) if dot else None
-        return inner.find(rest) if isinstance(inner, Fields) else None
+        return inner.find(rest) if isinstance(inner, KeyValues) else None
 
-    def below(self, key: str) -> Fields:
+    def below(self, key: str) -> KeyValues:
         """What was written flat, as `hearthbot.keywords`, like `keywords` below `hearthbot`."""
         start = folded(key) + "."
-        return Fields(
+        return KeyValues(
             entries=tuple(
                 (Scalar(text=name.text.partition(".")[2], line=name.line), value)
                 for name, value in self.entries
@@ -114,14 +114,14 @@ class Fields:
         )
 
 
-Node = Scalar | Items | Fields
+Node = Scalar | Items | KeyValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class SkillParts:
     """A SKILL.md in its two parts. Without front matter, `fields` is None."""
 
-    fields: Fields | None
+    fields: KeyValues | None
     body: str
     flaws: tuple[Flaw, ...] = ()
 
@@ -136,13 +136,13 @@ def cleaned(text: str) -> str:
     return _UNSEEN.sub("", text)
 
 
-def parts(data: bytes) -> Parts:
+def parts(data: bytes) -> SkillParts:
     """Front matter and body. Raises Unreadable: encoding, size, never closed, not key and value."""
     lines = _decoded(data).split("\n")
     start = next((n for n, line in enumerate(lines) if line.strip()), 0)
     if not _FENCE.fullmatch(lines[start]):
         _check_no_late_front_matter(lines)
-        return Parts(fields=None, body="\n".join(lines).strip())
+        return SkillParts(fields=None, body="\n".join(lines).strip())
     end = next((n for n in range(start + 1, len(lines)) if _FENCE_END.fullmatch(lines[n])), None)
     if end is None:
         raise Unreadable("the front matter that begins here is never closed by ---", start + 1)
@@ -150,7 +150,7 @@ def parts(data: bytes) -> Parts:
     if sum(map(len, front)) > FRONT_CHARS_MAX:
         raise Unreadable(f"the front matter is longer than {FRONT_CHARS_MAX:,} characters")
     fields, flaws = _fields(front, start + 2)
-    return Parts(fields=fields, body="\n".join(lines[end + 1 :]).strip(), flaws=flaws)
+    return SkillParts(fields=fields, body="\n".join(lines[end + 1 :]).strip(), flaws=flaws)
 
 
 def _check_no_late_front_matter(lines: Sequence[str]) -> None:
@@ -186,7 +186,7 @@ def duplicates(node: Node) -> Iterator[Flaw]:
     waiting = [node]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Fields):
+        if isinstance(node, KeyValues):
             seen: dict[str, int] = {}
             for key, value in node.entries:
                 name = folded(key.text)
@@ -205,23 +205,19 @@ def duplicates(node: Node) -> Iterator[Flaw]:
 def _decoded(data: bytes) -> str:
     if len(data) > FILE_BYTES_MAX:
         raise Unreadable(f"the file is larger than {FILE_BYTES_MAX:,} bytes")
-    encoding = _encoding(data)
+    encoding = "utf-8-sig"
+    if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        encoding = "utf-32"
+    elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    elif b"\0" in data:
+        raise Unreadable("encoding: the file holds zero bytes; save it as UTF-8")
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1 if encoding == "utf-8-sig" else 0
         raise Unreadable("encoding: this is not UTF-8; save the file as UTF-8", line) from error
     return cleaned(text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def _encoding(data: bytes) -> str:
-    if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        return "utf-32"
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    if b"\0" in data:
-        raise Unreadable("encoding: the file holds zero bytes; save it as UTF-8")
-    return "utf-8-sig"
 
 
 # --- YAML --------------------------------------------------------------------------------------
@@ -274,18 +270,18 @@ def _of_events(events: Iterator[Any], first_line: int) -> Node:
             open_nodes[-1][1].append(scalar)
         else:
             open_nodes.append((line, []))
-    return root[0] if root else Fields(line=first_line)
+    return root[0] if root else KeyValues(line=first_line)
 
 
-def _mapping(values: Sequence[Node], line: int) -> Fields:
+def _mapping(values: Sequence[Node], line: int) -> KeyValues:
     pairs = zip(values[::2], values[1::2], strict=True)
     entries = tuple((key, value) for key, value in pairs if isinstance(key, Scalar))
     if 2 * len(entries) < len(values):
         raise Unreadable("a key must be a text", line)
-    return Fields(entries=entries, line=line)
+    return KeyValues(entries=entries, line=line)
 
 
-def _fields(lines: Sequence[str], first_line: int) -> tuple[Fields, tuple[Flaw, ...]]:
+def _fields(lines: Sequence[str], first_line: int) -> tuple[KeyValues, tuple[Flaw, ...]]:
     flaws: tuple[Flaw, ...] = ()
     try:
         root = _built("\n".join(lines), first_line)
@@ -299,8 +295,8 @@ def _fields(lines: Sequence[str], first_line: int) -> tuple[Fields, tuple[Flaw, 
         ]
         root = _built("\n".join(_quoted(lines, first_line)), first_line)
     if isinstance(root, Scalar) and root.is_null:
-        return Fields(line=first_line), flaws
-    if not isinstance(root, Fields):
+        return KeyValues(line=first_line), flaws
+    if not isinstance(root, KeyValues):
         raise Unreadable("the front matter is not made of `key: value` lines", first_line)
     return root, flaws
 
@@ -362,4 +358,4 @@ def _is_yaml(lines: Sequence[str], line: int) -> bool:
         root = _built(dedent("\n".join(lines)), line)
     except Unreadable:
         return False
-    return len(root.entries if isinstance(root, Fields) else getattr(root, "values", ())) == 1
+    return len(root.entries if isinstance(root, KeyValues) else getattr(root, "values", ())) == 1

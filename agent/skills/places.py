@@ -62,7 +62,9 @@ def stamps(folder: str, *, files_max: int = FILES_MAX) -> tuple[Stamp, ...]:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append((name + "/", entry.path))
                 elif entry.is_file(follow_symlinks=False):
-                    found.append(_stamp(name, entry.stat(follow_symlinks=False)))
+                    status = entry.stat(follow_symlinks=False)
+                    times = status.st_mtime_ns, status.st_ctime_ns
+                    found.append((name, status.st_size, *times, status.st_ino))
                 else:
                     raise Unreadable(f"{shown(name)} is neither a file nor a folder")
     return tuple(sorted(found))
@@ -87,33 +89,22 @@ def digest(
     if len(files) > FILES_MAX or sum(stamp[1] for stamp in files) > BYTES_MAX:
         return ""
     sums = sha256()
-    for part in _content(folder, files, instead or {}):
-        sums.update(len(part).to_bytes(8, "big") + part)
+    room = BYTES_MAX
+    for name, *_ in files:
+        content = instead.get(name) if instead else None
+        if content is None:
+            content = read_file(f"{folder}/{name}", bytes_max=room)
+        room -= len(content)
+        if room < 0:
+            raise Unreadable("it grew while it was read")
+        for part in (os.fsencode(name), content):
+            sums.update(len(part).to_bytes(8, "big") + part)
     return sums.hexdigest()
 
 
 def shown(name: str) -> str:
     """A name from the disk as text that is safe in a log and in a prompt."""
     return name if name.isprintable() else ascii(name)
-
-
-def _content(
-    folder: str, files: tuple[Stamp, ...], instead: Mapping[str, bytes]
-) -> Iterator[bytes]:
-    room = BYTES_MAX
-    for name, *_ in files:
-        content = instead.get(name)
-        if content is None:
-            content = read_file(f"{folder}/{name}", bytes_max=room)
-        room -= len(content)
-        if room < 0:
-            raise Unreadable("it grew while it was read")
-        yield os.fsencode(name)
-        yield content
-
-
-def _stamp(name: str, found: os.stat_result) -> Stamp:
-    return (name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 SKILLS_MAX = 1_000

@@ -14,9 +14,9 @@ from typing import Any
 
 from agent.skills.matching import allowed_entries
 from agent.skills.parser import (
-    Fields,
     Flaw,
     Items,
+    KeyValues,
     Node,
     Scalar,
     Unreadable,
@@ -86,7 +86,7 @@ def read_skill(data: bytes, where: SkillFile) -> SkillReading:
     except Unreadable as error:
         reader.error(str(error), error)
     else:
-        front = found.fields or Fields()
+        front = found.fields or KeyValues()
         reader.flaws += [*found.flaws, *duplicates(front)]
         skill, requires = _skill(reader, front, found.body, where)
         if found.fields is None:
@@ -107,11 +107,11 @@ def is_name(text: str) -> bool:
 
 
 def _skill(
-    reader: FieldReader, front: Fields, body: str, where: SkillFile
+    reader: FieldReader, front: KeyValues, body: str, where: SkillFile
 ) -> tuple[Skill, Requires]:
     metadata = reader.block(front, "metadata")
     spaces = {name: reader.block(metadata, name, is_lenient=True) for name in NAMESPACES}
-    own = Fields(entries=spaces["hearthbot"].entries + metadata.entries)
+    own = KeyValues(entries=spaces["hearthbot"].entries + metadata.entries)
     # Our keys belong below `metadata`; a limit beside it must not be lost unseen.
     complain = {folded(key): reader.error for key in _OWN_LIMITS}
     complain |= {folded(key): reader.warning for key in _OWN_KEYS}
@@ -179,7 +179,7 @@ class FieldReader:
         line = at.line if at is not None else 0
         self.flaws.append(Flaw(text=text, line=line, severity=Severity.WARNING))
 
-    def block(self, fields: Fields, key: str, *, is_lenient: bool = False) -> Fields:
+    def block(self, fields: KeyValues, key: str, *, is_lenient: bool = False) -> KeyValues:
         """The fields below a key, also where they were written as one JSON text."""
         node, flat = fields.find(key), fields.below(key)
         if node is None or (isinstance(node, Scalar) and (node.is_null or not node.text.strip())):
@@ -189,24 +189,24 @@ class FieldReader:
                 node = structured(node)
             except Unreadable as error:
                 self.error(f"{key}: {error}", node)
-                return Fields()
-            self.flaws.extend(duplicates(node) if isinstance(node, Fields) else ())
-        if isinstance(node, Fields):
-            return Fields(entries=node.entries + flat.entries, line=node.line)
+                return KeyValues()
+            self.flaws.extend(duplicates(node) if isinstance(node, KeyValues) else ())
+        if isinstance(node, KeyValues):
+            return KeyValues(entries=node.entries + flat.entries, line=node.line)
         if is_lenient:
             self.warning(f"{key} is not made of keys and values, and is ignored", node)
         else:
             self.error(f"{key} must be made of keys and values", node)
-        return Fields()
+        return KeyValues()
 
-    def allowed(self, front: Fields) -> tuple[str, ...] | None:
+    def allowed(self, front: KeyValues) -> tuple[str, ...] | None:
         try:
             return allowed_entries(front.find("allowed-tools"))
         except Unreadable as error:
             self.error(str(error), error)
             return ()
 
-    def text(self, fields: Fields, key: str) -> str:
+    def text(self, fields: KeyValues, key: str) -> str:
         node = fields.find(key)
         if node is None or (isinstance(node, Scalar) and node.is_null):
             return ""
@@ -231,7 +231,7 @@ class FieldReader:
                 return ()
             case Scalar():
                 found = node.text.split(parts_at) if parts_at else [node.text]
-            case Fields():
+            case KeyValues():
                 self.error(f"{key} must be a list of texts", node)
                 return ()
             case Items():
@@ -240,13 +240,13 @@ class FieldReader:
                     self.error(f"{key} must be a list of texts", node)
         return tuple(dict.fromkeys(text.strip() for text in found if text.strip()))
 
-    def flag(self, fields: Fields, key: str) -> bool:
+    def flag(self, fields: KeyValues, key: str) -> bool:
         word = self.text(fields, key).casefold()
         if word not in _TRUE | _FALSE | {""}:
             self.error(f"{key} must be true or false", fields.find(key))
         return word in _TRUE
 
-    def count(self, fields: Fields, key: str) -> int | None:
+    def count(self, fields: KeyValues, key: str) -> int | None:
         """A whole number from 1 on, or None."""
         text = self.text(fields, key)
         if text and (not re.fullmatch(r"[0-9]{1,9}", text) or not int(text)):
@@ -254,7 +254,7 @@ class FieldReader:
             return None
         return int(text) if text else None
 
-    def priority(self, fields: Fields) -> int:
+    def priority(self, fields: KeyValues) -> int:
         node = fields.find("priority")
         if node is None or (isinstance(node, Scalar) and node.is_null):
             return 0
@@ -267,7 +267,7 @@ class FieldReader:
 # --- the single fields -------------------------------------------------------------------------
 
 
-def _name(reader: FieldReader, front: Fields, where: SkillFile) -> str:
+def _name(reader: FieldReader, front: KeyValues, where: SkillFile) -> str:
     written, node = reader.text(front, "name"), front.find("name")
     wanted = [written, where.folder_name, _slug(written), _slug(where.folder_name)]
     name = next((text for text in wanted if is_name(text)), "")
@@ -290,7 +290,7 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", _CAMEL.sub("-", text).casefold()).strip("-")
 
 
-def _description(reader: FieldReader, front: Fields, body: str) -> str:
+def _description(reader: FieldReader, front: KeyValues, body: str) -> str:
     node = front.find("description")
     if node is None:
         text = _first_paragraph(body)
@@ -323,7 +323,7 @@ def _first_paragraph(body: str) -> str:
     return found or (paragraphs[0].split("\n")[0].lstrip("# ") if paragraphs else "")
 
 
-def _schedule(reader: FieldReader, own: Fields) -> SkillSchedule | None:
+def _schedule(reader: FieldReader, own: KeyValues) -> SkillSchedule | None:
     cron, at = reader.text(own, "schedule"), reader.text(own, "at")
     minutes = reader.count(own, "interval_minutes") or 0
     kinds = {"schedule": cron, "interval_minutes": minutes, "at": at}
@@ -389,9 +389,9 @@ def _auto_invokes(reader: FieldReader, node: Node | None) -> tuple[AutoInvoke, .
         if isinstance(entry, Scalar) and entry.text.strip():
             found.append(AutoInvoke(tool=entry.text.strip()))
             continue
-        tool = reader.text(entry, "tool") if isinstance(entry, Fields) else ""
-        args = (entry.find("args") or Fields()) if isinstance(entry, Fields) else entry
-        if tool and isinstance(args, Fields):
+        tool = reader.text(entry, "tool") if isinstance(entry, KeyValues) else ""
+        args = (entry.find("args") or KeyValues()) if isinstance(entry, KeyValues) else entry
+        if tool and isinstance(args, KeyValues):
             found.append(AutoInvoke(tool=tool, args=_plain(args)))
         else:
             reader.error("auto_invoke needs a tool, and args as keys and values", entry)
@@ -403,7 +403,7 @@ def _plain(node: Node) -> Any:
     match node:
         case Items():
             return [_plain(item) for item in node.values]
-        case Fields():
+        case KeyValues():
             return {key.text: _plain(value) for key, value in node.entries}
         case Scalar() if node.is_null:
             return None

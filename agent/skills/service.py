@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agent.skills.checks import TESTS_FILE, TriggerResult, TriggerTests, has_tests, tests_of, tried
 from agent.skills.install import (
-    Installed,
+    InstalledSkill,
     Prepared,
     prepare_change,
     prepare_install,
@@ -156,7 +156,7 @@ class SkillService:
 
     # --- files ---------------------------------------------------------------------------------
 
-    async def install(self, source: Path, *, replace_it: bool = False) -> Installed:
+    async def install(self, source: Path, *, replace_it: bool = False) -> InstalledSkill:
         """Take in a skill from a folder or archive. Raise InstallRefused, StorageError.
 
         Its warnings say also which skill of the same name it takes the place of.
@@ -174,7 +174,7 @@ class SkillService:
             told = (_takes_its_place(hidden, is_hidden=is_hidden), *told)
         return replace(installed, warnings=(*told, *installed.warnings))
 
-    async def create(self, name: str, text: str) -> Installed:
+    async def create(self, name: str, text: str) -> InstalledSkill:
         """Write a new SKILL.md for the assistant. Raise SkillRefused, InstallRefused."""
         skills = await self.now()
         if same := await _same_text(skills.get(name), text):
@@ -186,7 +186,7 @@ class SkillService:
             lambda skills, prepared: _check_new(skills, name),
         )
 
-    async def change(self, name: str, text: str) -> Installed:
+    async def change(self, name: str, text: str) -> InstalledSkill:
         """Write new text for the assistant into a skill of the workspace: in quarantine again.
 
         A text that was in use is kept in `.former`. Raise SkillRefused, InstallRefused.
@@ -351,7 +351,7 @@ class SkillService:
         prepare: Callable[[], Prepared],
         origin: str,
         check: Callable[[SkillSet, Prepared], None],
-    ) -> Installed:
+    ) -> InstalledSkill:
         async with self._lock:
             prepared = await asyncio.to_thread(prepare)
             try:
@@ -485,7 +485,7 @@ def _takes_its_place(hidden: Skill, *, is_hidden: bool) -> str:
 # --- texts -------------------------------------------------------------------------------------
 
 
-async def _same_text(skill: Skill | None, text: str) -> Installed | None:
+async def _same_text(skill: Skill | None, text: str) -> InstalledSkill | None:
     """What is installed, if this is what the skill's file in the workspace holds already."""
     if skill is None or skill.place is not SkillPlace.WORKSPACE or skill.folder is None:
         return None
@@ -496,4 +496,4 @@ async def _same_text(skill: Skill | None, text: str) -> Installed | None:
         return None
     if data != text.encode("utf-8", "replace"):
         return None
-    return Installed(name=skill.name, digest=skill.digest, files=(SKILL_FILE,))
+    return InstalledSkill(name=skill.name, digest=skill.digest, files=(SKILL_FILE,))

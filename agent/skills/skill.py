@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -38,7 +38,7 @@ class SkillState(StrEnum):
     """It runs by the clock, and nobody has enabled it."""
 
 
-class SkillKind(StrEnum):
+class SkillMode(StrEnum):
     """How a skill comes into play, in the order in which people are shown them."""
 
     PLAYBOOK = "playbook"
@@ -109,18 +109,18 @@ class Skill:
     version: str = ""
 
     @property
-    def kind(self) -> SkillKind:
+    def kind(self) -> SkillMode:
         if self.schedule is not None:
-            return SkillKind.CLOCK
-        return SkillKind.PLAYBOOK if self.keywords else SkillKind.SKILL
+            return SkillMode.CLOCK
+        return SkillMode.PLAYBOOK if self.keywords else SkillMode.SKILL
 
     @property
     def is_playbook(self) -> bool:
-        return self.kind is SkillKind.PLAYBOOK
+        return self.kind is SkillMode.PLAYBOOK
 
     @property
     def is_listed(self) -> bool:
-        return self.kind is SkillKind.SKILL
+        return self.kind is SkillMode.SKILL
 
     @property
     def is_used(self) -> bool:
@@ -213,27 +213,24 @@ class Machine:
 def lacking(
     requires: Requires, machine: Machine, *, given: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """One clause for each thing that is missing; empty when the skill can be used.
+    """Return a clause for each thing that is missing; none when the skill can be used.
 
     `given` names variables that the owner set for this skill alone. An empty variable is not set.
     """
-    return tuple(_lacking(requires, machine, given))
-
-
-def _lacking(requires: Requires, machine: Machine, given: Collection[str]) -> Iterator[str]:
-    systems = [name for name in requires.systems if name.casefold() not in _ANY_SYSTEM]
-    if systems and len(systems) == len(requires.systems):
-        wanted = list(dict.fromkeys(map(_system, systems)))
-        if _system(machine.system) not in wanted:
-            yield f"it is for {' or '.join(wanted)}"
+    clauses: list[str] = []
+    named = [name for name in requires.systems if name.casefold() not in _ANY_SYSTEM]
+    wanted = list(dict.fromkeys(map(_system, named)))
+    if named and len(named) == len(requires.systems) and _system(machine.system) not in wanted:
+        clauses.append(f"it is for {' or '.join(wanted)}")
     for name in requires.env:
         if name not in given and not machine.env.get(name):
-            yield f"the environment variable {name} is not set"
+            clauses.append(f"the environment variable {name} is not set")
     for program in requires.bins:
         if machine.find_program(program) is None:
-            yield f"the program {program} is not installed"
+            clauses.append(f"the program {program} is not installed")
     if requires.any_bins and not any(map(machine.find_program, requires.any_bins)):
-        yield f"none of the programs {', '.join(requires.any_bins)} is installed"
+        clauses.append(f"none of the programs {', '.join(requires.any_bins)} is installed")
+    return tuple(clauses)
 
 
 def _system(name: str) -> str:

@@ -94,16 +94,12 @@ def looked_through(skill: Skill) -> tuple[tuple[tuple[str, int], ...], tuple[str
 
 def findings(file: str, content: bytes) -> tuple[str, ...]:
     """`scripts/x.sh:12: runs what it downloads`, at most a few for each file."""
-    found = suspicious_lines(content)
+    found = islice(suspicious_lines(content), FINDINGS_MAX)
     return tuple(f"{file}:{line}: {text}" if line else f"{file}: {text}" for line, text in found)
 
 
-def suspicious_lines(content: bytes) -> Iterable[tuple[int, str]]:
-    """Lines from 1 with what is found there; 0 is the file as a whole."""
-    return islice(_suspicious_lines(content), FINDINGS_MAX)
-
-
-def _suspicious_lines(content: bytes) -> Iterator[tuple[int, str]]:
+def suspicious_lines(content: bytes) -> Iterator[tuple[int, str]]:
+    """Lines from 1 with what is found there; 0 is the file as a whole. There may be many."""
     if content.startswith(_PROGRAMS):
         yield 0, "is a program, and cannot be looked into"
         return

@@ -5,7 +5,7 @@ Called by `hearthbot skills why` and `/why`; slower than the picking itself, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -24,7 +24,7 @@ from agent.skills.rules import Forced, Rule, RuleBook, RuleHit, trigger_of
 from agent.skills.skill import Skill, SkillSet, SkillState
 
 
-class Verdict(StrEnum):
+class SkillVerdict(StrEnum):
     """What became of a skill."""
 
     PICKED = "picked"
@@ -41,7 +41,7 @@ class SkillWhy:
     """
 
     skill: Skill
-    verdict: Verdict
+    verdict: SkillVerdict
     reasons: tuple[str, ...]
     score: float | None = None
 
@@ -64,62 +64,62 @@ class Explanation:
     problems: tuple[str, ...] = ()
 
 
-def why(shelf: SkillSet, rules: Sequence[Rule], text: str) -> Explanation:
-    """Goes through every skill and every rule for one message."""
-    book = RuleBook(shelf, rules)
+def why(skills: SkillSet, rules: Sequence[Rule], text: str) -> Explanation:
+    """Go through every skill and every rule for one message."""
+    book = RuleBook(skills, rules)
     forced = book.forced(text)
-    look = _Look(
-        text=text,
-        forced={skill.name for skill in forced.skills},
-        hits=forced.hits,
-        matches={match.skill.name: match for match in Matcher(shelf).playbooks(text)},
-        scores={one.skill.name: (place, one) for place, one in _ranked(shelf, text)},
-    )
-    verdicts = [_of_used(skill, look) for skill in shelf.used]
-    verdicts += [_of_unused(skill, text) for skill in shelf.skills if not skill.is_used]
-    verdicts += [_of_shadowed(skill, shelf) for skill in shelf.shadowed]
-    order = list(Verdict)
+    matches = {match.skill.name: match for match in Matcher(skills).playbooks(text)}
+    ranked = enumerate(Relevance(skills).scores(text), start=1)
+    scores = {one.skill.name: (place, one) for place, one in ranked}
+    verdicts = [
+        _of_used(skill, text, forced.hits, matches.get(skill.name), scores.get(skill.name))
+        if skill.is_used
+        else _cannot(skill, state_words(skill), *_would_match(skill, text))
+        for skill in skills.skills
+    ]
+    for skill in skills.shadowed:
+        stronger = skills.get(skill.name)
+        where = f" at {stronger.location}" if stronger is not None else ""
+        verdicts.append(_cannot(skill, f"another skill of the same name{where} is used instead"))
+    order = list(SkillVerdict)
+    problems = dict.fromkeys(str(problem) for problem in (*book.problems, *forced.problems))
     return Explanation(
         skills=tuple(sorted(verdicts, key=lambda one: order.index(one.verdict))),
         rules=tuple(_of_rule(rule, forced) for rule in rules),
-        problems=_once(str(problem) for problem in (*book.problems, *forced.problems)),
+        problems=tuple(problems),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
-    """What was found for the message."""
-
-    text: str
-    forced: set[str]
-    hits: tuple[RuleHit, ...]
-    matches: Mapping[str, PlaybookMatch]
-    scores: Mapping[str, tuple[int, SkillScore]]
-
-
-def _ranked(shelf: SkillSet, text: str) -> Iterable[tuple[int, SkillScore]]:
-    return enumerate(Relevance(shelf).scores(text), start=1)
+def _cannot(skill: Skill, *reasons: str) -> SkillWhy:
+    return SkillWhy(skill=skill, verdict=SkillVerdict.CANNOT, reasons=reasons)
 
 
 # --- skills that are used ----------------------------------------------------------------------
 
 
-def _of_used(skill: Skill, look: _Look) -> SkillWhy:
-    by_rule = [_hit_words(skill, hit) for hit in look.hits if skill.name in hit.rule.skills]
+def _of_used(
+    skill: Skill,
+    text: str,
+    hits: Sequence[RuleHit],
+    match: PlaybookMatch | None,
+    ranked: tuple[int, SkillScore] | None,
+) -> SkillWhy:
+    by_rule = [_hit_words(skill, hit) for hit in hits if skill.name in hit.rule.skills]
+    score = None
     if skill.is_playbook:
-        match = look.matches.get(skill.name)
-        picked, reasons = match is not None, _keyword_reasons(skill, match, look.text)
+        picked, reasons = match is not None, _keyword_reasons(skill, match, text)
     elif skill.is_listed:
-        picked, reasons = _score_reasons(look.scores.get(skill.name))
+        score = ranked[1].score if ranked is not None else 0.0
+        picked, reasons = _score_reasons(ranked)
     else:
         picked, reasons = False, ["it runs by the clock; a message does not call it up"]
     if skill.patterns and not by_rule:
         reasons.append(f"none of its own patterns fits ({_quoted(skill.patterns)})")
     return SkillWhy(
         skill=skill,
-        verdict=Verdict.PICKED if picked or by_rule else Verdict.NOT_PICKED,
+        verdict=SkillVerdict.PICKED if picked or by_rule else SkillVerdict.NOT_PICKED,
         reasons=(*by_rule, *reasons),
-        score=_score(look.scores.get(skill.name)) if skill.is_listed else None,
+        score=score,
     )
 
 
@@ -170,19 +170,7 @@ def _score_reasons(ranked: tuple[int, SkillScore] | None) -> tuple[bool, list[st
     return True, [f"{shared}: score {one.score:.2f} ({SCORE_MIN:.2f} is needed)"]
 
 
-def _score(ranked: tuple[int, SkillScore] | None) -> float:
-    return ranked[1].score if ranked is not None else 0.0
-
-
 # --- skills that are not ------------------------------------------------------------------------
-
-
-def _of_unused(skill: Skill, text: str) -> SkillWhy:
-    return SkillWhy(
-        skill=skill,
-        verdict=Verdict.CANNOT,
-        reasons=(state_words(skill), *_would_match(skill, text)),
-    )
 
 
 def state_words(skill: Skill) -> str:
@@ -216,16 +204,6 @@ def as_used(skill: Skill) -> Skill:
     return replace(skill, state=SkillState.USABLE)
 
 
-def _of_shadowed(skill: Skill, shelf: SkillSet) -> SkillWhy:
-    stronger = shelf.get(skill.name)
-    where = f" at {stronger.location}" if stronger is not None else ""
-    return SkillWhy(
-        skill=skill,
-        verdict=Verdict.CANNOT,
-        reasons=(f"another skill of the same name{where} is used instead",),
-    )
-
-
 # --- rules -------------------------------------------------------------------------------------
 
 
@@ -253,7 +231,3 @@ def _quoted(names: Sequence[str], *, shown_max: int = 6) -> str:
 def _shown(found: str, *, chars_max: int = 60) -> str:
     flat = " ".join(found.split())
     return repr(flat if len(flat) <= chars_max else flat[: chars_max - 1] + "…")
-
-
-def _once(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(texts))

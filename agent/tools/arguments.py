@@ -61,7 +61,7 @@ class Parameters(Protocol):
         """What the tool gets of a call's arguments. Raises ArgumentsWrong."""
 
 
-class Signature:
+class ToolSignature:
     """Parameters of a method, behind the instance and the caller. It is looked at when the tool is
     first offered or called: many never are, and a start waits for none."""
 

@@ -103,7 +103,7 @@ async def run_parsed(
     _log.info("tool_ran", tool=card.name, ok=ok, ms=elapsed_ms, chars=len(text))
     if redact is not None:
         text = redact(text)
-    content = await _fitted(text, caller, chars_max=limits.result_chars_max, keep=keep)
+    content = await fitted(text, caller, chars_max=limits.result_chars_max, keep=keep)
     return ToolResult(
         call_id=call.id,
         content=content,
@@ -159,7 +159,8 @@ def _plain_reason(error: Exception) -> str:
     return f"an unforeseen error ({type(error).__name__})"
 
 
-async def _fitted(text: str, caller: Caller, *, chars_max: int, keep: KeepResult | None) -> str:
+async def fitted(text: str, caller: Caller, *, chars_max: int, keep: KeepResult | None) -> str:
+    """Return clean text, cut in the middle with a pointer to the whole where it is kept."""
     cleaned = clean(text)
     if not cleaned.strip():
         return NO_OUTPUT

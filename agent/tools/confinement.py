@@ -43,23 +43,19 @@ class ConfinementRefused(Permanent):
     """The workspace cannot be shown to a program safely; the text says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the owner set about programs. `readable` are folders that they may read besides the
-    workspace, `secret` ones that they never see (the home with settings and database), and `fixed`
-    files or folders of the workspace that steer the assistant by a setting (a persona)."""
+@dataclass(slots=True, kw_only=True)
+class WorkspaceViews:
+    """Makes the view of the workspace that one caller's program gets.
+
+    `readable` are folders that programs may read besides the workspace, `secret` ones that they
+    never see (the home with settings and database), and `fixed` files or folders of the workspace
+    that steer the assistant by a setting (a persona).
+    """
 
     workspace: Path
     secret: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     fixed: tuple[Path, ...] = ()
-
-
-@dataclass(slots=True)
-class Views:
-    """Makes the view of the workspace that one caller's program gets."""
-
-    surroundings: Surroundings
     _placeholders: Placeholders = field(default_factory=Placeholders)
 
     @contextmanager
@@ -75,7 +71,7 @@ class Views:
 
         Raises ConfinementRefused.
         """
-        root = self.surroundings.workspace.resolve()
+        root = self.workspace.resolve()
         files = [root / name for name in _FILES]
         folders = [root / name for name in (*sorted(STEERING_FOLDERS), _MEMORY, RESULTS[0])]
         folders += [root.joinpath(*_PEOPLE), root.joinpath(*RESULTS)]
@@ -87,20 +83,20 @@ class Views:
                 "see that its folders can be written"
             ) from error
         try:
-            confinement = _confinement(self.surroundings, root, caller, more)
+            confinement = _confinement(self, root, caller, more)
             yield replace(confinement, instead=instead)
         finally:
             self._placeholders.release()
 
 
 def _confinement(
-    around: Surroundings, root: Path, caller: Caller, more: Sequence[Path]
+    views: WorkspaceViews, root: Path, caller: Caller, more: Sequence[Path]
 ) -> Confinement:
     memory, people = root / _MEMORY, root.joinpath(*_PEOPLE)
     results = root.joinpath(*RESULTS)
     own_results = results / results_folder(caller)
-    fixed = [*_steering(root, caller), *(path.resolve() for path in around.fixed if path.exists())]
-    covered = [*_closed(root, caller), *_secrets(around, root, caller), results]
+    fixed = [*_steering(root, caller), *(path.resolve() for path in views.fixed if path.exists())]
+    covered = [*_closed(root, caller), *_secrets(views, root, caller), results]
     opened_fixed: list[Path] = []
     if not closed_to(caller, (_MEMORY,)):
         # Notes are part of prompts: a link put there by a program would be followed.
@@ -113,8 +109,8 @@ def _confinement(
     opened = _plain_folder(own_results)
     return Confinement(
         workspace=root,
-        readable=_existing((*around.readable, *more), root),
-        secret=_existing(around.secret, root),
+        readable=_existing((*views.readable, *more), root),
+        secret=_existing(views.secret, root),
         pinned=(root / RESULTS[0],),
         fixed=tuple(path for path in fixed if path.exists() and path not in covered),
         covered=tuple(_outermost(covered, but=(*opened, *opened_fixed))),
@@ -135,11 +131,11 @@ def _closed(root: Path, caller: Caller) -> Iterator[Path]:
             yield root / name
 
 
-def _secrets(around: Surroundings, root: Path, caller: Caller) -> list[Path]:
+def _secrets(views: WorkspaceViews, root: Path, caller: Caller) -> list[Path]:
     """Everything called `.env`, wherever it lies, and every second name of a file that is secret.
     Raises ConfinementRefused when there is too much to look through, for what was not looked at is
     not covered."""
-    beside = _beside(around, root)
+    beside = _beside(views, root)
     numbers = {number for _, number in beside}
     found: list[Path] = []
     waiting, seen = [str(root)], 0
@@ -165,9 +161,9 @@ def _secrets(around: Surroundings, root: Path, caller: Caller) -> list[Path]:
     return found
 
 
-def _beside(around: Surroundings, root: Path) -> frozenset[FileId]:
+def _beside(views: WorkspaceViews, root: Path) -> frozenset[FileId]:
     try:
-        found = [many_named(secret.resolve(), root) for secret in around.secret]
+        found = [many_named(secret.resolve(), root) for secret in views.secret]
     except TooMuchBeside as error:
         raise ConfinementRefused(
             f"the home has more than {BESIDE_MAX:,} files beside the workspace: it is too large to "

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from agent.policy.taint import TOOL_CALL
-from agent.tools.arguments import ArgumentsWrong, Signature, parse_arguments, schema_of
+from agent.tools.arguments import ArgumentsWrong, ToolSignature, parse_arguments, schema_of
 from agent.tools.tool import Caller, Effect, ToolCard, tool
 from memory.records.errors import Permanent
 from memory.records.ports import Ranked, Ranker
@@ -170,7 +170,7 @@ class DiscoveryTools:
         raise Permanent(f"{name[:64]} cannot be called in this way here.")
 
 
-_CALL = Signature(DiscoveryTools.tool_call)
+_CALL = ToolSignature(DiscoveryTools.tool_call)
 
 
 def _group(card: ToolCard) -> str:

@@ -25,7 +25,7 @@ class ChangedMeanwhile(Exception):
     """A file is no longer the one that was read; nothing was written."""
 
 
-class Turns:
+class FileLocks:
     """One lock for each key, of a fixed number: two keys may have the same one, and then wait for
     each other. Whoever holds one must not take another."""
 

@@ -15,22 +15,29 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import Field
 
 from agent.policy.presentation import COMMAND
 from agent.sandbox.bubblewrap import Bubblewrap, Confinement
 from agent.sandbox.environment import confined_environment, open_environment
-from agent.sandbox.process import Caught, Limits, Program, Ran, Stopped, run_confined, run_open
+from agent.sandbox.process import (
+    Caught,
+    Program,
+    Ran,
+    RunLimits,
+    StopReason,
+    run_confined,
+    run_open,
+)
 from agent.skills.matching import allows_command
-from agent.tools.call import KeepResult
-from agent.tools.confinement import Surroundings, Views
+from agent.tools.call import KeepResult, fitted
+from agent.tools.confinement import WorkspaceViews
 from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 from agent.tools.workspace import Workspace
-from memory.records.errors import AssistantError, Permanent
+from memory.records.errors import Permanent
 from memory.records.messages import Role
-from memory.records.text import clean, cut_middle
 
 OUTPUT_CHARS_MAX = 10_000
 ENDING_S = 15.0
@@ -49,11 +56,8 @@ class ProgramNotRun(Permanent):
     """A program that may not run here, or not for this person."""
 
 
-class CommandLimits(Protocol):
-    """What the skills that are being followed keep themselves to (`allowed-tools`)."""
-
-    def entries(self, caller: Caller) -> Sequence[str] | None:
-        """The entries that hold in this turn; None sets no limit."""
+CommandLimits = Callable[[Caller], Sequence[str] | None]
+"""The entries of `allowed-tools` of the skills that are followed in a turn; None sets no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,7 @@ class ExecOptions:
     sandbox: bool = True
     readable: tuple[Path, ...] = ()
     output_chars_max: int = OUTPUT_CHARS_MAX
-    limits: Limits = field(default_factory=Limits)
+    limits: RunLimits = field(default_factory=RunLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +109,8 @@ class Runner:
         self._own = os.environ if own is None else own
         self._keep = keep
         self._bubblewrap = Bubblewrap(is_wanted=self._options.sandbox)
-        self._views = Views(
-            Surroundings(
-                workspace=self.root,
-                secret=(home,),
-                readable=self._options.readable,
-                fixed=fixed,
-            )
+        self._views = WorkspaceViews(
+            workspace=self.root, secret=(home,), readable=self._options.readable, fixed=fixed
         )
 
     def is_confined(self) -> bool:
@@ -158,9 +157,10 @@ class Runner:
         text = report(ran)
         if ran.stopped is not None:
             text = f"{_ended(ran.stopped, limits)}\n{text}"
-        return await self._fitted(text, caller)
+        most_chars = self._options.output_chars_max
+        return await fitted(text, caller, chars_max=most_chars, keep=self._keep)
 
-    async def _confined(self, order: Order, caller: Caller, limits: Limits) -> Ran:
+    async def _confined(self, order: Order, caller: Caller, limits: RunLimits) -> Ran:
         program = Program(
             command=order.command,
             folder=order.folder,
@@ -175,7 +175,7 @@ class Runner:
         view = self._views.view(caller, more=order.readable, instead=order.instead)
         return stack.enter_context(view), stack
 
-    async def _open(self, order: Order, caller: Caller, limits: Limits) -> Ran:
+    async def _open(self, order: Order, caller: Caller, limits: RunLimits) -> Ran:
         # The gate asked by `needs`; nothing runs here because somebody forgot to ask it.
         if caller.tainted:
             raise ProgramNotRun(self._tainted())
@@ -195,22 +195,6 @@ class Runner:
             "conversation, so the wish may be theirs. Tell the person; after `/new` it can be "
             "asked for again"
         )
-
-    async def _fitted(self, text: str, caller: Caller) -> str:
-        """Cut in the middle, with a pointer to the whole where it is kept."""
-        cleaned, chars_max = clean(text), self._options.output_chars_max
-        if len(cleaned) <= chars_max:
-            return cleaned
-        pointer = "the rest was not kept"
-        if self._keep is not None:
-            try:
-                kept = await self._keep(cleaned, caller)
-            except AssistantError:
-                pointer = "the rest could not be kept"
-            else:
-                share = "all of it" if kept.whole else "its beginning"
-                pointer = f"read_file has {share} in {kept.path}"
-        return cut_middle(cleaned, chars_max=chars_max, pointer=pointer)
 
 
 class _InThread:
@@ -286,7 +270,7 @@ class ExecTools:
         return await self._runner.run(order, caller)
 
     def _forbidden(self, command: Sequence[str], caller: Caller) -> str:
-        entries = None if self._limits is None else self._limits.entries(caller)
+        entries = None if self._limits is None else self._limits(caller)
         if allows_command(entries, command):
             return ""
         return (
@@ -345,8 +329,8 @@ def _is_binary(sample: bytes) -> bool:
     return sample.decode(errors="replace").count("\ufffd") > max(len(sample) // 10, 1)
 
 
-def _ended(stopped: Stopped, limits: Limits) -> str:
-    if stopped is Stopped.TIME:
+def _ended(stopped: StopReason, limits: RunLimits) -> str:
+    if stopped is StopReason.TIME:
         return f"stopped: the program did not end within {limits.timeout_s:g} s"
     return f"stopped: the program wrote more than {limits.output_bytes:,} bytes"
 

@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.tools.call import StoredResult
-from agent.tools.former_files import KeepsFormer, KeptFiles, Make
+from agent.tools.former_files import KeepFormer, Make, ProtectedFiles, asked
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Needs, Trust, tool
 from agent.tools.workspace import RESULTS, Workspace, results_folder
 from memory.records.errors import Permanent
@@ -54,12 +54,12 @@ class FileTools:
     def __init__(
         self,
         workspace: Workspace,
-        former: KeepsFormer | None = None,
+        former: KeepFormer | None = None,
         *,
         page_chars_max: int = PAGE_CHARS_MAX,
     ) -> None:
         self._workspace = workspace
-        self._kept = KeptFiles(workspace, former)
+        self._kept = ProtectedFiles(workspace, former)
         self._page_chars_max = page_chars_max
 
     @tool("files", Effect.NONE, trust=Trust.UNTRUSTED, status="reading a file …")
@@ -97,7 +97,7 @@ class FileTools:
         shows: tuple[str, ...] = ()
         with suppress(Permanent):  # what cannot be done, the call will say
             loss = None if make is None else self._kept.loss(path, caller, make)
-            shows = () if loss is None else (loss.asked(),)
+            shows = () if loss is None else (asked(loss),)
         return Needs(
             asks=asks,
             risk=self._workspace.lasting(path),
@@ -221,25 +221,25 @@ class FileTools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Decoded:
+class _DecodedFile:
     text: str
     encoding: str = ""
     """Named when it is not UTF-8."""
 
 
-def _decoded(content: bytes, path: str) -> _Decoded:
+def _decoded(content: bytes, path: str) -> _DecodedFile:
     """Raises ToolRefused for what is no text."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return _Decoded(text=content.decode("utf-16", "replace"), encoding="UTF-16")
+        return _DecodedFile(text=content.decode("utf-16", "replace"), encoding="UTF-16")
     if b"\0" in content[:8_192]:
         kind = mimetypes.guess_type(path)[0] or "unknown type"
         raise ToolRefused(f"this is no text file: {len(content):,} bytes, {kind}")
     try:
-        return _Decoded(text=content.decode("utf-8-sig"))
+        return _DecodedFile(text=content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         # Windows' own superset of latin-1; the five bytes it leaves open are marked.
         text = content.decode("windows-1252", "replace")
-        return _Decoded(text=text, encoding="windows-1252 (a guess)")
+        return _DecodedFile(text=text, encoding="windows-1252 (a guess)")
 
 
 def _lines(text: str) -> list[str]:

@@ -13,10 +13,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent.files.extract import BYTES_MAX, READABLE, FileReader, FileText, Kind, kind_of_name
+from agent.files.extract import (
+    BYTES_MAX,
+    READABLE,
+    DocumentKind,
+    FileReader,
+    FileText,
+    kind_of_name,
+)
 from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
-from agent.tools.profile import NOTHING_HERE, Household
+from agent.tools.profile import NOTHING_HERE, PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Trust, others_in_groups, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
@@ -30,7 +37,7 @@ FOUND_MAX = 10
 LISTED_MAX = 100
 SAVE_TIMEOUT_S = 120.0
 _SPOKEN = "what was said or read in the chat"
-_AS_TEXT = frozenset({Kind.MARKDOWN, Kind.TABLE})
+_AS_TEXT = frozenset({DocumentKind.MARKDOWN, DocumentKind.TABLE})
 
 
 class KnowledgeRefused(Permanent):
@@ -44,7 +51,7 @@ class KnowledgeTools:
         self,
         documents: Documents,
         workspace: Workspace,
-        household: Household,
+        household: PersonContext,
         *,
         reader: FileReader | None = None,
     ) -> None:
@@ -94,7 +101,8 @@ class KnowledgeTools:
     async def _read(self, path: str, text: str, name: str, caller: Caller) -> FileText:
         if not path:
             kind = kind_of_name(name)
-            return FileText(text=text, kind=kind if kind in _AS_TEXT else Kind.TEXT)
+            kind = kind if kind in _AS_TEXT else DocumentKind.TEXT
+            return FileText(text=text, kind=kind)
         content = await asyncio.to_thread(self._workspace.read, path, caller, bytes_max=BYTES_MAX)
         return await self._reader.read(path, content)
 

@@ -15,8 +15,8 @@ from pydantic import Field
 
 from agent.tools.profile import (
     NOTHING_HERE,
-    Household,
     MemoryRefused,
+    PersonContext,
     here,
     moment_of,
     named,
@@ -65,7 +65,7 @@ Query = Annotated[str, Field(min_length=1, max_length=FACT_CHARS_MAX)]
 class FactTools:
     """Remembers, finds and forgets."""
 
-    def __init__(self, facts: Facts, archive: Archive, household: Household) -> None:
+    def __init__(self, facts: Facts, archive: Archive, household: PersonContext) -> None:
         self._facts = facts
         self._archive = archive
         self._household = household

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from agent.prompt.templates import harmless
-from agent.tools.former_files import KeepsFormer, KeptFiles
-from agent.tools.profile import NOTHING_HERE, Household, MemoryRefused
+from agent.tools.former_files import KeepFormer, ProtectedFiles
+from agent.tools.profile import NOTHING_HERE, MemoryRefused, PersonContext
 from agent.tools.tool import (
     Caller,
     ChangedFile,
@@ -91,10 +91,10 @@ class Notes:
     StorageReadOnly. A day of None means the long-term notes.
     """
 
-    def __init__(self, workspace: Workspace, former: KeepsFormer | None = None) -> None:
+    def __init__(self, workspace: Workspace, former: KeepFormer | None = None) -> None:
         """`former` saves what the notes said before."""
         self._workspace = workspace
-        self._kept = KeptFiles(workspace, former)
+        self._kept = ProtectedFiles(workspace, former)
 
     def read(self, caller: Caller, day: date | None) -> str:
         """The text, clean; empty when there is none."""
@@ -199,7 +199,7 @@ def news_of(known: str, text: str, *, day: date | None) -> str:
     that only names the day goes as well: the file is named after it. Text with a block of code
     stays whole, or goes whole. Added to `known`, nothing of `text` is new any more.
     """
-    known_ones = _Known(known)
+    known_ones = _KnownEntries(known)
     if _FENCE.search(text):
         return "" if known_ones.holds(_lines(text.strip())) else text.strip()
     fresh: list[Entry] = []
@@ -211,7 +211,7 @@ def news_of(known: str, text: str, *, day: date | None) -> str:
     return "\n\n".join("\n".join(entry) for entry in fresh)
 
 
-class _Known:
+class _KnownEntries:
     """What stands in a text already, and what will."""
 
     def __init__(self, text: str) -> None:
@@ -305,7 +305,7 @@ Where = Literal["today", "long-term"]
 class NoteTools:
     """Reads and adds to notes, in private chats alone."""
 
-    def __init__(self, notes: Notes, household: Household) -> None:
+    def __init__(self, notes: Notes, household: PersonContext) -> None:
         self._notes = notes
         self._household = household
 

@@ -37,7 +37,7 @@ async def _nobody_hears(event: Event, time: TimeRead, lane: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Household:
+class PersonContext:
     """Who is called what, where their day begins, and in which chats memory is off.
 
     `name_of` gives a person's name, or nothing; `zone_of` their time zone, or that of the host;
@@ -86,7 +86,7 @@ TOO_LONG = (
 class ProfileTools:
     """Shows and changes a profile, in private chats alone."""
 
-    def __init__(self, profiles: Profiles, household: Household) -> None:
+    def __init__(self, profiles: Profiles, household: PersonContext) -> None:
         self._profiles = profiles
         self._household = household
 

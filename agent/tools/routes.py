@@ -117,23 +117,23 @@ class _Written(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class _Route(_Written):
+class _WrittenRoute(_Written):
     words: Annotated[list[_Name], Field(min_length=1)]
     groups: Annotated[list[_Name], Field(min_length=1)]
 
 
-class _Table(_Written):
+class _WrittenRoutes(_Written):
     otherwise: list[_Name] = []
-    route: list[_Route] = []
+    route: list[_WrittenRoute] = []
 
 
-def _read(text: str, source: str) -> _Table:
+def _read(text: str, source: str) -> _WrittenRoutes:
     try:
         data = tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         raise RoutesWrong(f"{source}: this is no valid TOML: {error}") from error
     try:
-        written = _Table.model_validate(data)
+        written = _WrittenRoutes.model_validate(data)
     except ValidationError as error:
         raise RoutesWrong("\n".join(_problems(error, source))) from error
     silent = [word for route in written.route for word in route.words if not squeezed(fold(word))]

@@ -45,7 +45,7 @@ _SHELLS = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Script:
     """A script that may run. `is_dos`: its lines end as no shell can read them."""
 
     skill: Skill
@@ -164,7 +164,7 @@ def _bare(written: str) -> str:
     return name
 
 
-def _found(skill: Skill, names: tuple[str, ...], written: str) -> _Found:
+def _found(skill: Skill, names: tuple[str, ...], written: str) -> _Script:
     """The script of this name: only what a look through the folder gave is ever run."""
     assert skill.folder is not None, "a skill with scripts has a folder"
     name = _bare(written)
@@ -191,7 +191,7 @@ def _found(skill: Skill, names: tuple[str, ...], written: str) -> _Found:
             "#!/usr/bin/env python3"
         )
     is_dos = bool(interpreter) and interpreter[0] in _SHELLS and b"\r\n" in data
-    return _Found(
+    return _Script(
         skill=skill, folder=folder, path=path, interpreter=interpreter, is_dos=is_dos, named=name
     )
 
@@ -226,7 +226,7 @@ def _shebang(data: bytes) -> str:
 
 
 @asynccontextmanager
-async def _readable_lines(found: _Found) -> AsyncIterator[Path | None]:
+async def _readable_lines(found: _Script) -> AsyncIterator[Path | None]:
     """A copy with line ends that a shell can read, where the script has others; else None."""
     if not found.is_dos:
         yield None

@@ -43,11 +43,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from agent.tools.arguments import (
-    Parameters,
-    Signature,
-    schema_of,
-)
+from agent.tools.arguments import Parameters, ToolSignature, schema_of
 from memory.records.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Redo
 from memory.records.request import ToolSpec
@@ -203,7 +199,10 @@ class Tool:
         raise NotImplementedError
 
     def needs(self, arguments: Any, caller: Caller) -> Needs:
-        """Return what this call needs. Raise AssistantError as `run` does."""
+        """Return what this call needs. Raise AssistantError as `run` does.
+
+        Whoever decides asks `agent.policy.presentation.needs_of`, which looks at `whole` too.
+        """
         return Needs()
 
     async def cost(self, arguments: Any, caller: Caller) -> str:
@@ -261,7 +260,7 @@ def tool(  # noqa: PLR0913 - what a tool is, by name
         card = ToolCard(
             name=function.__name__,
             description=description or " ".join((getdoc(function) or "").split()),
-            arguments=Signature(function),
+            arguments=ToolSignature(function),
             group=group,
             effect=effect,
             redo=redo or "repeat",
@@ -286,7 +285,11 @@ _DEFINITIONS: dict[object, _Definition] = {}
 
 def tools_of(group: object, *, timeout_s: float | None = None) -> tuple[FunctionTool, ...]:
     """Return the tools of an instance in the order of its class, all with `timeout_s` if given."""
-    found = [_DEFINITIONS[one] for one in vars(type(group)).values() if _is_tool(one)]
+    found = [
+        _DEFINITIONS[member]
+        for member in vars(type(group)).values()
+        if callable(member) and member in _DEFINITIONS
+    ]
     return tuple(
         FunctionTool(
             group,
@@ -295,10 +298,6 @@ def tools_of(group: object, *, timeout_s: float | None = None) -> tuple[Function
         )
         for one in found
     )
-
-
-def _is_tool(member: object) -> bool:
-    return callable(member) and member in _DEFINITIONS
 
 
 class FunctionTool(Tool):
@@ -315,7 +314,8 @@ class FunctionTool(Tool):
 
     async def run(self, arguments: BaseModel, caller: Caller) -> str:
         """Call the method; one without `async` in a thread."""
-        function, values = self._definition.function, _values(arguments)
+        function = self._definition.function
+        values = {name: getattr(arguments, name) for name in type(arguments).model_fields}
         if iscoroutinefunction(function):
             text: str = await function(self.group, caller, **values)
         else:
@@ -343,10 +343,6 @@ class FunctionTool(Tool):
 def others_in_groups(_: object, caller: Caller) -> Trust:
     """A hook for `trust`: in a group it may be others whose words were stored."""
     return Trust.UNTRUSTED if caller.is_group else Trust.OURS
-
-
-def _values(arguments: BaseModel) -> dict[str, Any]:
-    return {name: getattr(arguments, name) for name in type(arguments).model_fields}
 
 
 def _taken(hook: Callable[..., Any], arguments: BaseModel) -> dict[str, Any]:

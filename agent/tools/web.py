@@ -14,7 +14,7 @@ from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 from agent.web.addresses import URL_CHARS_MAX, WebUrl, parse_url, with_scheme
 from agent.web.article import Article, PageReader, text_of
 from agent.web.client import Fetched, OtherKind, WebClient, WebRequest, named
-from agent.web.search import Found, SearchService
+from agent.web.search import SearchHit, SearchService
 from memory.records.errors import AssistantError, Permanent, RateLimited, Temporary
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
@@ -335,7 +335,7 @@ class WebSearch:
         return "\n\n".join(_hit(number, hit) for number, hit in enumerate(found, start=1))
 
 
-def _hit(number: int, hit: Found) -> str:
+def _hit(number: int, hit: SearchHit) -> str:
     dated = f" ({hit.date})" if hit.date else ""
     lines: Sequence[str] = [f"{number}. {hit.title}{dated}", f"   {hit.url}"]
     return "\n".join([*lines, f"   {hit.snippet}"] if hit.snippet else lines)

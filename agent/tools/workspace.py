@@ -23,8 +23,8 @@ from urllib.parse import quote, unquote
 
 from agent.tools.edits import (
     ChangedMeanwhile,
+    FileLocks,
     TooMuchBeside,
-    Turns,
     id_of,
     is_leftover,
     many_named,
@@ -98,7 +98,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _FileRead:
     """What a file held; `status` is None where there was none."""
 
     content: bytes
@@ -120,7 +120,7 @@ class Workspace:
         self._root = root.resolve()
         self._home = None if home is None else home.resolve()
         self._named_roots = (self._root, Path(os.path.abspath(root)))  # noqa: PTH100 - keeps links
-        self._turns = Turns()
+        self._turns = FileLocks()
         self._steering = frozenset(found for path in steering for found in self._named(path))
 
     def read(
@@ -135,7 +135,7 @@ class Workspace:
         parts = self._allowed(path, caller, writing=False)
         return self._read(path, parts, bytes_max=bytes_max, missing=missing).content
 
-    def _read(self, path: str, parts: Parts, *, bytes_max: int, missing: bytes | None) -> _Found:
+    def _read(self, path: str, parts: Parts, *, bytes_max: int, missing: bytes | None) -> _FileRead:
         with _in_plain_words(path):
             if not parts:
                 raise IsADirectoryError
@@ -144,9 +144,9 @@ class Workspace:
             except FileNotFoundError:
                 if missing is None:
                     raise
-                return _Found(content=missing, status=None)
+                return _FileRead(content=missing, status=None)
 
-    def _opened(self, path: str, parts: Parts, bytes_max: int) -> _Found:
+    def _opened(self, path: str, parts: Parts, bytes_max: int) -> _FileRead:
         with self._folder(parts[:-1]) as folder:
             _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
             handle = os.open(parts[-1], _READ, dir_fd=folder)
@@ -154,7 +154,7 @@ class Workspace:
             # Before it is read: what another program writes meanwhile makes it another file.
             status = os.fstat(file.fileno())
             self._check_names(status, path)
-            return _Found(content=_read_file(file.fileno(), path, bytes_max), status=status)
+            return _FileRead(content=_read_file(file.fileno(), path, bytes_max), status=status)
 
     def _check_names(self, status: os.stat_result, path: str) -> None:
         """Hard links of a package store or of git are fine; one to our own database is not."""

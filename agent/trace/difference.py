@@ -10,8 +10,8 @@ from difflib import unified_diff
 from enum import StrEnum
 from itertools import islice
 
-from agent.trace.inspect import PromptView, Row, Where
-from agent.trace.sent import HISTORY
+from agent.trace.inspect import PromptView
+from agent.trace.sent import HISTORY, PromptRow, Where
 
 DIFF_LINES_MAX = 200
 LINE_CHARS_MAX = 1_000
@@ -79,7 +79,7 @@ def diff(before: PromptView, after: PromptView) -> PromptDiff:
     )
 
 
-def _layers(view: PromptView) -> list[Row]:
+def _layers(view: PromptView) -> list[PromptRow]:
     return [row for row in view.rows if row.where in {Where.SYSTEM, Where.BLOCK}]
 
 
@@ -88,7 +88,7 @@ def _history(view: PromptView) -> int:
     return row.tokens if row else 0
 
 
-def _change(before: Row | None, after: Row) -> LayerChange | None:
+def _change(before: PromptRow | None, after: PromptRow) -> LayerChange | None:
     if before is not None and before.digest == after.digest:
         return None
     return LayerChange(
@@ -101,7 +101,7 @@ def _change(before: Row | None, after: Row) -> LayerChange | None:
     )
 
 
-def _gone(row: Row, after: PromptView) -> LayerChange:
+def _gone(row: PromptRow, after: PromptView) -> LayerChange:
     spared = row.name in after.spared
     return LayerChange(
         name=row.name,

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from agent.budget.charge import charge_of
 from agent.guards.text import visible
 from agent.history.window import estimate_tokens, text_of
 from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
-from agent.trace.inspect import PromptView, Where, view_of_plan
+from agent.trace.inspect import PromptView, view_of_plan
 from agent.trace.prefix_cache import schema_tokens, tools_part
+from agent.trace.sent import Where
 from agent.turn.steps.model import Payment
 from agent.turn.steps.plan import PromptPlan
 from memory.records.messages import RunId, TurnInput
@@ -56,12 +56,6 @@ class RehearsingOptions:
     redact: Callable[[str], str] = str
 
 
-class Plans(Protocol):
-    """Says what would be sent; `agent.turn.steps.begin.BeginStep` is one."""
-
-    async def plan(self, occasion: PromptOccasion) -> PromptPlan: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
     """What would be sent. `system` and `user` are the texts, `tools` what is offered; without
@@ -94,7 +88,7 @@ class Rehearsing:
 
     def __init__(
         self,
-        plans: Plans,
+        plan: Callable[[PromptOccasion], Awaitable[PromptPlan]],
         models: Models,
         priced: Priced,
         *,
@@ -102,7 +96,7 @@ class Rehearsing:
         payment: Payment | None = None,
     ) -> None:
         """Without `payment` calls are neither counted nor bounded."""
-        self._plans = plans
+        self._plan_of = plan
         self._models = models
         self._priced = priced
         self._options = options
@@ -188,10 +182,10 @@ class Rehearsing:
     async def _plan(self, turn: TurnInput) -> PromptPlan:
         job = turn.job
         if job is None:
-            return await self._plans.plan(PromptOccasion(turn=turn))
+            return await self._plan_of(PromptOccasion(turn=turn))
         kind = PromptKind.HEARTBEAT if job.is_heartbeat else PromptKind.PROACTIVE
         text, full = turn.message.text, job.full_context
-        return await self._plans.plan(
+        return await self._plan_of(
             PromptOccasion(turn=turn, kind=kind, task=text, full_context=full)
         )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from agent.policy.taint import called_name
 from memory.records.facts import FACT_SOURCE, fact_id_of
 from memory.records.ports import Json
-from memory.records.traces import Step, TurnRecord
+from memory.records.traces import RecordedStep, TurnRecord
 from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
 
 HINT = "hint_"
@@ -34,7 +34,7 @@ BY_RULE = "by_rule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
+class ExplainedCall:
     """One call with what came of it. `took_ms` None: not recorded. `by_rule`: a rule made it."""
 
     name: str
@@ -73,7 +73,7 @@ class Explained:
     read: Mapping[str, int]
     picked: tuple[tuple[str, str], ...]
     offered: Mapping[str, int]
-    calls: tuple[Called, ...]
+    calls: tuple[ExplainedCall, ...]
     thought: Thought
     requests: int
     errors: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ def _hint_name(hint: str, texts: Mapping[str, str]) -> str:
 # --- calls --------------------------------------------------------------------------------------
 
 
-def _calls(record: TurnRecord) -> Iterator[Called]:
+def _calls(record: TurnRecord) -> Iterator[ExplainedCall]:
     """Each call with its result, in order; ids may come again from one answer to the next."""
     times = _Times(record.steps)
     calls: Mapping[str, ToolCall] = {}
@@ -171,7 +171,7 @@ def _calls(record: TurnRecord) -> Iterator[Called]:
         if isinstance(entry, Answered):
             calls = {call.id: call for call in entry.calls}
         elif isinstance(entry, ToolResult) and (call := calls.get(entry.call_id)) is not None:
-            yield Called(
+            yield ExplainedCall(
                 name=called_name(call),
                 arguments=call.arguments,
                 content=entry.content,
@@ -185,7 +185,7 @@ class _Times:
     """How long tools ran. A step does not say which call it was for: the first one with the same
     result that is not taken yet is meant."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[RecordedStep]) -> None:
         self._left: list[tuple[str, int]] = []
         before_ms: int | None = None
         for step in steps:

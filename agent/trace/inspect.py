@@ -9,21 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from agent.prompt.assemble import LayerCut
-from agent.prompt.scene import PromptKind
-from agent.trace.prefix_cache import TOOLS, Prefix, compare, tools_part
+from agent.trace.prefix_cache import Prefix, compare, tools_part
 from agent.trace.sent import (
-    HISTORY,
-    NOTES,
     NOTHING_KNOWN,
-    TASK,
-    WORDS,
-    Known,
-    Sent,
-    SentLayer,
-    Stretch,
+    CacheState,
+    PromptRow,
+    SentRequest,
+    StoredTexts,
+    Where,
     sent_by_plan,
     sent_by_trace,
     why,
@@ -38,50 +33,8 @@ Cost = Callable[[Usage], float | None]
 """US dollars of one call; None when nothing is known about the model's price."""
 
 
-class Where(StrEnum):
-    """In which part of a request something stands, in the order in which they are sent."""
-
-    TOOLS = "tools"
-    SYSTEM = "system"
-    HISTORY = "history"
-    WORDS = "words"
-    BLOCK = "block"
-
-
-class CacheState(StrEnum):
-    """What a provider's cache can do for a part of a request."""
-
-    CACHED = "cached"
-    """It stands in the former request's prefix."""
-    PARTLY = "partly"
-    """Its older part does: a history that grew."""
-    BEHIND = "behind"
-    """The same text as before, but something before it changed: it is read anew."""
-    CHANGED = "changed"
-    """It stood there with another text."""
-    NEW = "new"
-    """It was not in the former request."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One part of a request. `sources` say where its words are from; of the tools, their names.
-
-    `text` is as sent; None where it is not known any more.
-    """
-
-    name: str
-    where: Where
-    tokens: int
-    cache: CacheState
-    cached_tokens: int = 0
-    digest: str = ""
-    sources: tuple[str, ...] = ()
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestOutcome:
     """One request of a turn: what we estimated, and what came of it.
 
     `usage` is the provider's count, None when it did not say; `error` is the kind of a failure.
@@ -107,7 +60,7 @@ class PromptView:
     kind: str
     lane: str
     person_id: PersonId
-    rows: tuple[Row, ...]
+    rows: tuple[PromptRow, ...]
     window: int
     answer_tokens_max: int
     turn: str = ""
@@ -118,7 +71,7 @@ class PromptView:
     spared: tuple[str, ...] = ()
     cuts: tuple[LayerCut, ...] = ()
     picked: tuple[tuple[str, str], ...] = ()
-    requests: tuple[Asked, ...] = ()
+    requests: tuple[RequestOutcome, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -150,7 +103,7 @@ class PromptView:
         """What the provider counted for the request that the rows show, if it said."""
         return self.requests[0].usage if self.requests else None
 
-    def row(self, name: str) -> Row | None:
+    def row(self, name: str) -> PromptRow | None:
         """The part of this name."""
         return next((row for row in self.rows if row.name == name), None)
 
@@ -215,7 +168,7 @@ def view_of_trace(
     *,
     former: PromptTrace | None,
     answer_tokens_max: int,
-    known: Known = NOTHING_KNOWN,
+    known: StoredTexts = NOTHING_KNOWN,
 ) -> PromptView:
     """What was sent first in a turn. `former` is the turn before it in the same conversation.
 
@@ -273,10 +226,10 @@ def _recorded_prefix(trace: PromptTrace) -> Prefix:
     )
 
 
-def _asked(step: Json) -> Asked:
+def _asked(step: Json) -> RequestOutcome:
     prefix, answer = step.get("prefix", {}), step.get("answer") or {}
     counted = Usage(**answer["usage"]) if answer.get("usage") else Usage()
-    return Asked(
+    return RequestOutcome(
         tokens=prefix.get("tokens", 0),
         kept_tokens=prefix.get("kept", 0),
         changed=prefix.get("first_changed", ""),
@@ -289,8 +242,8 @@ def _asked(step: Json) -> Asked:
 # --- rows ----------------------------------------------------------------------------------------
 
 
-def _rows(sent: Sent, prefix: Prefix, former: Sent | None) -> tuple[Row, ...]:
-    """Everything in the order in which it is sent; what has no tokens is left out.
+def _rows(sent: SentRequest, prefix: Prefix, former: SentRequest | None) -> tuple[PromptRow, ...]:
+    """The rows with what a cache can do for each.
 
     What the cache serves is a prefix that ends between two parts, or within the history.
     """
@@ -298,7 +251,7 @@ def _rows(sent: Sent, prefix: Prefix, former: Sent | None) -> tuple[Row, ...]:
     if not sent.tool_names:
         left -= tools_part(()).tokens  # the guard counts the empty list
     found = []
-    for row in _parts(sent):
+    for row in sent.rows:
         cached = row.tokens if left >= row.tokens else 0
         if row.where is Where.HISTORY:
             cached = min(row.tokens, max(0, left))
@@ -308,37 +261,7 @@ def _rows(sent: Sent, prefix: Prefix, former: Sent | None) -> tuple[Row, ...]:
     return tuple(found)
 
 
-def _parts(sent: Sent) -> list[Row]:
-    words = WORDS if sent.kind == PromptKind.CHAT else TASK
-    tools = _row(TOOLS, Where.TOOLS, sent.tools)
-    rows = [
-        replace(tools, sources=sent.tool_names, digest="".join(sent.digests[:1])),
-        *(_row_of(layer, Where.SYSTEM) for layer in sent.in_system),
-        _row(HISTORY, Where.HISTORY, sent.history),
-        _row(NOTES, Where.WORDS, sent.notes),
-        _row(words, Where.WORDS, sent.words),
-        *(_row_of(layer, Where.BLOCK) for layer in sent.in_block),
-    ]
-    return [row for row in rows if row.tokens]
-
-
-def _row(name: str, where: Where, of: Stretch) -> Row:
-    return Row(name=name, where=where, tokens=of.tokens, text=of.text, cache=CacheState.NEW)
-
-
-def _row_of(layer: SentLayer, where: Where) -> Row:
-    return Row(
-        name=layer.name,
-        where=where,
-        tokens=layer.tokens,
-        cache=CacheState.NEW,
-        digest=layer.digest,
-        sources=layer.sources,
-        text=layer.text,
-    )
-
-
-def _state(row: Row, cached: int, former: Sent | None) -> CacheState:
+def _state(row: PromptRow, cached: int, former: SentRequest | None) -> CacheState:
     if cached:
         return CacheState.CACHED if cached == row.tokens else CacheState.PARTLY
     if former is None or row.where in {Where.WORDS, Where.BLOCK}:
@@ -351,7 +274,7 @@ def _state(row: Row, cached: int, former: Sent | None) -> CacheState:
     return CacheState.BEHIND if before == row.digest else CacheState.CHANGED
 
 
-def _former_digest(row: Row, former: Sent) -> str | None:
+def _former_digest(row: PromptRow, former: SentRequest) -> str | None:
     if row.where is Where.TOOLS:
         return former.last_digests[0] if former.last_digests else None
     return next((one.digest for one in former.in_system if one.name == row.name), None)

@@ -36,7 +36,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PrefixPart:
     """One stretch of a request; `tokens` are estimated."""
 
     name: str
@@ -63,12 +63,12 @@ class Prefix:
         return self.kept_tokens / self.tokens if self.tokens else 0.0
 
 
-def part_of(name: str, text: str) -> Part:
+def part_of(name: str, text: str) -> PrefixPart:
     """A named text as a part."""
-    return Part(name, _digest(text), estimate_tokens(text))
+    return PrefixPart(name, _digest(text), estimate_tokens(text))
 
 
-def tools_part(tools: Sequence[ToolSpec]) -> Part:
+def tools_part(tools: Sequence[ToolSpec]) -> PrefixPart:
     """All tool schemas, which providers send before everything else. Its tokens are on the safe
     side, by half: what is fitted by them has to pass every provider's own count."""
     return _tools_part(tuple(map(_Same, tools)))
@@ -90,12 +90,12 @@ def schema_texts(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
     return _schema_texts(tuple(map(_Same, tools)))
 
 
-def entry_parts(entries: Iterable[Entry]) -> tuple[Part, ...]:
+def entry_parts(entries: Iterable[Entry]) -> tuple[PrefixPart, ...]:
     """One part an entry."""
     return tuple(map(_entry_part, entries))
 
 
-def compare(former: Sequence[str] | None, parts: Sequence[Part]) -> Prefix:
+def compare(former: Sequence[str] | None, parts: Sequence[PrefixPart]) -> Prefix:
     """`former` are the digests of the request before; None when there was none."""
     tokens = sum(part.tokens for part in parts)
     if former is None:
@@ -118,7 +118,7 @@ def compare(former: Sequence[str] | None, parts: Sequence[Part]) -> Prefix:
 
 
 @once
-def _entry_part(entry: Entry) -> Part:
+def _entry_part(entry: Entry) -> PrefixPart:
     kind = kind_of(entry)
     part = part_of(_NAMES[kind], f"{kind}\n{text_of(entry)}")
     seen = picture_tokens(entry)
@@ -142,7 +142,7 @@ class _Same:
 
 
 @lru_cache(maxsize=64)
-def _tools_part(same: tuple[_Same, ...]) -> Part:
+def _tools_part(same: tuple[_Same, ...]) -> PrefixPart:
     tools = [(one.tool.name, one.tool.description, _stable(one.tool)) for one in same]
     return part_of(TOOLS, json.dumps(tools))
 

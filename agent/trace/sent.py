@@ -7,15 +7,16 @@ Pure; called by `agent.trace.inspect`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from agent.history.window import estimate_tokens, repair
-from agent.models.wire import messages
+from agent.models.chat_request import messages
 from agent.prompt.scene import PromptKind
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN
-from agent.trace.prefix_cache import TOOLS, Part, entry_parts, part_of, tools_part
+from agent.trace.prefix_cache import TOOLS, PrefixPart, entry_parts, part_of, tools_part
 from agent.turn.progress import heard
 from agent.turn.steps.plan import PromptPlan
 from memory.records.errors import Permanent
@@ -34,60 +35,77 @@ class NotRecorded(Permanent):
     """What a turn sent was not noted in a way that can be shown."""
 
 
+class Where(StrEnum):
+    """In which part of a request something stands, in the order in which they are sent."""
+
+    TOOLS = "tools"
+    SYSTEM = "system"
+    HISTORY = "history"
+    WORDS = "words"
+    BLOCK = "block"
+
+
+class CacheState(StrEnum):
+    """What a provider's cache can do for a part of a request."""
+
+    CACHED = "cached"
+    """It stands in the former request's prefix."""
+    PARTLY = "partly"
+    """Its older part does: a history that grew."""
+    BEHIND = "behind"
+    """The same text as before, but something before it changed: it is read anew."""
+    CHANGED = "changed"
+    """It stood there with another text."""
+    NEW = "new"
+    """It was not in the former request."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentLayer:
-    """A layer as it was sent. `text` is None where it is not known any more."""
+class PromptRow:
+    """One part of a request. `sources` say where its words are from; of the tools, their names.
+
+    `text` is as sent; None where it is not known any more.
+    """
 
     name: str
-    digest: str
+    where: Where
     tokens: int
-    chars: int
-    in_system: bool
+    cache: CacheState = CacheState.NEW
+    cached_tokens: int = 0
+    digest: str = ""
     sources: tuple[str, ...] = ()
     text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """A part of a request that is no layer; `text` as for a layer."""
+class SentRequest:
+    """One request, its rows in the order in which they are sent; what has no tokens is left out.
 
-    tokens: int
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """One request. `digests` are those of its parts as the guard compares them, `last_digests`
-    those of the turn's last request; empty where nothing was asked yet.
-
-    `words` is what the person wrote, or what stands in its place where nobody is there.
+    `digests` are those of its parts as the guard compares them, `last_digests` those of the turn's
+    last request; empty where nothing was asked yet.
     """
 
     kind: str
     tool_names: tuple[str, ...]
-    layers: tuple[SentLayer, ...]
-    tools: Stretch
-    history: Stretch
-    notes: Stretch
-    words: Stretch
+    rows: tuple[PromptRow, ...]
     digests: tuple[str, ...] = ()
     last_digests: tuple[str, ...] = ()
     sent_from: int | None = None
     shortened_to: int = 0
 
     @property
-    def in_system(self) -> tuple[SentLayer, ...]:
+    def in_system(self) -> tuple[PromptRow, ...]:
         """The layers of the system message."""
-        return tuple(layer for layer in self.layers if layer.in_system)
+        return tuple(row for row in self.rows if row.where is Where.SYSTEM)
 
     @property
-    def in_block(self) -> tuple[SentLayer, ...]:
+    def in_block(self) -> tuple[PromptRow, ...]:
         """The layers of the block after the person's words."""
-        return tuple(layer for layer in self.layers if not layer.in_system)
+        return tuple(row for row in self.rows if row.where is Where.BLOCK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class StoredTexts:
     """What is still stored of a turn's texts. Each is shown only where its digest proves that it
     is what was sent. `history` is as it was sent, `turn` what this turn added to it."""
 
@@ -97,32 +115,45 @@ class Known:
     turn: tuple[Entry, ...] = ()
 
 
-NOTHING_KNOWN = Known()
+NOTHING_KNOWN = StoredTexts()
 
 
 # --- what would be sent --------------------------------------------------------------------------
 
 
-def sent_by_plan(plan: PromptPlan) -> tuple[Sent, tuple[Part, ...]]:
+def sent_by_plan(plan: PromptPlan) -> tuple[SentRequest, tuple[PrefixPart, ...]]:
     """What would be sent, and its parts as the guard compares them."""
     history = plan.entries()
     now = _entries_of_turn(plan)
     notes = [entry for entry in now if isinstance(entry, Note)]
     words = [entry for entry in now if not isinstance(entry, Note | Context)]
-    tools = tools_part(plan.tools)
-    parts = (tools, *plan.parts, *entry_parts(repair([*history, *now])))
+    parts = (tools_part(plan.tools), *plan.parts, *entry_parts(repair([*history, *now])))
     digests = tuple(part.digest for part in parts)
     in_place = estimate_tokens(plan.prompt.user) if plan.prompt.user else 0
-    sent = Sent(
-        kind=plan.gathered.scene.kind.value,
-        tool_names=tuple(tool.name for tool in plan.tools),
-        layers=tuple(
-            _planned(layer, in_system=plan.in_system(layer)) for layer in plan.prompt.layers
+    kind = plan.gathered.scene.kind.value
+    tool_names = tuple(tool.name for tool in plan.tools)
+    sent = SentRequest(
+        kind=kind,
+        tool_names=tool_names,
+        rows=_in_order(
+            PromptRow(
+                name=TOOLS,
+                where=Where.TOOLS,
+                tokens=plan.tokens.tools,
+                digest=digests[0],
+                sources=tool_names,
+                text=_tools_text(plan.tools),
+            ),
+            [_planned(layer, in_system=plan.in_system(layer)) for layer in plan.prompt.layers],
+            PromptRow(
+                name=HISTORY,
+                where=Where.HISTORY,
+                tokens=plan.tokens.history,
+                text=_as_text(repair(history)),
+            ),
+            notes,
+            _words_row(kind, plan.tokens.words + in_place, text=_as_text(words, named=False)),
         ),
-        tools=Stretch(tokens=plan.tokens.tools, text=_tools_text(plan.tools)),
-        history=Stretch(tokens=plan.tokens.history, text=_as_text(repair(history))),
-        notes=Stretch(tokens=_tokens(notes), text=_as_text(notes, named=False)),
-        words=Stretch(tokens=plan.tokens.words + in_place, text=_as_text(words, named=False)),
         digests=digests,
         last_digests=digests,
         sent_from=plan.sent_from,
@@ -131,15 +162,39 @@ def sent_by_plan(plan: PromptPlan) -> tuple[Sent, tuple[Part, ...]]:
     return sent, parts
 
 
-def _planned(layer: PromptLayer, *, in_system: bool) -> SentLayer:
+def _in_order(
+    tools: PromptRow,
+    layers: Sequence[PromptRow],
+    history: PromptRow,
+    notes: Sequence[Note],
+    words: PromptRow,
+) -> tuple[PromptRow, ...]:
+    noted = PromptRow(
+        name=NOTES,
+        where=Where.WORDS,
+        tokens=sum(part.tokens for part in entry_parts(notes)),
+        text=_as_text(notes, named=False),
+    )
+    in_system = [one for one in layers if one.where is Where.SYSTEM]
+    in_block = [one for one in layers if one.where is Where.BLOCK]
+    rows = (tools, *in_system, history, noted, words, *in_block)
+    return tuple(row for row in rows if row.tokens)
+
+
+def _words_row(kind: str, tokens: int, *, text: str | None) -> PromptRow:
+    """What the person wrote, or what stands in its place where nobody is there."""
+    name = WORDS if kind == PromptKind.CHAT else TASK
+    return PromptRow(name=name, where=Where.WORDS, tokens=tokens, text=text)
+
+
+def _planned(layer: PromptLayer, *, in_system: bool) -> PromptRow:
     text = layer.render()
     part = part_of(layer.name, text)
-    return SentLayer(
+    return PromptRow(
         name=layer.name,
+        where=Where.SYSTEM if in_system else Where.BLOCK,
         digest=part.digest,
         tokens=part.tokens,
-        chars=len(text),
-        in_system=in_system,
         sources=layer.sources,
         text=text,
     )
@@ -157,7 +212,7 @@ def _entries_of_turn(plan: PromptPlan) -> list[Entry]:
 # --- what was sent -------------------------------------------------------------------------------
 
 
-def sent_by_trace(trace: PromptTrace, known: Known = NOTHING_KNOWN) -> Sent:
+def sent_by_trace(trace: PromptTrace, known: StoredTexts = NOTHING_KNOWN) -> SentRequest:
     """What was sent first in a turn. Raises NotRecorded."""
     try:
         return _read(trace, known)
@@ -168,15 +223,17 @@ def sent_by_trace(trace: PromptTrace, known: Known = NOTHING_KNOWN) -> Sent:
         ) from error
 
 
-def _read(trace: PromptTrace, known: Known) -> Sent:
+def _read(trace: PromptTrace, known: StoredTexts) -> SentRequest:
     begin = trace.begin
     tokens: Mapping[str, int] = begin["tokens"]
-    layers = tuple(_noted(noted) for noted in begin["layers"])
     digests = _digests(trace.asked[0]) if trace.asked else ()
-    in_system = [layer for layer in layers if layer.in_system]
-    in_block = [layer for layer in layers if not layer.in_system]
+    in_system = [noted for noted in begin["layers"] if noted["system"]]
+    in_block = [noted for noted in begin["layers"] if not noted["system"]]
     block = begin["context"].removeprefix(f"{CONTEXT_OPEN}\n").removesuffix(f"\n{CONTEXT_CLOSE}")
-    texts = _texts(known.system, in_system) | _texts(block, in_block)
+    layers = [
+        *_noted(known.system, in_system, where=Where.SYSTEM),
+        *_noted(block, in_block, where=Where.BLOCK),
+    ]
     notes = [Note(text=note[1]) for note in begin["notes"]]
     words = [entry for entry in known.turn if not isinstance(entry, Note | Context)]
     entries = tuple(part.digest for part in entry_parts([*known.history, *known.turn]))
@@ -184,18 +241,32 @@ def _read(trace: PromptTrace, known: Known) -> Sent:
     tools_proven = digests[:1] == (tools_part(known.tools).digest,)
     # Where nobody wrote a message, what stands in its place is counted with the prompt.
     in_place = max(0, tokens["prompt"] - sum(layer.tokens for layer in layers))
-    return Sent(
-        kind=begin.get("kind", PromptKind.CHAT.value),
+    kind = begin.get("kind", PromptKind.CHAT.value)
+    return SentRequest(
+        kind=kind,
         tool_names=tuple(begin["tools"]),
-        layers=tuple(replace(layer, text=texts.get(layer.name)) for layer in layers),
-        tools=Stretch(
-            tokens=tokens["tools"], text=_tools_text(known.tools) if tools_proven else None
-        ),
-        history=Stretch(tokens=tokens["history"], text=_as_text(known.history) if proven else None),
-        notes=Stretch(tokens=_tokens(notes), text=_as_text(notes, named=False)),
-        words=Stretch(
-            tokens=tokens["words"] + in_place,
-            text=_as_text(words, named=False) if proven else None,
+        rows=_in_order(
+            PromptRow(
+                name=TOOLS,
+                where=Where.TOOLS,
+                tokens=tokens["tools"],
+                digest="".join(digests[:1]),
+                sources=tuple(begin["tools"]),
+                text=_tools_text(known.tools) if tools_proven else None,
+            ),
+            layers,
+            PromptRow(
+                name=HISTORY,
+                where=Where.HISTORY,
+                tokens=tokens["history"],
+                text=_as_text(known.history) if proven else None,
+            ),
+            notes,
+            _words_row(
+                kind,
+                tokens["words"] + in_place,
+                text=_as_text(words, named=False) if proven else None,
+            ),
         ),
         digests=digests,
         last_digests=_digests(trace.asked[-1]) if trace.asked else (),
@@ -204,30 +275,26 @@ def _read(trace: PromptTrace, known: Known) -> Sent:
     )
 
 
-def _noted(noted: Json) -> SentLayer:
-    return SentLayer(
-        name=noted["name"],
-        digest=noted["digest"],
-        tokens=noted["tokens"],
-        chars=noted["chars"],
-        in_system=noted["system"],
-        sources=tuple(noted["sources"]),
-    )
+def _noted(joined: str, layers: Sequence[Json], *, where: Where) -> Iterator[PromptRow]:
+    """The layers of one message. Their texts are cut out of it by their lengths, as far as the
+    digests agree."""
+    at = 0
+    for noted in layers:
+        text = joined[at : at + noted["chars"]]
+        is_known = part_of(noted["name"], text).digest == noted["digest"]
+        at += noted["chars"] + len(BETWEEN_LAYERS)
+        yield PromptRow(
+            name=noted["name"],
+            where=where,
+            digest=noted["digest"],
+            tokens=noted["tokens"],
+            sources=tuple(noted["sources"]),
+            text=text if is_known else None,
+        )
 
 
 def _digests(step: Json) -> tuple[str, ...]:
     return tuple(str(step.get("digests", "")).split())
-
-
-def _texts(joined: str, layers: Sequence[SentLayer]) -> dict[str, str]:
-    """The layers' texts, cut out of the message by their lengths, as far as the digests agree."""
-    found, at = {}, 0
-    for layer in layers:
-        text = joined[at : at + layer.chars]
-        if part_of(layer.name, text).digest == layer.digest:
-            found[layer.name] = text
-        at += layer.chars + len(BETWEEN_LAYERS)
-    return found
 
 
 # --- as text -------------------------------------------------------------------------------------
@@ -261,10 +328,6 @@ def _content(message: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _tokens(entries: Sequence[Entry]) -> int:
-    return sum(part.tokens for part in entry_parts(entries))
-
-
 # --- breaking -----------------------------------------------------------------------------------
 #
 # Why a provider's cache could serve less than the whole former request: in plain words.
@@ -277,7 +340,7 @@ SOME = 4
 """Of many names, so many are told."""
 
 
-def why(changed: str, now: Sent, former: Sent | None) -> str:
+def why(changed: str, now: SentRequest, former: SentRequest | None) -> str:
     """Which part broke the prefix, and why, as far as the two requests say; empty for none.
 
     `changed` is what the guard named (`agent.trace.prefix_cache.Prefix.first_changed`).
@@ -300,7 +363,7 @@ def why(changed: str, now: Sent, former: Sent | None) -> str:
     return f"{HISTORY}: {_why_history(changed, now, former)}"
 
 
-def _why_tools(now: Sent, former: Sent) -> str:
+def _why_tools(now: SentRequest, former: SentRequest) -> str:
     if moved := _came_and_went(now.tool_names, former.tool_names):
         return moved
     if former.last_digests and former.last_digests[0] == tools_part(()).digest:
@@ -310,7 +373,7 @@ def _why_tools(now: Sent, former: Sent) -> str:
     return "a description or parameter changed"
 
 
-def _why_layer(layer: SentLayer, before: SentLayer | None) -> str:
+def _why_layer(layer: PromptRow, before: PromptRow | None) -> str:
     if before is None:
         return "it was not there before"
     if layer.name == DATE_AND_TIME:
@@ -324,9 +387,9 @@ def _why_layer(layer: SentLayer, before: SentLayer | None) -> str:
     return moved or f"its text changed ({_some(layer.sources)})"
 
 
-def _why_history(changed: str, now: Sent, former: Sent) -> str:
+def _why_history(changed: str, now: SentRequest, former: SentRequest) -> str:
     if now.sent_from is not None:
-        summed_up = any(layer.name == "previous conversation" for layer in now.layers)
+        summed_up = any(layer.name == "previous conversation" for layer in now.rows)
         why = "they were summed up" if summed_up else "there was no room"
         return f"older messages are no longer sent, for {why}"
     if now.shortened_to != former.shortened_to:

@@ -263,7 +263,7 @@ def embedded_in(address: IPAddress) -> ipaddress.IPv4Address | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Allowed:
+class _AllowedHost:
     """One entry: a name or a network, at one port or at any."""
 
     where: str | IPNetwork
@@ -274,7 +274,7 @@ class _Allowed:
 class AllowedHosts:
     """Private places that may be reached all the same. Made by `allowed_hosts`."""
 
-    entries: tuple[_Allowed, ...] = ()
+    entries: tuple[_AllowedHost, ...] = ()
 
     def __or__(self, other: AllowedHosts) -> AllowedHosts:
         return AllowedHosts(entries=self.entries + other.entries)
@@ -305,10 +305,10 @@ def allowed_hosts(entries: Iterable[str]) -> AllowedHosts:
     return AllowedHosts(entries=tuple(map(_entry, entries)))
 
 
-def _entry(text: str) -> _Allowed:
+def _entry(text: str) -> _AllowedHost:
     text = text.strip()
     try:
-        return _Allowed(where=ipaddress.ip_network(text, strict=True))
+        return _AllowedHost(where=ipaddress.ip_network(text, strict=True))
     except ValueError:
         pass
     try:
@@ -318,6 +318,6 @@ def _entry(text: str) -> _Allowed:
             f"{text!r} is no host, host:port or network such as 192.168.1.0/24"
         ) from error
     try:
-        return _Allowed(where=ipaddress.ip_network(host), port=port)
+        return _AllowedHost(where=ipaddress.ip_network(host), port=port)
     except ValueError:
-        return _Allowed(where=host, port=port)
+        return _AllowedHost(where=host, port=port)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.files.worker import Bounds, answer_of, bound_itself
+from agent.files.worker import Bounds, NoRoom, answer_of, bound_itself
 from memory.records.errors import Permanent, Temporary
 from memory.records.text import clean, without_surrogates
 
@@ -301,10 +301,6 @@ ANSWER_BYTES_MAX = 64_000_000
 
 class TooTangled(Temporary):
     """The page could not be read in time."""
-
-
-class NoRoom(Temporary):
-    """The process could not be started."""
 
 
 class PageReader:

@@ -13,11 +13,19 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agent.version import VERSION
 from agent.web.addresses import (
@@ -62,20 +70,16 @@ class OtherKind(AnswerRefused):
         self.content_type = content_type
 
 
-class Resolver(Protocol):
-    """Looks names up. May be called at any time, and answers differently each time."""
-
-    async def resolve(self, host: str) -> Sequence[IPAddress]:
-        """All addresses of a name. Raises OSError when it has none."""
+Resolve = Callable[[str], Awaitable[Sequence[IPAddress]]]
+"""Looks up all addresses of a name, which may be others each time. Raises OSError when it has
+none."""
 
 
-class SystemResolver:
-    """As this machine looks names up: hosts file and DNS."""
-
-    async def resolve(self, host: str) -> Sequence[IPAddress]:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        return tuple(dict.fromkeys(ipaddress.ip_address(each[4][0]) for each in found))
+async def system_addresses(host: str) -> Sequence[IPAddress]:
+    """Look a name up as this machine does: hosts file and DNS."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(ipaddress.ip_address(each[4][0]) for each in found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +128,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Moved:
+class _Redirect:
     location: str
     status: int
 
@@ -137,11 +141,11 @@ class WebClient:
         self,
         options: ClientOptions,
         *,
-        resolver: Resolver | None = None,
+        resolve: Resolve = system_addresses,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._options = options
-        self._resolver = resolver or SystemResolver()
+        self._resolve = resolve
         self._tls = tls
 
     async def fetch(self, request: WebRequest) -> Fetched:
@@ -171,7 +175,7 @@ class WebClient:
             found: Sequence[IPAddress] = [literal]
         else:
             try:
-                found = await self._resolver.resolve(url.host)
+                found = await self._resolve(url.host)
             except (OSError, UnicodeError) as error:
                 raise NotReached(f"{url.host} was not found; check how it is written.") from error
         if not found:
@@ -207,7 +211,7 @@ class WebClient:
             "read."
         )
 
-    async def _asked(self, url: WebUrl, request: WebRequest) -> Fetched | _Moved:
+    async def _asked(self, url: WebUrl, request: WebRequest) -> Fetched | _Redirect:
         """One hop, on a connection of its own."""
         import aiohttp
 
@@ -243,7 +247,7 @@ class WebClient:
 
     async def _exchange(
         self, session: aiohttp.ClientSession, url: WebUrl, request: WebRequest
-    ) -> Fetched | _Moved:
+    ) -> Fetched | _Redirect:
         from yarl import URL
 
         headers = {
@@ -262,7 +266,7 @@ class WebClient:
         ) as response:
             location = response.headers.get("Location")
             if response.status in _REDIRECTS and location is not None:
-                return _Moved(location=location, status=response.status)
+                return _Redirect(location=location, status=response.status)
             return await self._read(response, url, request)
 
     async def _read(
@@ -355,7 +359,7 @@ def named(url: WebUrl, asked: WebUrl) -> str:
     return url.host if url.host == asked.host else f"a place that {asked.host} redirects to"
 
 
-def _next(url: WebUrl, moved: _Moved, request: WebRequest) -> WebUrl:
+def _next(url: WebUrl, moved: _Redirect, request: WebRequest) -> WebUrl:
     """Where to go on. What is asked with a body is not asked again elsewhere."""
     if request.method not in {"GET", "HEAD"}:
         raise AnswerRefused(f"{url.host} redirects what was sent to it; nothing was sent on.")

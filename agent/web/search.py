@@ -59,7 +59,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchHit:
     """One hit. `date` is as the service tells it, or empty."""
 
     title: str
@@ -71,7 +71,7 @@ class Found:
 class SearchService(Protocol):
     """Somebody who searches the web."""
 
-    async def search(self, query: str, count: int) -> Sequence[Found]:
+    async def search(self, query: str, count: int) -> Sequence[SearchHit]:
         """At most `count` hits, the best first; empty when nothing was found. Raises
         AssistantError."""
 
@@ -81,7 +81,7 @@ def search_service(options: SearchOptions, client: WebClient) -> SearchService:
     base_url = (options.base_url or BASE_URLS[options.service]).strip()
     if not base_url:
         raise SearchMisconfigured("The search service searxng needs its address in web.search_url.")
-    line = _Line(client, base_url, by_owner=bool(options.base_url.strip()))
+    line = _HitLine(client, base_url, by_owner=bool(options.base_url.strip()))
     key = options.api_key.get_secret_value().strip()
     match options.service:
         case "searxng":
@@ -107,7 +107,7 @@ def _needed(key: str, name: str) -> str:
     return key
 
 
-class _Line:
+class _HitLine:
     """The way to one service. A place that the owner set may be a private one; a usual place that
     a name server leads astray may not. Raises SearchMisconfigured."""
 
@@ -166,30 +166,30 @@ def _failure(answer: Fetched, name: str) -> AssistantError:
 # --- SearXNG -----------------------------------------------------------------------------------
 
 
-class _Answer(BaseModel):
+class _ApiAnswer(BaseModel):
     """Part of a service's answer: what it holds beyond that is left alone."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _SearxHit(_Answer):
+class _SearxHit(_ApiAnswer):
     title: str | None = ""
     url: str
     content: str | None = ""
     published: str | None = Field(default="", alias="publishedDate")
 
 
-class _SearxAnswer(_Answer):
+class _SearxAnswer(_ApiAnswer):
     results: list[_SearxHit]
 
 
 class SearXNG:
     """One's own metasearch. Its `settings.yml` has to list `json` among `search.formats`."""
 
-    def __init__(self, line: _Line) -> None:
+    def __init__(self, line: _HitLine) -> None:
         self._line = line
 
-    async def search(self, query: str, count: int) -> Sequence[Found]:
+    async def search(self, query: str, count: int) -> Sequence[SearchHit]:
         asked = urlencode({"q": query, "format": "json"})
         try:
             answer = await self._line.ask(WebRequest(url=f"/search?{asked}"), name="SearXNG")
@@ -201,7 +201,7 @@ class SearXNG:
         hits = _parsed(_SearxAnswer, answer, "SearXNG").results
         return _usable(
             (
-                Found(
+                SearchHit(
                     title=h.title or "", url=h.url, snippet=h.content or "", date=h.published or ""
                 )
                 for h in hits
@@ -213,29 +213,29 @@ class SearXNG:
 # --- Brave -------------------------------------------------------------------------------------
 
 
-class _BraveHit(_Answer):
+class _BraveHit(_ApiAnswer):
     title: str | None = ""
     url: str
     description: str | None = ""
     age: str | None = ""
 
 
-class _BraveHits(_Answer):
+class _BraveHits(_ApiAnswer):
     results: list[_BraveHit] = []
 
 
-class _BraveAnswer(_Answer):
+class _BraveAnswer(_ApiAnswer):
     web: _BraveHits | None = None
 
 
 class Brave:
     """Brave's index, with a key."""
 
-    def __init__(self, line: _Line, key: str) -> None:
+    def __init__(self, line: _HitLine, key: str) -> None:
         self._line = line
         self._key = key
 
-    async def search(self, query: str, count: int) -> Sequence[Found]:
+    async def search(self, query: str, count: int) -> Sequence[SearchHit]:
         asked = urlencode({"q": query, "count": count, "text_decorations": "false"})
         request = WebRequest(
             url=f"/web/search?{asked}",
@@ -246,7 +246,9 @@ class Brave:
         web = _parsed(_BraveAnswer, answer, "Brave").web
         return _usable(
             (
-                Found(title=h.title or "", url=h.url, snippet=h.description or "", date=h.age or "")
+                SearchHit(
+                    title=h.title or "", url=h.url, snippet=h.description or "", date=h.age or ""
+                )
                 for h in (web.results if web else ())
             ),
             count,
@@ -256,25 +258,25 @@ class Brave:
 # --- Tavily ------------------------------------------------------------------------------------
 
 
-class _TavilyHit(_Answer):
+class _TavilyHit(_ApiAnswer):
     title: str | None = ""
     url: str
     content: str | None = ""
     published_date: str | None = ""
 
 
-class _TavilyAnswer(_Answer):
+class _TavilyAnswer(_ApiAnswer):
     results: list[_TavilyHit]
 
 
 class Tavily:
     """A search made for assistants, with a key."""
 
-    def __init__(self, line: _Line, key: str) -> None:
+    def __init__(self, line: _HitLine, key: str) -> None:
         self._line = line
         self._key = key
 
-    async def search(self, query: str, count: int) -> Sequence[Found]:
+    async def search(self, query: str, count: int) -> Sequence[SearchHit]:
         request = WebRequest(
             url="/search",
             method="POST",
@@ -286,7 +288,7 @@ class Tavily:
         hits = _parsed(_TavilyAnswer, answer, "Tavily").results
         return _usable(
             (
-                Found(
+                SearchHit(
                     title=h.title or "",
                     url=h.url,
                     snippet=h.content or "",
@@ -304,10 +306,10 @@ class Tavily:
 class DuckDuckGo:
     """The page for browsers without scripts. Needs no key, and turns away who asks too often."""
 
-    def __init__(self, line: _Line) -> None:
+    def __init__(self, line: _HitLine) -> None:
         self._line = line
 
-    async def search(self, query: str, count: int) -> Sequence[Found]:
+    async def search(self, query: str, count: int) -> Sequence[SearchHit]:
         asked = urlencode({"q": query})
         try:
             answer = await self._line.ask(WebRequest(url=f"/?{asked}"), name="DuckDuckGo")
@@ -338,7 +340,7 @@ class _DuckDuckGoPage(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.hits: list[Found] = []
+        self.hits: list[SearchHit] = []
         self.is_challenge = False
         self.says_nothing = False
         self._is_ad = False
@@ -377,7 +379,7 @@ class _DuckDuckGoPage(HTMLParser):
     def _take(self) -> None:
         if self._link and not self._is_ad:
             self.hits.append(
-                Found(
+                SearchHit(
                     title="".join(self._title),
                     url=_led_to(self._link),
                     snippet="".join(self._snippet),
@@ -408,9 +410,9 @@ def _parsed(model: type[T], answer: Fetched, name: str) -> T:
         ) from error
 
 
-def _usable(hits: Iterable[Found], count: int) -> list[Found]:
+def _usable(hits: Iterable[SearchHit], count: int) -> list[SearchHit]:
     """Those that lead to a web page, each once, as plain text of bounded length."""
-    taken: dict[str, Found] = {}
+    taken: dict[str, SearchHit] = {}
     for hit in hits:
         url = hit.url.strip()
         try:
@@ -418,7 +420,7 @@ def _usable(hits: Iterable[Found], count: int) -> list[Found]:
         except UrlRefused:
             continue
         title = _plain(hit.title, TITLE_CHARS_MAX)
-        found = Found(
+        found = SearchHit(
             title=title or url,
             url=url,
             snippet=_plain(hit.snippet, SNIPPET_CHARS_MAX),

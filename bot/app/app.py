@@ -25,7 +25,9 @@ from scheduler.clock.machine import CheckedClock, checked
 
 if TYPE_CHECKING:
     from agent.budget.budget import Budget
+    from agent.budget.service import UsageService
     from agent.models.choose import Choice
+    from agent.models.router import Router
     from agent.prompt.snippets import Snippets
     from agent.prompt.templates import PromptLibrary
     from agent.skills.service import SkillService
@@ -41,13 +43,11 @@ if TYPE_CHECKING:
     from bot.app.tools import Abilities
     from bot.commands.conversation import SessionCommands
     from bot.commands.jobs import JobCommands
-    from bot.commands.logs import LogDesk
+    from bot.commands.logs import LogReader
     from bot.commands.mcp import McpDesk
-    from bot.commands.model_pool import ModelPool
     from bot.commands.pairing import PairingQuestions
     from bot.commands.prompts import Prompts
     from bot.commands.status import BotStatus
-    from bot.commands.usage import UsageDesk
     from bot.commands.why import WhyDesk
     from bot.inbox.full_disk import FullDisk
     from bot.inbox.intake import Intake
@@ -355,11 +355,11 @@ class App:
         return status_of(self)
 
     @cached_property
-    def logs(self) -> LogDesk:
-        from bot.commands.logs import LogDesk
+    def logs(self) -> LogReader:
+        from bot.commands.logs import LogReader
         from bot.settings.options import host_zone
 
-        return LogDesk(self.home.log_file, self.redact, host_zone=host_zone())
+        return LogReader(self.home.log_file, self.redact, host_zone=host_zone())
 
     @cached_property
     def why(self) -> WhyDesk:
@@ -376,7 +376,7 @@ class App:
     # --- models and cost -------------------------------------------------------------------------
 
     @cached_property
-    def models(self) -> ModelPool:
+    def models(self) -> Router:
         from bot.app.turns import models_of
 
         return self.entered(models_of(self))
@@ -395,7 +395,7 @@ class App:
         return SqliteUsage(self.database)
 
     @cached_property
-    def usage(self) -> UsageDesk:
+    def usage(self) -> UsageService:
         from bot.app.commands import usage_of
 
         return usage_of(self)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.files.ports import FileUnavailable
+from agent.files.values import FileUnavailable
 from agent.tools.messages import FileToSend, OwnChat
 from agent.turn.agents import Bindings
 from bot.channels.base import Acknowledges, Channel, FetchesFiles, NotSent, Reacted, Reacts, Refused
@@ -179,12 +179,12 @@ class BotMessenger:
 
 
 class ChannelFiles:
-    """Implements `agent.files.ports.FileSource` over the channels, by name."""
+    """Fetches files of messages from the channels, by name."""
 
     def __init__(self, channels: Callable[[], Mapping[str, Channel]]) -> None:
         self._channels = channels
 
-    async def fetch(self, address: Address, attachment: Attachment, *, bytes_max: int) -> bytes:
+    async def fetch(self, address: Address, attachment: Attachment, bytes_max: int) -> bytes:
         """The whole of it. Raises FileUnavailable, Temporary."""
         channel = self._channels().get(address.channel)
         if not isinstance(channel, FetchesFiles):

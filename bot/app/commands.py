@@ -8,6 +8,7 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from agent.budget.service import UsageService
 from bot.app.chats import Reactions
 from bot.channels.base import Pressed
 from bot.commands.context import ContextTeller
@@ -15,13 +16,13 @@ from bot.commands.conversation import CompactionCommands, SubagentCommands
 from bot.commands.heartbeat import HeartbeatCommands
 from bot.commands.jobs import JobCommands, TimeQuestions
 from bot.commands.memory import PrivateCommand
-from bot.commands.models import ModelDesk
+from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairingQuestions
 from bot.commands.people import PeopleCommands
 from bot.commands.services import Answer, Tools
-from bot.commands.status import BotStatus, Kept, Watched
+from bot.commands.status import BotStatus, Kept, StatusSources
 from bot.commands.undo import UndoCommand
-from bot.commands.usage import NOT_PAUSED, UsageDesk
+from bot.commands.usage import NOT_PAUSED, UsageCommand, names_of
 from bot.inbox.intake import Intake
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
@@ -43,12 +44,13 @@ TOO_OLD = "That was taken care of already."
 GOING_ON = "Going on since {since}."
 
 
-def usage_of(app: App) -> UsageDesk:
+def usage_of(app: App) -> UsageService:
     """Build what answers about cost, pauses and resumes."""
-    return UsageDesk(
-        app.usage_store.groups,
+    return UsageService(
+        app.usage_store,
         app.budget,
         lambda: app.access.directory.people,
+        name_of=names_of(lambda: app.access.directory.people),
         clock=app.clock,
         host_zone=host_zone(),
         resumed=app.calendar.changed,
@@ -62,15 +64,15 @@ def status_of(app: App) -> BotStatus:
         jobs=app.calendar.jobs,
         heartbeats=app.calendar.heartbeats,
         grants=SqliteApprovals(app.database).grants,
-        sums=app.usage_store.groups,
         troubles=app.logs,
         free_bytes=lambda: disk_usage(app.home.data).free,
         host_zone=ZoneInfo(host_zone()),
     )
-    watched = Watched(
+    watched = StatusSources(
         kept=kept,
+        usage=app.usage,
         choice=app.choice,
-        models=ModelDesk(app.models),
+        models=ModelCommand(app.models),
         access=app.access,
         channels=app.channels.by_name,
         engine=app.engine,
@@ -145,9 +147,9 @@ def tools_of_commands(app: App) -> Tools:
         context=ContextTeller(app.prompts),
         why=_Why(app),
         logs=app.logs,
-        models=ModelDesk(app.models),
+        models=ModelCommand(app.models),
         skills=app.abilities.skills,
-        usage=app.usage,
+        usage=UsageCommand(app.usage, clock=app.clock),
         agents=SubagentCommands(app.abilities.subagents, app.engine, clock=app.clock),
         approvals=app.approvals,
         compacting=CompactionCommands(
@@ -224,7 +226,7 @@ def _brake_press(app: App) -> Callable[[Pressed, Person], Awaitable[str]]:
     """What the brake's button does: only for those who may resume. Its card then says so."""
 
     async def press(pressed: Pressed, person: Person) -> str:
-        said = await app.usage.pressed(pressed.data, person)
+        said = await UsageCommand(app.usage, clock=app.clock).pressed(pressed.data, person)
         if said is None or person.role is not Role.OWNER:
             return said or TOO_OLD
         zone = zone_for(Scope.PERSON, person.time_zone, ZoneInfo(host_zone()))

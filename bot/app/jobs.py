@@ -7,18 +7,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent.models.catalog import PriceTable
-from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
+from agent.trace.dry_run import Rehearsing, RehearsingOptions
 from bot.app.schedules import Schedules
 from bot.commands.job_messages import takes_words
-from bot.commands.model_pool import ModelPool
 from bot.outbox.edits import QuestionMessages
 from bot.people.zone_question import AssumedZones, ZoneQuestions
 from bot.settings.options import host_zone
 from bot.settings.schema.settings import Settings
 from memory.records.jobs import Job
 from memory.records.messages import DEFAULT_AGENT
-from memory.records.transcript import Usage
 from memory.stores.approvals import SqliteCards
 from memory.stores.events import SqliteEvents
 from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
@@ -167,7 +164,7 @@ class Calendar:
             output_tokens_max=settings.llm.max_output_tokens, redact=self.app.redact
         )
         payment = self.app.payment if self.app.is_running else None
-        priced = priced_by(self.app.models)
+        priced = self.app.models.dollars
         return JobDryRuns(
             self.jobs,
             Forecaster(
@@ -175,7 +172,11 @@ class Calendar:
             ),
             turns,
             Rehearsing(
-                self.app.beginning, self.app.models, priced, options=options, payment=payment
+                self.app.beginning.plan,
+                self.app.models,
+                priced,
+                options=options,
+                payment=payment,
             ),
             self.skill_jobs,
             clock=clock,
@@ -190,15 +191,3 @@ def beat_minutes(settings: Settings, agent: str) -> int:
     if agent != DEFAULT_AGENT:
         return minutes
     return (minutes or settings.heartbeat.every_minutes) if settings.heartbeat.enabled else 0
-
-
-def priced_by(pool: ModelPool) -> Priced:
-    """What a call costs at an address."""
-    prices = PriceTable()
-
-    async def priced(lane: str, usage: Usage) -> float | None:
-        name = (await pool.answering(lane)).priced_as
-        price = await prices.find(name) if name else None
-        return None if price is None else price.cost(usage)
-
-    return priced

@@ -16,12 +16,12 @@ from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker, SqliteInsights
+from agent.models.router import Router
 from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.aftermath import EndedTurn, FollowUp
 from bot.commands.memory import MemoryCommands
 from bot.commands.memory_erasure import ForgetQuestions
 from bot.commands.memory_operations import MemoryOperations
-from bot.commands.model_pool import ModelPool
 from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
@@ -269,7 +269,7 @@ class Afterthoughts:
     insights: InsightMaker
     archive: SqliteArchive
     conversations: SqliteConversations
-    models: ModelPool
+    models: Router
     with_insights: bool
     limits: HistorySettings
     now_ms: Callable[[], int]

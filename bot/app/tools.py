@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.files.attachments import AttachedFiles, Means
-from agent.files.ports import AttachedOptions, Transcriber
+from agent.files.attachments import AttachedFiles
 from agent.files.scaling import PillowScaler, is_installed
 from agent.files.transcription import PaidTranscriber
+from agent.files.values import AttachedOptions
 from agent.models.choose import beside
 from agent.policy.tool_access import Reach
 from agent.skills.library import SkillLibrary
@@ -26,7 +26,7 @@ from agent.tools.knowledge import KnowledgeTools
 from agent.tools.memory import FactTools
 from agent.tools.messages import MessageTools, SendableFiles
 from agent.tools.notes import Notes, NoteTools
-from agent.tools.profile import Household, ProfileTools
+from agent.tools.profile import PersonContext, ProfileTools
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
 from agent.tools.tool import Tool, tools_of
@@ -51,7 +51,7 @@ from bot.settings.options import (
     servers_of,
     steering_of,
     subagent_limits_of,
-    wanted_of,
+    wish_of,
 )
 from memory.records.errors import AssistantError, SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
@@ -118,10 +118,11 @@ class Abilities:
         options = servers_of(self.app.settings)
         if not options:
             return None
-        from agent.mcp.servers import Home, McpServers
+        from agent.mcp.servers import McpServers, ServerFolders
 
-        home = Home(workspace=self.app.home.workspace, env=self.app.env)
-        return self.app.entered(McpServers(options, SqliteToolApprovals(self.app.database), home))
+        folders = ServerFolders(workspace=self.app.home.workspace, env=self.app.env)
+        approvals = SqliteToolApprovals(self.app.database)
+        return self.app.entered(McpServers(options, approvals, folders))
 
     @cached_property
     def runner(self) -> Runner:
@@ -152,7 +153,7 @@ class Abilities:
     @cached_property
     def toolbox(self) -> Toolbox:
         """Build all tools, in the order in which they are offered. Raises SettingsWrong."""
-        former = SqliteFormerFiles(self.app.database)
+        former = SqliteFormerFiles(self.app.database).keep
         messenger = BotMessenger(
             self.app.access,
             self.app.conversations,
@@ -162,7 +163,7 @@ class Abilities:
         files = SendableFiles(
             self.workspace, bytes_max=file_bytes_max_of(self.app.settings), clean=self.app.redact
         )
-        household = Household(
+        household = PersonContext(
             clock=self.app.clock,
             name_of=self.app.name_of,
             zone_of=self.app.chats.zone,
@@ -234,7 +235,7 @@ def attached_files_of(app: App) -> AttachedFiles:
     """Build the step that opens the files of messages."""
     wanted = app.settings.attachments
     return AttachedFiles(
-        ChannelFiles(lambda: app.channels.by_name),
+        ChannelFiles(lambda: app.channels.by_name).fetch,
         app.abilities.workspace,
         app.models,
         clock=app.clock,
@@ -244,14 +245,12 @@ def attached_files_of(app: App) -> AttachedFiles:
             picture_side_max=wanted.picture_side,
             host_zone=host_zone(),
         ),
-        means=Means(
-            transcriber=_transcriber_of(app),
-            scaler=PillowScaler() if is_installed() else None,
-        ),
+        transcriber=_transcriber_of(app),
+        scaler=PillowScaler() if is_installed() else None,
     )
 
 
-def _transcriber_of(app: App) -> Transcriber | None:
+def _transcriber_of(app: App) -> PaidTranscriber | None:
     """None where no model is set. Address and key are the main model's where it is of the same
     provider; else its provider's own, from the environment."""
     settings = app.settings
@@ -260,7 +259,7 @@ def _transcriber_of(app: App) -> Transcriber | None:
         return None
     from agent.models.speech import Speech
 
-    main = wanted_of(settings)
+    main = wish_of(settings)
     if "/" in main.model and "/" not in name:
         name = f"openai/{name}"  # a bare name is one of OpenAI's, or of the one server that is set
     wanted = beside(main, name)
@@ -270,4 +269,4 @@ def _transcriber_of(app: App) -> Transcriber | None:
         api_key=wanted.api_key,
         timeout_s=settings.llm.timeout_s,
     )
-    return PaidTranscriber(speech, app.budget)
+    return PaidTranscriber(speech.name, speech.text, app.budget)

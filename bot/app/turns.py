@@ -10,9 +10,10 @@ from zoneinfo import ZoneInfo
 
 from agent.budget.budget import Budget
 from agent.budget.circuit_breaker import Brakes
-from agent.budget.rate_limit import RateBuckets
+from agent.budget.rate_limit import RateLimiter
 from agent.files.images import KeptPictures
-from agent.models.catalog import PriceTable
+from agent.models.names import client_of
+from agent.models.router import Router
 from agent.policy.gate import Gate
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import TextFiles
@@ -28,9 +29,7 @@ from agent.turn.steps.begin import BeginStep
 from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
 from agent.turn.steps.tools import ToolStep
 from bot.app.chats import OwnerNotices
-from bot.commands.model_names import NameFinder, configured
-from bot.commands.model_pool import ModelPool
-from bot.commands.model_trial import client_of
+from bot.channels.base import around
 from bot.commands.prompts import Prompts
 from bot.commands.table import as_typed
 from bot.people.approval_messages import plain
@@ -40,6 +39,8 @@ from bot.settings.options import (
     bindings_of,
     brake_options_of,
     budget_options_of,
+    configured_models,
+    finder_of,
     gathering_options_of,
     host_zone,
     limits_of,
@@ -53,7 +54,6 @@ from bot.settings.options import (
 from memory.records.errors import StorageError, StorageFull
 from memory.records.messages import DEFAULT_AGENT
 from memory.records.ports import NewRun, TurnEnd
-from memory.records.spending import Price
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.switches import SqliteChosenModels
 from memory.stores.traces import SqliteTraces
@@ -65,37 +65,26 @@ if TYPE_CHECKING:
 # --- models -------------------------------------------------------------------------------------
 
 
-def models_of(app: App) -> ModelPool:
+def models_of(app: App) -> Router:
     """Build the models that there are."""
     llm = app.settings.llm
-    return ModelPool(
-        partial(configured, app.settings, app.env),
+    return Router(
+        partial(configured_models, app.settings, app.env),
         SqliteChosenModels(app.database),
         partial(client_of, timeout_s=llm.timeout_s),
-        finder=NameFinder(app.settings, app.env),
+        finder=finder_of(app.settings, app.env),
         clock=app.clock,
         output_tokens_max=llm.max_output_tokens,
-        bindings=bindings_of(app.settings),
+        agent_of=bindings_of(app.settings).agent_of,
+        channel_around=around,
     )
-
-
-class _PricesOfPool:
-    """Finds the price of a model of the pool under its name in the table."""
-
-    def __init__(self, pool: ModelPool) -> None:
-        self._pool = pool
-        self._table = PriceTable()
-
-    async def find(self, model: str) -> Price | None:
-        """None: the table does not know it."""
-        return await self._table.find(self._pool.priced_as(model))
 
 
 def budget_of(app: App) -> Budget:
     """Build what is asked before each call to a model."""
     return Budget(
         app.usage_store,
-        _PricesOfPool(app.models).find,
+        app.models.price,
         Brakes(brake_options_of(app.settings), app.clock),
         options=budget_options_of(app.settings),
         clock=app.clock,
@@ -107,7 +96,7 @@ def budget_of(app: App) -> Budget:
 def payment_of(app: App) -> Payment:
     """Build what every model call has to pass, those behind the scenes too."""
     paces = paces_of(app.settings)
-    return Payment(budget=app.budget, rates=RateBuckets(paces, app.clock) if paces else None)
+    return Payment(budget=app.budget, rates=RateLimiter(paces, app.clock) if paces else None)
 
 
 # --- prompt -------------------------------------------------------------------------------------
@@ -158,12 +147,11 @@ def beginning_of(app: App) -> BeginStep:
 def prompts_of(app: App) -> Prompts:
     """Build what shows prompts."""
     return Prompts(
-        app.beginning,
+        app.beginning.plan,
         SqliteTraces(app.database),
         app.conversations,
         app.access,
         toolbox=app.abilities.toolbox,
-        prices=PriceTable(),
         models=app.models,
         bindings=bindings_of(app.settings),
     )

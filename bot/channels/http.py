@@ -13,7 +13,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from agent.files.ports import FileUnavailable
+from agent.files.values import FileUnavailable
 from memory.records.errors import Temporary
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agent.budget.rate_limit import TokenBucket
 from memory.records.ports import Clock
 
 CHATS_MAX = 2_000
@@ -24,24 +25,8 @@ class SendRates:
 
 
 @dataclass(slots=True)
-class _SendBucket:
-    """Tokens that refill with time; `take` says how long to wait for one."""
-
-    rate: float
-    burst: float
-    tokens: float
-    at: float
-
-    def take(self, now: float) -> float:
-        self.tokens = min(self.burst, self.tokens + (now - self.at) * self.rate)
-        self.at = now
-        self.tokens -= 1
-        return max(0.0, -self.tokens / self.rate)
-
-
-@dataclass(slots=True)
 class _ChatRate:
-    bucket: _SendBucket | None
+    bucket: TokenBucket | None
     not_before: float = 0.0
 
 
@@ -65,7 +50,8 @@ class SendThrottle:
         wait_s = max(0.0, chat.not_before - now)
         for bucket in (chat.bucket, self._all):
             if bucket is not None:
-                wait_s = max(wait_s, bucket.take(now))
+                wait_s = max(wait_s, bucket.wait_s(1, now))
+                bucket.take(1, now)
         if wait_s > 0:
             await self._clock.sleep(wait_s)
 
@@ -89,7 +75,7 @@ class SendThrottle:
         self._chats[chat_id] = chat
         return chat
 
-    def _bucket(self, rate: float, burst: float) -> _SendBucket | None:
+    def _bucket(self, rate: float, burst: float) -> TokenBucket | None:
         if rate <= 0:
             return None
-        return _SendBucket(rate=rate, burst=burst, tokens=burst, at=self._clock.monotonic())
+        return TokenBucket(rate=rate, size=burst, now=self._clock.monotonic())

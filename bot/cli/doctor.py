@@ -155,13 +155,13 @@ def _texts(home: Home, settings: Settings) -> Iterator[DoctorCheck]:
 def _reach(
     home: Home, settings: Settings, env: Mapping[str, str], *, offline: bool
 ) -> Iterator[DoctorCheck]:
-    from agent.mcp.servers import Home as ServersHome
+    from agent.mcp.servers import ServerFolders
     from bot.doctor import machine as doctor_machine
     from bot.doctor import reach as doctor_mcp
     from bot.doctor import reach as doctor_reach
     from bot.settings.options import servers_of
 
-    where = ServersHome(workspace=home.workspace, env=env)
+    where = ServerFolders(workspace=home.workspace, env=env)
     yield from doctor_mcp.checks(servers_of(settings), where, offline=offline)
     from bot.cli.init import manifest
     from bot.doctor.base import DoctorCheck

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,13 @@ from bot.cli.opening import FAILED, Opened, exit_for, opened
 
 if TYPE_CHECKING:
     from agent.models.download import Progress, Pulled, Source
-    from bot.commands.model_trial import Tried
+    from agent.models.service import (
+        ListedModel,
+        ListedProvider,
+        ModelList,
+        ModelService,
+        TriedModel,
+    )
 
 app = typer.Typer(
     help="Which models there are, whether they answer, and fetching one.", no_args_is_help=True
@@ -51,67 +57,74 @@ def list_models(
 ) -> None:
     """Show the models of the settings and those that could be had, with window and price."""
     with exit_for(), opened(log_to_terminal=False) as home:
-        found = asyncio.run(_listed(home, whole=whole))
+        found, resting = asyncio.run(_listed(home, whole=whole))
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False))
+        typer.echo(json.dumps({**asdict(found), "resting": resting}, ensure_ascii=False))
     elif sys.stdout.isatty():
-        _print_table(found, whole=whole)
+        _print_table(found, resting, whole=whole)
     else:
-        for row in found["models"]:
-            typer.echo("\t".join([USES[row["use"]], row["name"], *_figures(row)]))
-        for one in found["providers"] if whole else ():
-            typer.echo("\t".join(["provider", one["name"], _wants(one)]))
+        for row in found.models:
+            typer.echo("\t".join([USES[row.use], row.name, *_figures(row)]))
+        for one in found.providers if whole else ():
+            typer.echo("\t".join(["provider", one.name, _wants(one)]))
 
 
-async def _listed(home: Opened, *, whole: bool) -> Shown:
+async def _listed(home: Opened, *, whole: bool) -> tuple[ModelList, list[Shown]]:
+    """The list, and the models that a running bot leaves alone."""
     from bot.cli.asking import ask_running
-    from bot.commands.models import listing
     from bot.rpc import NotRunning
 
-    found = await listing(home.settings, home.env, whole=whole)
+    found = await (await _service(home)).listing(whole=whole)
     try:
-        running = await ask_running(home, "models")
+        return found, (await ask_running(home, "models"))["resting"]
     except NotRunning:
-        running = {"resting": []}
-    return {**found, **running}
+        return found, []
 
 
-def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
+async def _service(home: Opened) -> ModelService:
+    from agent.models.service import ModelService
+    from bot.settings.options import configured_models, finder_of
+
+    models = await configured_models(home.settings, home.env)
+    return ModelService(finder_of(home.settings, home.env), models)
+
+
+def _figures(row: ListedModel) -> tuple[str, str, str]:
     """Window, price and remarks, as text."""
-    into, out = row["dollars_in"], row["dollars_out"]
+    into, out = row.dollars_in, row.dollars_out
     if into is None or out is None:
         price = "price unknown"
     elif into == out == 0:
         price = "free"
     else:
         price = f"${into:g} in, ${out:g} out"
-    return f"{row['window']:,}", price, row["about"]
+    return f"{row.window:,}", price, row.about
 
 
-def _wants(provider: Mapping[str, Any]) -> str:
-    if not provider["variables"]:
+def _wants(provider: ListedProvider) -> str:
+    if not provider.variables:
         return "the sign-in of its own library"
-    state = "is set" if provider["set"] else "is not set"
-    return f"{' or '.join(provider['variables'])} {state}"
+    state = "is set" if provider.set else "is not set"
+    return f"{' or '.join(provider.variables)} {state}"
 
 
-def _print_table(found: Shown, *, whole: bool) -> None:
+def _print_table(found: ModelList, resting: list[Shown], *, whole: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
     console = Console(highlight=False)
-    console.print(found["why"], markup=False)
+    console.print(found.why, markup=False)
     table = Table(box=None, pad_edge=False)
     for heading in ("Model", "Use", "Window", "A million tokens", ""):
         table.add_column(
             heading, overflow="fold", justify="right" if heading == "Window" else "left"
         )
-    for row in found["models"]:
-        table.add_row(_plain(row["name"]), USES[row["use"]], *_figures(row))
+    for row in found.models:
+        table.add_row(_plain(row.name), USES[row.use], *_figures(row))
     console.print(table)
-    if found["more"]:
-        console.print(f"{found['more']} more on this machine: --all shows them.")
-    for state in found["resting"]:
+    if found.more:
+        console.print(f"{found.more} more on this machine: --all shows them.")
+    for state in resting:
         left = max(1, round(state["seconds"] / 60))
         console.print(
             f"Left alone for another {left} min: {state['model']}. {state['why']}", markup=False
@@ -120,8 +133,8 @@ def _print_table(found: Shown, *, whole: bool) -> None:
         providers = Table(box=None, pad_edge=False)
         for heading in ("Provider", "", "Wants"):
             providers.add_column(heading)
-        for one in found["providers"]:
-            providers.add_row(f"{one['name']}/", one["title"], _wants(one))
+        for one in found.providers:
+            providers.add_row(f"{one.name}/", one.title, _wants(one))
         console.print(providers)
 
 
@@ -150,27 +163,18 @@ def try_models(
         raise typer.Exit(FAILED)
 
 
-async def _tried(home: Opened, name: str, *, quiet: bool) -> list[Tried]:
-    from bot.commands.model_names import NameFinder, configured
-    from bot.commands.model_trial import try_one
-
-    finder = NameFinder(home.settings, home.env)
-    models = (
-        [await finder.usable(name)]
-        if name.strip()
-        else list((await configured(home.settings, home.env)).all())
-    )
+async def _tried(home: Opened, name: str, *, quiet: bool) -> list[TriedModel]:
+    service = await _service(home)
     tried = []
-    for one in models:  # in turn: each has the machine, and the line, for itself
-        limit_s = min(TRY_S, home.settings.llm.timeout_s)
-        result = await try_one(one, prices=finder.prices, limit_s=limit_s)
+    for one in await service.named(name):  # in turn: each has the machine, and the line, for itself
+        result = await service.try_one(one, limit_s=min(TRY_S, home.settings.llm.timeout_s))
         tried.append(result)
         if not quiet:
             _print_tried(result)
     return tried
 
 
-def _print_tried(one: Tried) -> None:
+def _print_tried(one: TriedModel) -> None:
     from bot.commands.prompt_messages import money
 
     if one.error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agent.skills.skill import SkillKind
+from agent.skills.skill import SkillMode
 from bot.commands.skill_messages import counted
 from memory.records.text import clean
 
@@ -158,9 +158,9 @@ def _comes_in(answer: Answer) -> str:
     """Which messages bring it in."""
     front = answer["front_matter"]
     ways = []
-    if answer["kind"] == SkillKind.CLOCK:
+    if answer["kind"] == SkillMode.CLOCK:
         ways.append("by the clock alone" if not front.get("patterns") else "by the clock")
-    elif answer["kind"] == SkillKind.PLAYBOOK:
+    elif answer["kind"] == SkillMode.PLAYBOOK:
         ways.append(f"when a message says {_some(front['keywords'], 'or')}")
     else:
         ways.append("when a message shares enough words with its name and description")
@@ -283,10 +283,10 @@ def why_lines(answer: Answer, *, show_all: bool) -> Iterator[Line]:
 
 
 _EFFECTS = {
-    SkillKind.PLAYBOOK: "Its instructions join the prompt for this message.",
-    SkillKind.SKILL: "It is named first among the skills for this message; the assistant reads it "
+    SkillMode.PLAYBOOK: "Its instructions join the prompt for this message.",
+    SkillMode.SKILL: "It is named first among the skills for this message; the assistant reads it "
     "then.",
-    SkillKind.CLOCK: "It joins the prompt for this message, besides running by the clock.",
+    SkillMode.CLOCK: "It joins the prompt for this message, besides running by the clock.",
 }
 
 

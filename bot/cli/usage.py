@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bot.rpc import Operation
 
 Answer = dict[str, Any]
-"""What `bot.commands.usage.UsageDesk.report` answers; its keys stand there."""
+"""An `agent.budget.service.UsageReport`, as it came over the socket."""
 
 BY = ("day", "person", "chat", "job", "model", "agent", "purpose")
 USUALLY = ("day", "person", "chat", "job", "model")
@@ -80,7 +80,8 @@ async def _open_usage(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
 
     Raises HomeBusy, StorageError.
     """
-    from bot.commands.usage import UsageDesk, usage_operations
+    from agent.budget.service import UsageService
+    from bot.commands.usage import names_of, usage_operations
     from bot.settings.home import HomeLock
     from bot.settings.options import host_zone
     from memory.database.connection import Database
@@ -92,14 +93,15 @@ async def _open_usage(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
     with HomeLock(place, started_at=clock.now()):
         async with Database.open(place.database, clock=clock, backups=place.backups) as database:
             people = (await SqlitePeople(database).directory()).people
-            desk = UsageDesk(
-                SqliteUsage(database).groups,
+            usage = UsageService(
+                SqliteUsage(database),
                 None,
                 lambda: people,
+                name_of=names_of(lambda: people),
                 clock=clock,
                 host_zone=host_zone(),
             )
-            yield usage_operations(desk)
+            yield usage_operations(usage)
 
 
 # --- for a pipe ----------------------------------------------------------------------------------
@@ -116,10 +118,16 @@ def lines(answer: Answer) -> Iterator[str]:
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
-    from bot.commands.usage import cost_words
-
     figures = [f"{row[key]}" for key in ("calls", "prompt", "cached", "completion")]
-    return [*figures, cost_words(row["micros"], row["calls"], row["unpriced"])]
+    return [*figures, _cost(row)]
+
+
+def _cost(row: Mapping[str, Any]) -> str:
+    from bot.commands.usage import cost_words
+    from memory.records.spending import UsageSum
+
+    figures = {key: row[key] for key in ("calls", "micros", "unpriced")}
+    return cost_words(UsageSum(**figures))
 
 
 def _budget(one: Mapping[str, Any]) -> list[str]:
@@ -193,13 +201,11 @@ def _print_budgets(answer: Answer, console: Any) -> None:
 
 
 def _summary(answer: Answer) -> str:
-    from bot.commands.usage import cost_words
-
     total = answer["total"]
     if not total["calls"]:
         return f"No model was asked from {answer['since']} to {answer['until']}."
     tokens = total["prompt"] + total["completion"]
-    cost = cost_words(total["micros"], total["calls"], total["unpriced"])
+    cost = _cost(total)
     return (
         f"{answer['since']} to {answer['until']} ({answer['zone']}): {total['calls']:,} calls, "
         f"{tokens:,} tokens, {cost}"

@@ -6,7 +6,8 @@ sizes and names are told to them, as in a group. Built by `bot.app`, called by `
 
 from __future__ import annotations
 
-from agent.trace.inspect import Bill, PromptView, Where
+from agent.trace.inspect import Bill, PromptView
+from agent.trace.sent import Where
 from bot.commands.prompt_messages import broke_words, counted_words, cut_words, money, percent
 from bot.commands.prompts import Prompts
 from memory.records.messages import IncomingMessage, Role

@@ -61,7 +61,7 @@ _TURN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+/-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class LogQuery:
     """Which lines are asked for: so many of the last ones, of warnings and errors alone where
     `loud`, of one `turn` where that is named."""
 
@@ -72,7 +72,7 @@ class Wanted:
     """Nothing older; lines stand in their order, so the first older one ends the search."""
 
     @classmethod
-    def of(cls, rest: str) -> Wanted | None:
+    def of(cls, rest: str) -> LogQuery | None:
         """As it is typed behind the command; None for what means nothing."""
         words = rest.split()
         number = next((word for word in words if word.isascii() and word.isdecimal()), "")
@@ -101,14 +101,14 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundLines:
     """The lines, oldest first; `since` is the time of the oldest line that was looked at."""
 
     lines: tuple[Mapping[str, object], ...]
     since: str
 
 
-class LogDesk:
+class LogReader:
     """Implements `bot.commands.services.TellsLogs`."""
 
     def __init__(self, file: Path, redact: Callable[[str], str], *, host_zone: str) -> None:
@@ -119,7 +119,7 @@ class LogDesk:
 
     async def tell(self, person: Person, rest: str) -> str:
         """`/logs`."""
-        wanted = Wanted.of(rest)
+        wanted = LogQuery.of(rest)
         if wanted is None:
             return USE
         try:
@@ -139,7 +139,7 @@ class LogDesk:
     async def lately(self, now: datetime, zone: tzinfo) -> list[str]:
         """The newest warnings and errors of the last day for `/status`, the newest first, each in
         plain words without markup; a log that cannot be read is said to be so."""
-        wanted = Wanted(lines=LATELY_LINES, loud=True, since=now - LATELY)
+        wanted = LogQuery(lines=LATELY_LINES, loud=True, since=now - LATELY)
         try:
             found = await asyncio.to_thread(
                 find, self._file, wanted, looked_at_bytes_max=LATELY_BYTES_MAX
@@ -157,11 +157,11 @@ class LogDesk:
 
 def find(
     file: Path,
-    wanted: Wanted,
+    wanted: LogQuery,
     *,
     looked_at_bytes_max: int = LOOKED_AT_BYTES_MAX,
     block_bytes: int = BLOCK_BYTES,
-) -> Found:
+) -> FoundLines:
     """The last lines that are wanted, of the log file and those that it was turned over to.
 
     Blocks. Raises FileNotFoundError where there is no log file, OSError where it cannot be read.
@@ -177,15 +177,15 @@ def find(
             if line is None:
                 continue
             if wanted.is_over(line):
-                return Found(lines=tuple(reversed(found)), since=since)
+                return FoundLines(lines=tuple(reversed(found)), since=since)
             since = str(line.get("timestamp", since))
             if wanted.takes(line):
                 found.append(line)
                 if len(found) == wanted.lines:
-                    return Found(lines=tuple(reversed(found)), since=since)
+                    return FoundLines(lines=tuple(reversed(found)), since=since)
         if left <= 0:
             break
-    return Found(lines=tuple(reversed(found)), since=since)
+    return FoundLines(lines=tuple(reversed(found)), since=since)
 
 
 def _files(file: Path) -> Iterator[Path]:

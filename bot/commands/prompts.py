@@ -7,11 +7,11 @@ The answers are JSON objects, documented at `view_as_json` and `diff_as_json`; t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
 
 from agent.history.window import repair, shorten_before
+from agent.models.router import Router
 from agent.prompt.assemble import read_back
 from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
@@ -21,7 +21,6 @@ from agent.trace.difference import LayerChange, PromptDiff, diff
 from agent.trace.inspect import (
     Bill,
     PromptView,
-    Row,
     bill,
     conversation_of,
     former_of,
@@ -29,7 +28,7 @@ from agent.trace.inspect import (
     view_of_plan,
     view_of_trace,
 )
-from agent.trace.sent import Known
+from agent.trace.sent import PromptRow, StoredTexts
 from agent.turn.agents import Bindings
 from agent.turn.steps.plan import PromptPlan
 from bot.people.access import ADMITTED, CONSOLE_ADDRESS, Access
@@ -46,7 +45,7 @@ from memory.records.messages import (
 )
 from memory.records.ports import Conversations, History, Json, StoredEntry, Traces
 from memory.records.rows import Person, PromptTrace
-from memory.records.transcript import Answered, Context, Entry, Said, Usage
+from memory.records.transcript import Answered, Context, Entry, Said
 
 NOW = "now"
 """In place of a turn: what would be sent now."""
@@ -67,67 +66,25 @@ class UnknownTurn(Permanent):
     """A turn is not there, or no longer recorded."""
 
 
-class Plans(Protocol):
-    """Says what would be sent; `agent.turn.steps.begin.BeginStep` is one."""
-
-    async def plan(self, occasion: PromptOccasion) -> PromptPlan: ...
-
-
-class Priced(Protocol):
-    """What a model costs; `agent.models.catalog.Price` is one."""
-
-    def cost(self, usage: Usage) -> float | None:
-        """Dollars of one call; None when not known."""
-
-
-class Prices(Protocol):
-    """Finds prices; `agent.models.catalog.PriceTable` is one."""
-
-    async def find(self, model: str) -> Priced | None:
-        """None for a model that is not known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
-    """Which model answers, under which name its price is found (empty: nobody knows it), and how
-    many tokens an answer of it may have."""
-
-    model: str
-    priced_as: str
-    answer_tokens_max: int
-
-
-class Answerers(Protocol):
-    """Says which model answers where; `bot.commands.model_pool` is one."""
-
-    async def answering(self, lane: str) -> Answering:
-        """The one that answers at an address."""
-
-    def priced_as(self, model: str) -> str:
-        """The name in the price table of a model that answered; empty where nobody knows it."""
-
-
 class Prompts:
     """Finds what would be sent, and what was. Raises StorageError."""
 
     def __init__(
         self,
-        plans: Plans,
+        plan: Callable[[PromptOccasion], Awaitable[PromptPlan]],
         traces: Traces,
         conversations: Conversations,
         access: Access,
         *,
         toolbox: Toolbox,
-        prices: Prices,
-        models: Answerers,
+        models: Router,
         bindings: Bindings | None = None,
     ) -> None:
-        self._plans = plans
+        self._plan = plan
         self._traces = traces
         self._conversations = conversations
         self._access = access
         self._toolbox = toolbox
-        self._prices = prices
         self._models = models
         self._bindings = bindings or Bindings()
 
@@ -139,7 +96,7 @@ class Prompts:
         """What would be sent for a message in this chat, or for a task. Raises UnknownChat."""
         traces = await self._traces.prompts(chat, limit=TURNS_LOOKED_AT)
         turn = await self._turn_now(chat, text, traces, kind)
-        plan = await self._plans.plan(PromptOccasion(turn=turn, kind=kind, task=task))
+        plan = await self._plan(PromptOccasion(turn=turn, kind=kind, task=task))
         former = newest_of(turn.conversation, traces) if kind is PromptKind.CHAT else None
         return view_of_plan(plan, former=former, answer_tokens_max=await self._answer_max(chat))
 
@@ -177,14 +134,16 @@ class Prompts:
     async def billed(self, view: PromptView) -> tuple[str, Bill | None]:
         """The model of a view and what it costs there; None when its price is not known."""
         answered = next((asked.model for asked in view.requests if asked.model), "")
-        usual = await self._models.answering(view.lane)
-        model = answered or usual.model
-        name = usual.priced_as if model == usual.model else self._models.priced_as(model)
-        price = await self._prices.find(name) if name else None
+        usual = (await self._models.standing(view.lane)).answering.choice.model
+        model = answered or usual
+        price = await (
+            self._models.price_at(view.lane) if model == usual else self._models.price(model)
+        )
         return model, None if price is None else bill(view, price.cost)
 
     async def _answer_max(self, lane: str) -> int:
-        return (await self._models.answering(lane)).answer_tokens_max
+        traits = (await self._models.standing(lane)).answering.choice.traits
+        return traits.output_tokens(self._models.output_tokens_max)
 
     # --- turns that were -------------------------------------------------------------------------
 
@@ -216,14 +175,14 @@ class Prompts:
             f"ago (trace.keep_days); of the turns that are, {advice}."
         )
 
-    async def _known(self, trace: PromptTrace) -> Known:
+    async def _known(self, trace: PromptTrace) -> StoredTexts:
         """What is still stored of a turn's texts; what is not, is left out."""
         begin = trace.begin
         conversation = ConversationId(conversation_of(trace))
         stored = (await self._conversations.history(conversation)).entries
         upto, since = begin.get("upto", 0), begin.get("sent_from") or 0
         sent = [one for one in stored if since <= one.id <= upto]
-        return Known(
+        return StoredTexts(
             system=await self._conversations.text(begin.get("system", "")) or "",
             tools=self._toolbox.named(begin.get("tools", ())),
             history=repair(shorten_before(sent, begin.get("shortened_to", 0))),
@@ -309,7 +268,7 @@ def _asked_with(stored: Sequence[StoredEntry], run_id: RunId) -> tuple[Entry, ..
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _KnownChat:
     """What the history says of the chat; names are kept nowhere else."""
 
     user: str = ""
@@ -317,11 +276,11 @@ class _Place:
     is_group: bool = False
 
 
-def _place(history: History) -> _Place:
+def _place(history: History) -> _KnownChat:
     blocks = [one.entry.text for one in history.entries if isinstance(one.entry, Context)]
     lines = read_back(blocks).get(CHAT, "").split("\n")
     pairs = dict(line.split(": ", 1) for line in lines if ": " in line)
-    return _Place(
+    return _KnownChat(
         user=pairs.get("user", ""),
         title=pairs.get("title", ""),
         is_group=any(line.startswith("group chat") for line in lines),
@@ -427,7 +386,7 @@ def view_as_json(view: PromptView, costs: Bill | None, *, model: str) -> Json:
     }
 
 
-def _row_as_json(row: Row, whole: int, dollars: float | None) -> Json:
+def _row_as_json(row: PromptRow, whole: int, dollars: float | None) -> Json:
     return {
         "name": row.name,
         "where": row.where.value,

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agent.prompt.snippets import Snippets
+from bot.commands.models import ModelCommand
 from bot.commands.people import PeopleCommands
+from bot.commands.usage import UsageCommand
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Conversations, TurnEngine
 from memory.records.rows import ButtonRows, Person
@@ -48,26 +50,6 @@ class TellsLogs(Protocol):
     """Shows the last lines of the bot's own log; `bot.commands.logs` is one."""
 
     async def tell(self, person: Person, rest: str) -> str: ...
-
-
-class TellsModels(Protocol):
-    """Says which model answers, and sets it; `bot.commands.models` is one."""
-
-    async def tell(self, message: IncomingMessage, person: Person, wish: str) -> str: ...
-
-
-class TellsUsage(Protocol):
-    """Says what was used and what is left, pauses and resumes; `bot.commands.usage` is one."""
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the owner has paused everything."""
-
-    async def tell(self, message: IncomingMessage, person: Person) -> str: ...
-
-    async def pause(self, person: Person) -> str: ...
-
-    async def resume(self, person: Person) -> str: ...
 
 
 class TellsAgents(Protocol):
@@ -129,9 +111,9 @@ class Tools:
     context: TellsContext
     why: TellsWhy
     logs: TellsLogs
-    models: TellsModels
+    models: ModelCommand
     skills: SkillService
-    usage: TellsUsage
+    usage: UsageCommand
     agents: TellsAgents
     approvals: TellsApprovals
     compacting: TellsCompacting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.skills.skill import Skill, SkillKind, SkillPlace, SkillSchedule, SkillState
+from agent.skills.skill import Skill, SkillMode, SkillPlace, SkillSchedule, SkillState
 from memory.records.rows import SkillRecord
 
 PLACES = {
@@ -14,10 +14,10 @@ PLACES = {
 
 
 KINDS = {
-    SkillKind.PLAYBOOK: "a playbook: its instructions join the prompt when a message has one of "
+    SkillMode.PLAYBOOK: "a playbook: its instructions join the prompt when a message has one of "
     "its keywords",
-    SkillKind.SKILL: "a skill: the prompt names it, and the assistant reads it when it fits",
-    SkillKind.CLOCK: "runs by the clock, once it is enabled",
+    SkillMode.SKILL: "a skill: the prompt names it, and the assistant reads it when it fits",
+    SkillMode.CLOCK: "runs by the clock, once it is enabled",
 }
 """For somebody who has read no page about it."""
 
@@ -59,11 +59,11 @@ def when_words(schedule: SkillSchedule) -> str:
 def approving_words(skill: Skill) -> str:
     """What the owner says yes to."""
     what = {
-        SkillKind.PLAYBOOK: "its instructions join the prompt whenever a message has one of its "
+        SkillMode.PLAYBOOK: "its instructions join the prompt whenever a message has one of its "
         "keywords",
-        SkillKind.SKILL: "its description stands in every prompt, and its instructions are "
+        SkillMode.SKILL: "its description stands in every prompt, and its instructions are "
         "followed when it fits",
-        SkillKind.CLOCK: "it can be enabled, and then its instructions run by themselves",
+        SkillMode.CLOCK: "it can be enabled, and then its instructions run by themselves",
     }[skill.kind]
     return (
         f"Approving it means: {what}, for everybody who may talk with the bot. They count as your "

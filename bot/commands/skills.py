@@ -14,8 +14,8 @@ from typing import Any
 from agent.skills.checks import tests_file
 from agent.skills.matching import SCORE_MIN, near_misses
 from agent.skills.service import SkillService
-from agent.skills.skill import Problem, Skill, SkillKind, SkillRefused, SkillSet, SkillState
-from agent.skills.why import SkillWhy, Verdict, near_words
+from agent.skills.skill import Problem, Skill, SkillMode, SkillRefused, SkillSet, SkillState
+from agent.skills.why import SkillVerdict, SkillWhy, near_words
 from bot.commands.skill_messages import (
     KINDS,
     PLACES,
@@ -73,7 +73,7 @@ def skill_operations(skills: SkillService) -> Mapping[str, Operation]:
 async def _list(skills: SkillService, request: Json) -> Json:
     """`skills` by kind and name, `shadowed` (hidden by a stronger one) and `problems`."""
     found = await skills.list()
-    kinds = list(SkillKind)
+    kinds = list(SkillMode)
     by_kind = sorted(found.skills.skills, key=lambda one: (kinds.index(one.kind), one.name))
     stronger = {one.name: one.location for one in found.skills.skills}
     broken = [problem for one in found.tests.values() for problem in one.problems]
@@ -304,9 +304,9 @@ def _verdict(one: SkillWhy, text: str) -> Json:
 
 
 def _near(one: SkillWhy, text: str) -> list[str]:
-    if one.verdict is Verdict.PICKED:
+    if one.verdict is SkillVerdict.PICKED:
         return []
-    if one.verdict is Verdict.CANNOT:
+    if one.verdict is SkillVerdict.CANNOT:
         return list(one.reasons[1:])
     if one.skill.is_playbook:
         return [near_words(miss) for miss in near_misses(one.skill.keywords, text)]
@@ -323,9 +323,9 @@ def _state(skill: Skill) -> str:
 # --- in a chat ---------------------------------------------------------------------------------
 
 _HEADINGS = {
-    SkillKind.PLAYBOOK: "Playbooks, which come in when a message is about them:",
-    SkillKind.SKILL: "Skills, which I read when one fits:",
-    SkillKind.CLOCK: "By the clock:",
+    SkillMode.PLAYBOOK: "Playbooks, which come in when a message is about them:",
+    SkillMode.SKILL: "Skills, which I read when one fits:",
+    SkillMode.CLOCK: "By the clock:",
 }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import Protocol
 
 from agent.budget.budget import Budget
+from agent.budget.service import UsageService
 from agent.models.choose import Choice
 from agent.prompt.languages import AUTO, language_of
 from agent.tools.agents import StatusTold
@@ -17,8 +18,9 @@ from agent.turn.agents import Bindings
 from agent.turn.engine import LocalEngine
 from agent.version import VERSION
 from bot.channels.base import Channel, TellsTrouble
+from bot.commands.logs import LogReader
 from bot.commands.mcp import McpDesk
-from bot.commands.models import ModelDesk
+from bot.commands.models import ModelCommand
 from bot.commands.usage import cost_words
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
@@ -26,7 +28,7 @@ from memory.records.errors import StorageError
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Grant, Person
-from memory.records.spending import NOBODY, Period, Scope, UsageQuery, UsageSum, bounds, zone_for
+from memory.records.spending import NOBODY, Period, Scope, added, zone_for
 from scheduler.jobs.heartbeats import HeartbeatService
 from scheduler.jobs.service import JobService
 
@@ -47,12 +49,6 @@ class TellsNext(Protocol):
     async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
 
 
-class TellsTroubles(Protocol):
-    """Knows the newest warnings and errors; `bot.commands.logs` is one."""
-
-    async def lately(self, now: datetime, zone: tzinfo) -> list[str]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """Reads what is stored: what people have set, what was used, the log, and the disk space left.
@@ -61,23 +57,23 @@ class Kept:
     jobs: JobService
     heartbeats: HeartbeatService
     grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
-    sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
-    troubles: TellsTroubles
+    troubles: LogReader
     free_bytes: Callable[[], int]
     host_zone: tzinfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class StatusSources:
     """The parts whose state is told."""
 
     choice: Choice
-    models: ModelDesk
+    models: ModelCommand
     access: Access
     channels: Mapping[str, Channel]
     engine: LocalEngine
     outbox: Outbox
     budget: Budget
+    usage: UsageService
     runner: Runner
     servers: McpDesk
     clock: TellsNext
@@ -91,7 +87,9 @@ class BotStatus:
     """Implements `bot.commands.services.Status`. `changed` says whether the settings want a
     restart."""
 
-    def __init__(self, watched: Watched, *, clock: Clock, changed: Callable[[], bool]) -> None:
+    def __init__(
+        self, watched: StatusSources, *, clock: Clock, changed: Callable[[], bool]
+    ) -> None:
         self._watched = watched
         self._clock = clock
         self._changed = changed
@@ -194,18 +192,12 @@ class BotStatus:
     async def _used(self, person_id: PersonId, zone: tzinfo, *, shows_money: bool = True) -> str:
         """The tokens and the money of today, by this zone; NOBODY: of everybody."""
         with suppress(StorageError):  # on a full disk, say: then the last seconds are missing
-            await self._watched.budget.flush()
-        since_ms, until_ms = bounds(Period.DAY, self._clock.now(), zone)
-        wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person_id)
-        groups = await self._watched.kept.sums(wanted)
-        calls = sum(one.calls for one in groups)
-        if not calls:
+            await self._watched.usage.flush()
+        used = added(await self._watched.usage.used(Period.DAY, person_id=person_id, zone=zone))
+        if not used.calls:
             return "nothing"
-        tokens = f"{sum(one.tokens for one in groups):,} tokens"
-        if not shows_money:
-            return tokens
-        micros, unpriced = sum(one.micros for one in groups), sum(one.unpriced for one in groups)
-        return f"{tokens}, {cost_words(micros, calls, unpriced)}"
+        tokens = f"{used.tokens:,} tokens"
+        return f"{tokens}, {cost_words(used)}" if shows_money else tokens
 
     async def _by_hand_and_lately(self, owner: Person | None) -> list[str]:
         """Whether somebody set the heartbeat, and what went wrong in the last day."""

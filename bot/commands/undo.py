@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from agent.tools.former_files import loss_of
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused, Workspace
 from bot.people.approval_messages import TOOLS
 from bot.people.timezone import zone_of
-from memory.records.erasure import Done, FormerFile, LastTurn, digest_of
+from memory.records.erasure import Done, FormerFile, LastTurn, digest_of, loss_of
 from memory.records.facts import ProfileChange, StoredFact, Whose, whose
 from memory.records.messages import ConversationId, IncomingMessage, RunId
 from memory.records.ports import Clock

@@ -19,14 +19,14 @@ from bot.commands.memory import MemoryCommands
 from bot.commands.memory_messages import bare
 from bot.commands.schedule_messages import name_of, when_words
 from bot.commands.services import Answer
-from bot.commands.why_messages import NAME_CHARS, RESULT_CHARS, Known, Reader, moment
+from bot.commands.why_messages import NAME_CHARS, RESULT_CHARS, Reader, WhyKnown, moment
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
 from memory.records.facts import Facts, StoredFact, fact_id_of, fact_key, place_of, whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import IncomingMessage, PersonId, Role, RunId
 from memory.records.rows import Person
-from memory.records.traces import Behind, Slot, TurnRecord
+from memory.records.traces import Behind, DueSlot, TurnRecord
 from memory.stores.explained import SqliteTurnRecords
 
 # --- why clock ----------------------------------------------------------------------------------
@@ -50,7 +50,9 @@ _SET_BY = {
 }
 
 
-def clock_text(behind: Behind, jobs: Mapping[int, Job | None], known: Known, reader: Reader) -> str:
+def clock_text(
+    behind: Behind, jobs: Mapping[int, Job | None], known: WhyKnown, reader: Reader
+) -> str:
     """Why something was sent that nobody asked for just then."""
     if behind.gone:
         note = bare(behind.gone, chars_max=RESULT_CHARS) if reader.detailed else ""
@@ -65,7 +67,7 @@ def clock_text(behind: Behind, jobs: Mapping[int, Job | None], known: Known, rea
     return "\n".join(["**Why this was sent**: it gathers what had to wait.", *shown])
 
 
-def _slot(slot: Slot, job: Job | None, known: Known, reader: Reader) -> str:
+def _slot(slot: DueSlot, job: Job | None, known: WhyKnown, reader: Reader) -> str:
     """One due time. Names and rules of a job are its person's alone to read."""
     due = f"due {moment(slot.due_ms, reader.zone)}"
     if slot.late_s >= 60:
@@ -202,14 +204,14 @@ class WhyDesk:
 
     async def _known(
         self, found: Explained | None, message: IncomingMessage, person: Person
-    ) -> words.Known:
+    ) -> words.WhyKnown:
         """What may be seen here: in a group what was said in it, else what is the person's own."""
         of = whose(person.id, message.address, is_group=message.is_group)
         facts: dict[int, StoredFact | None] = {}
         for fact_id in (*found.facts, *found.facts_before) if found else ():
             facts[fact_id] = await self._sources.facts.get(of, fact_id)
         sources = self._sources
-        return words.Known(
+        return words.WhyKnown(
             facts=facts,
             others_facts=any(one and one.whose.person_id != person.id for one in facts.values()),
             name_of=sources.name_of,
@@ -231,7 +233,7 @@ class WhyDesk:
         )
 
 
-def _asked_a_model(job: Job | None, slot: Slot) -> bool:
+def _asked_a_model(job: Job | None, slot: DueSlot) -> bool:
     return bool(slot.run_id) and (job is None or job.kind is not JobKind.TOOL)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from agent.policy.presentation import visible
-from agent.trace.explanation import BY_RULE, CUT_BACK, SUMMED_UP, Called, Explained
+from agent.trace.explanation import BY_RULE, CUT_BACK, SUMMED_UP, Explained, ExplainedCall
 from bot.channels.base import EDIT_FACT
 from bot.commands.memory_messages import bare, fact_from
 from bot.commands.prompt_messages import percent
@@ -21,7 +21,7 @@ from memory.records.facts import StoredFact, fact_key
 from memory.records.messages import PersonId
 from memory.records.rows import Button, ButtonRows, Outcome
 from memory.records.schedule import moment_words
-from memory.records.spending import UsageSum
+from memory.records.spending import UsageSum, added
 from memory.records.traces import Agreed, TurnRecord
 
 PREFIX, FORGET = "why", "forget"
@@ -130,7 +130,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class WhyKnown:
     """What is known now of what the record names. `facts` are by id, None for one that is
     forgotten, or not to be seen here; `others_facts`: some are what others said. `name_of` names a
     person, `server_of` the MCP server of a tool; both empty where there is none. `redact` takes
@@ -146,7 +146,7 @@ class Known:
 # --- an answer ----------------------------------------------------------------------------------
 
 
-def answer_text(record: TurnRecord, found: Explained, known: Known, reader: Reader) -> str:
+def answer_text(record: TurnRecord, found: Explained, known: WhyKnown, reader: Reader) -> str:
     """What a turn was made of."""
     blocks = [
         f"**Why this answer**: {moment(record.started_ms, reader.zone)}, `{record.run_id}`",
@@ -177,7 +177,7 @@ def fact_buttons(facts: Sequence[StoredFact], *, with_forms: bool) -> ButtonRows
     return tuple(zip(correct, forget, strict=True))
 
 
-def _remembered(found: Explained, known: Known, reader: Reader) -> list[str]:
+def _remembered(found: Explained, known: WhyKnown, reader: Reader) -> list[str]:
     """Facts that were shown now, those that stood there from earlier turns, and what else."""
     if not reader.detailed:
         return _counted_facts(known, reader)
@@ -196,14 +196,14 @@ def _remembered(found: Explained, known: Known, reader: Reader) -> list[str]:
     return [*blocks, f"Read as well: {', '.join(read)}"] if read else blocks
 
 
-def _facts(ids: Sequence[int], known: Known, reader: Reader) -> str:
+def _facts(ids: Sequence[int], known: WhyKnown, reader: Reader) -> str:
     lines = [_fact(fact_id, known.facts.get(fact_id), reader) for fact_id in ids[:FACTS_SHOWN]]
     if len(ids) > FACTS_SHOWN:
         lines.append(f"- and {len(ids) - FACTS_SHOWN} more")
     return "\n".join(lines)
 
 
-def _counted_facts(known: Known, reader: Reader) -> list[str]:
+def _counted_facts(known: WhyKnown, reader: Reader) -> list[str]:
     """In a group, and to others: how many of one's own, and no words."""
     own = sum(
         fact is not None and fact.whose.person_id == reader.person_id
@@ -242,7 +242,7 @@ def _named(picked: str) -> str:
 # --- tools --------------------------------------------------------------------------------------
 
 
-def _tools(found: Explained, known: Known, reader: Reader) -> str:
+def _tools(found: Explained, known: WhyKnown, reader: Reader) -> str:
     offered = sum(found.offered.values())
     if not offered and not found.calls:
         return "Tools: none offered"
@@ -262,7 +262,7 @@ def _tools(found: Explained, known: Known, reader: Reader) -> str:
     return "\n".join([f"{head}, {len(found.calls)} called:", *lines])
 
 
-def _call(call: Called, known: Known, reader: Reader) -> str:
+def _call(call: ExplainedCall, known: WhyKnown, reader: Reader) -> str:
     name = bare(visible(call.name), chars_max=NAME_CHARS) or "a tool without a name"
     server = known.server_of(call.name)
     if server:
@@ -277,12 +277,12 @@ def _call(call: Called, known: Known, reader: Reader) -> str:
     return f"- {name}: {said}{', called by a rule' if call.by_rule else ''}"
 
 
-def _shortened(text: str, known: Known, chars_max: int) -> str:
+def _shortened(text: str, known: WhyKnown, chars_max: int) -> str:
     """Cut before it is made safe: long texts take their time."""
     return bare(visible(known.redact(text)[: 4 * chars_max]), chars_max=chars_max)
 
 
-def _agreed(agreed: Sequence[Agreed], known: Known, reader: Reader) -> str:
+def _agreed(agreed: Sequence[Agreed], known: WhyKnown, reader: Reader) -> str:
     lines = []
     for one in agreed:
         by = ""
@@ -314,17 +314,13 @@ def _paid(spent: Sequence[UsageSum], found: Explained, subagents: int, reader: R
     requests = _count(found.requests, "request")
     if subagents:
         requests += f" and those of {_count(subagents, 'subagent')}"
-    prompt, completion = sum(one.prompt for one in spent), sum(one.completion for one in spent)
-    if not prompt + completion:
+    used = added(spent)
+    if not used.tokens:
         return f"{requests}; tokens were not counted"
-    served = sum(one.cached for one in spent)
-    cached = f"{percent(served / prompt)} of what was sent" if prompt and served else "none"
-    said = f"{requests}, {prompt + completion:,} tokens, {cached} from a cache"
-    if not reader.shows_money:
-        return said
-    micros = sum(one.micros for one in spent)
-    calls, unpriced = sum(one.calls for one in spent), sum(one.unpriced for one in spent)
-    return f"{said}, {cost_words(micros, calls, unpriced)}"
+    is_cached = used.prompt and used.cached
+    cached = f"{percent(used.cached / used.prompt)} of what was sent" if is_cached else "none"
+    said = f"{requests}, {used.tokens:,} tokens, {cached} from a cache"
+    return f"{said}, {cost_words(used)}" if reader.shows_money else said
 
 
 def _on_the_way(record: TurnRecord, found: Explained, reader: Reader) -> str:

@@ -19,8 +19,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agent.models.catalog import FOREIGN, LOCAL, PROVIDERS
-from agent.models.choose import Choice, Probe, Wanted, choose, models_at
-from bot.commands.model_trial import client_of
+from agent.models.choose import Choice, ModelWish, Probe, choose, models_at
+from agent.models.names import client_of
 from memory.records.errors import AssistantError, ModelTimeout, Temporary
 from memory.records.request import ModelRequest
 from memory.records.text import clean
@@ -198,7 +198,7 @@ async def try_model(choice: Choice, *, limit_s: float) -> Trial:
     return Trial(text=shown, seconds=time.monotonic() - started)
 
 
-async def with_version(wanted: Wanted, *, env: Mapping[str, str], limit_s: float) -> str:
+async def with_version(wanted: ModelWish, *, env: Mapping[str, str], limit_s: float) -> str:
     """The address with `/v1` behind it, where the model answers there: many leave that out. Empty
     where the address has a version, or it does not answer there either."""
     base = versioned(wanted.api_base)

@@ -9,9 +9,9 @@ from pathlib import Path
 from shutil import which
 from urllib.parse import urlsplit
 
-from agent.mcp.process import misplaced
-from agent.mcp.servers import Home, McpServers, ServerState
-from agent.mcp.values import ApprovedTool, Health, ServerOptions, ToolApprovals
+from agent.mcp.process import misplaced_paths
+from agent.mcp.servers import McpServers, ServerFolders, ServerState
+from agent.mcp.values import Health, ServerOptions, ToolApprovals
 from agent.models.choose import beside, choose
 from bot.commands.mcp import tools_words
 from bot.doctor.base import DoctorCheck, Finding, fail, ok, warn
@@ -19,9 +19,10 @@ from bot.doctor.live import try_model, with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import account, is_polled_elsewhere, webhook
 from bot.doctor.stored import waiting
-from bot.settings.options import wanted_of
+from bot.settings.options import wish_of
 from bot.settings.schema.settings import Settings
 from memory.records.errors import AssistantError, ModelTimeout
+from memory.records.rows import ApprovedTool
 
 MODEL_S = 20.0
 VERSION_S = 10.0
@@ -36,7 +37,7 @@ WAITING_MAX = 50
 
 async def model(settings: Settings, env: Mapping[str, str], name: str = "") -> list[Finding]:
     """Whether a model answers: the main one, or another by its name. Raises AssistantError."""
-    wanted = wanted_of(settings)
+    wanted = wish_of(settings)
     wanted = beside(wanted, name) if name else wanted
     try:
         choice = await choose(wanted, env=env)
@@ -203,7 +204,7 @@ class _OnlyRead:
 
 def checks(
     servers: Sequence[ServerOptions],
-    home: Home,
+    home: ServerFolders,
     approvals: ToolApprovals | None = None,
     *,
     offline: bool = False,
@@ -216,7 +217,7 @@ def checks(
 
 
 def _check(
-    options: ServerOptions, home: Home, approvals: _OnlyRead, *, offline: bool
+    options: ServerOptions, home: ServerFolders, approvals: _OnlyRead, *, offline: bool
 ) -> DoctorCheck:
     async def look() -> Sequence[Finding]:
         found = await asyncio.to_thread(_misplaced, options, home)
@@ -234,7 +235,7 @@ async def _none() -> Sequence[Finding]:
     return [ok("no server is set up")]
 
 
-def _missing(options: ServerOptions, home: Home) -> Finding | None:
+def _missing(options: ServerOptions, home: ServerFolders) -> Finding | None:
     path = options.env.get("PATH", home.env.get("PATH"))
     if options.command and which(options.command, path=path) is None:
         return fail(
@@ -244,11 +245,13 @@ def _missing(options: ServerOptions, home: Home) -> Finding | None:
     return None
 
 
-def _misplaced(options: ServerOptions, home: Home) -> Sequence[Finding]:
-    return [warn(problem, fix) for problem, fix in misplaced(options, home.workspace)]
+def _misplaced(options: ServerOptions, home: ServerFolders) -> Sequence[Finding]:
+    return [warn(problem, fix) for problem, fix in misplaced_paths(options, home.workspace)]
 
 
-async def _tried(options: ServerOptions, home: Home, approvals: _OnlyRead) -> Sequence[Finding]:
+async def _tried(
+    options: ServerOptions, home: ServerFolders, approvals: _OnlyRead
+) -> Sequence[Finding]:
     started = time.monotonic()
     async with McpServers([options], approvals, home) as servers:
         servers.wake()

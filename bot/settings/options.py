@@ -14,15 +14,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
-from agent.budget.rate_limit import Pace
-from agent.mcp.values import ServerOptions, Start
-from agent.models.choose import Wanted
+from agent.budget.rate_limit import RateLimit
+from agent.mcp.values import ServerOptions, ServerStart
+from agent.models.choose import ModelWish
+from agent.models.names import ConfiguredModels, ModelFinder, configured
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.tool_access import ReachOptions
 from agent.prompt.assemble import Placement
 from agent.prompt.context import ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
-from agent.sandbox.process import Limits
+from agent.sandbox.process import RunLimits
 from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
@@ -79,16 +80,33 @@ def bindings_of(settings: Settings) -> Bindings:
     return Bindings(settings.agents.rules())
 
 
-def wanted_of(settings: Settings) -> Wanted:
-    """Which model is wished for."""
+def wish_of(settings: Settings) -> ModelWish:
+    """Return which model the settings wish for."""
     llm = settings.llm
-    return Wanted(
+    return ModelWish(
         model=llm.model,
         api_base=llm.api_base,
         api_key=llm.api_key.get_secret_value(),
         window=llm.window,
         client=llm.client,
         vision=llm.vision,
+    )
+
+
+def finder_of(settings: Settings, env: Mapping[str, str]) -> ModelFinder:
+    """Find models beside that of the settings."""
+    return ModelFinder(wish_of(settings), env)
+
+
+async def configured_models(settings: Settings, env: Mapping[str, str]) -> ConfiguredModels:
+    """Find the models of the settings. Raises SettingsWrong, with what to do."""
+    return await configured(
+        finder_of(settings, env),
+        fallbacks=settings.llm.fallbacks,
+        cheap=settings.llm.cheap_model,
+        agents={
+            name: (agent.model, agent.fallbacks) for name, agent in settings.agents.by_name.items()
+        },
     )
 
 
@@ -265,7 +283,7 @@ def exec_options_of(settings: Settings) -> ExecOptions:
         sandbox=program.sandbox,
         readable=tuple(Path(folder).expanduser() for folder in program.readable),
         output_chars_max=program.output_chars,
-        limits=Limits(
+        limits=RunLimits(
             timeout_s=program.timeout_s,
             memory_bytes=program.memory_mb * MB,
             file_bytes=program.file_mb * MB,
@@ -325,7 +343,7 @@ def _server(name: str, server: McpServerSettings) -> ServerOptions:
         trust=Trust(server.trust),
         timeout_s=server.timeout_s,
         refresh_s=server.refresh_minutes * 60,
-        start=Start(server.start),
+        start=ServerStart(server.start),
     )
 
 
@@ -372,10 +390,10 @@ def brake_options_of(settings: Settings) -> BrakeOptions:
     )
 
 
-def paces_of(settings: Settings) -> dict[str, Pace]:
+def paces_of(settings: Settings) -> dict[str, RateLimit]:
     """How often models may be called."""
     return {
-        rate.model: Pace(
+        rate.model: RateLimit(
             requests_per_minute=rate.requests_per_minute, tokens_per_minute=rate.tokens_per_minute
         )
         for rate in settings.budget.rates

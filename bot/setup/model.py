@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agent.models.catalog import FOREIGN, PROVIDERS
-from agent.models.choose import Wanted, choose, models_at
+from agent.models.choose import ModelWish, choose, models_at
 from bot.doctor.live import offers, try_model, versioned, with_version
 from bot.settings.edit import Value
-from bot.settings.options import wanted_of
+from bot.settings.options import wish_of
 from bot.settings.tree import KeyPath
 from bot.setup.terminal import Plan, SetupState, SetupTerminal
 from memory.records.errors import AssistantError
@@ -125,9 +125,9 @@ class SetupModelStep:
 
     def _answers(self, changes: dict[KeyPath, Value]) -> bool:
         """Whether the model answers; says so, or what is wrong."""
-        wanted = wanted_of(self.here.settings)
+        wanted = wish_of(self.here.settings)
         if changes:
-            wanted = Wanted(
+            wanted = ModelWish(
                 model=str(changes[MODEL]),
                 api_base=str(changes[BASE] or ""),
                 api_key=str(changes[KEY] or ""),
@@ -141,7 +141,7 @@ class SetupModelStep:
         self.desk.good(trial)
         return True
 
-    def _answers_below(self, wanted: Wanted, changes: dict[KeyPath, Value]) -> bool:
+    def _answers_below(self, wanted: ModelWish, changes: dict[KeyPath, Value]) -> bool:
         """Whether it answers with `/v1` added to its address, and that is taken."""
         if not versioned(wanted.api_base):
             return False
@@ -159,7 +159,7 @@ class SetupModelStep:
         return True
 
 
-async def _asked(wanted: Wanted, here: SetupState) -> str:
+async def _asked(wanted: ModelWish, here: SetupState) -> str:
     choice = await choose(wanted, env=here.env)
     trial = await try_model(choice, limit_s=TRY_S)
     return f"{choice.model} answered after {trial.seconds:.1f} s: “{trial.text}”"

@@ -10,14 +10,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent.models.choose import Wanted, choose
+from agent.models.choose import ModelWish, choose
 from bot.doctor.live import try_model, with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import account
 from bot.settings.edit import change, decoded
 from bot.settings.load import load
 from bot.settings.messages import dotted
-from bot.settings.options import wanted_of
+from bot.settings.options import wish_of
 from bot.settings.schema.settings import CONFIG_NAME, KEYS, Settings
 from bot.settings.tree import is_secret
 from bot.setup.model import TRY_S, SetupModelStep
@@ -99,10 +99,10 @@ async def tested(settings: Settings, env: Mapping[str, str], manifest: Path) -> 
         if slack.mode == "socket":
             await socket_address(slack.base_url, slack.app_token.get_secret_value())
         lines.append(f"Slack: @{place.bot} in {place.team}")
-    return [*lines, await _model_tested(wanted_of(settings), env)]
+    return [*lines, await _model_tested(wish_of(settings), env)]
 
 
-async def _model_tested(wanted: Wanted, env: Mapping[str, str]) -> str:
+async def _model_tested(wanted: ModelWish, env: Mapping[str, str]) -> str:
     try:
         choice = await choose(wanted, env=env)
         trial = await try_model(choice, limit_s=TRY_S)

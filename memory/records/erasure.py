@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -185,6 +186,43 @@ class LastTurn:
     changes: int = 0
     is_undone: bool = False
     typed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """A file's text before a write, and after it. `path` is below the workspace."""
+
+    person_id: PersonId
+    run_id: RunId
+    path: str
+    former: str
+    becomes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """The lines that a text loses, `of` so many that are not blank."""
+
+    gone: tuple[str, ...]
+    of: int
+
+    @property
+    def is_most(self) -> bool:
+        """Whether more than half of the lines go."""
+        return len(self.gone) * 2 > self.of
+
+
+def loss_of(before: str, after: str) -> Loss:
+    """Compare whole lines, wherever they stand: a line that was changed counts as gone."""
+    left = Counter(line.strip() for line in after.splitlines())
+    lines = [line.strip() for line in before.splitlines() if line.strip()]
+    gone = []
+    for line in lines:
+        if left[line]:
+            left[line] -= 1
+        else:
+            gone.append(line)
+    return Loss(gone=tuple(gone), of=len(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

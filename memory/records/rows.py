@@ -362,3 +362,14 @@ class Grant:
     agent: str
     tool: str
     granted_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovedTool:
+    """What the owner agreed to: exactly the content that `digest` names. `parameters` is the JSON
+    of what a model was shown of them, empty where it was not kept."""
+
+    tool: str
+    digest: str
+    description: str = ""
+    parameters: str = ""

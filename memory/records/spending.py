@@ -6,7 +6,7 @@ Money is in integer micro-dollars throughout. Made and read by `agent.budget.bud
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
@@ -471,3 +471,19 @@ class UsageSum:
     def tokens(self) -> int:
         """Prompt and answer together."""
         return self.prompt + self.completion
+
+
+def added(sums: Iterable[UsageSum]) -> UsageSum:
+    """Return the figures of several sums together, without what they were of."""
+    several = tuple(sums)
+    return UsageSum(
+        calls=sum(one.calls for one in several),
+        prompt=sum(one.prompt for one in several),
+        completion=sum(one.completion for one in several),
+        cached=sum(one.cached for one in several),
+        micros=sum(one.micros for one in several),
+        unpriced=sum(one.unpriced for one in several),
+        estimated=sum(one.estimated for one in several),
+        counted_tokens=sum(one.counted_tokens for one in several),
+        off_tokens=sum(one.off_tokens for one in several),
+    )

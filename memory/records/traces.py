@@ -12,7 +12,7 @@ from memory.records.transcript import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class RecordedStep:
     """A recorded step. Times are epoch milliseconds; `output` None: its fate is open."""
 
     name: str
@@ -45,7 +45,7 @@ class TurnRecord:
     ended_ms: int | None
     is_erased: bool = False
     is_private: bool = False
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RecordedStep, ...] = ()
     entries: tuple[Entry, ...] = ()
     agreed: tuple[Agreed, ...] = ()
     spent: tuple[UsageSum, ...] = ()
@@ -54,7 +54,7 @@ class TurnRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class DueSlot:
     """A due time of a job that a message came from; `run_id` is empty where no turn was needed."""
 
     job_id: int
@@ -71,5 +71,5 @@ class Behind:
 
     sent_ms: int
     run_id: RunId | None = None
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[DueSlot, ...] = ()
     gone: str = ""

@@ -16,7 +16,7 @@ from memory.database.connection import Database
 from memory.records.messages import PersonId, RunId
 from memory.records.rows import Outcome
 from memory.records.spending import UsageSum
-from memory.records.traces import Agreed, Behind, Slot, Step, TurnRecord
+from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.transcript import Entry, entry_from_json
 
 log = structlog.get_logger()
@@ -186,10 +186,10 @@ def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
             yield Behind(sent_ms=created_ms, gone=next(notes, ""))
 
 
-def _slots(connection: sqlite3.Connection, first: int) -> Mapping[int, list[Slot]]:
-    found: dict[int, list[Slot]] = {}
+def _slots(connection: sqlite3.Connection, first: int) -> Mapping[int, list[DueSlot]]:
+    found: dict[int, list[DueSlot]] = {}
     for outbox_id, job_id, due_ms, late_s, run_id in connection.execute(_SLOTS, (first,)):
-        slot = Slot(job_id=job_id, due_ms=due_ms, late_s=late_s, run_id=run_id)
+        slot = DueSlot(job_id=job_id, due_ms=due_ms, late_s=late_s, run_id=run_id)
         found.setdefault(outbox_id, []).append(slot)
     return found
 
@@ -217,13 +217,15 @@ def _by_clock(connection: sqlite3.Connection, lane: str, since_ms: int) -> Itera
             yield _Joined(at_ms=at_ms, note=note, text=text)
 
 
-def _steps(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Step]:
+def _steps(connection: sqlite3.Connection, run_id: RunId) -> Iterator[RecordedStep]:
     for name, text, started_ms, ended_ms in connection.execute(_STEPS, (run_id,)):
         output = None if text is None else _object(text)
-        yield Step(name=name, output=output, started_ms=started_ms, ended_ms=ended_ms)
+        yield RecordedStep(name=name, output=output, started_ms=started_ms, ended_ms=ended_ms)
 
 
-def _before(connection: sqlite3.Connection, steps: Sequence[Step]) -> Iterator[dict[str, Any]]:
+def _before(
+    connection: sqlite3.Connection, steps: Sequence[RecordedStep]
+) -> Iterator[dict[str, Any]]:
     """What began the earlier turns that stand in the history of this one."""
     begin = next((one.output for one in reversed(steps) if one.name == "begin" and one.output), {})
     values = (begin.get("conversation"), begin.get("since"), begin.get("upto"), LOOKED_AT_MAX)

@@ -1,4 +1,4 @@
-"""Which model was chosen for a chat: what `bot.commands.model_pool` needs stored."""
+"""Switches that people set: models of chats, tools of MCP servers, playbooks and skills."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.mcp.values import ApprovedTool
 from memory.database.connection import Database
 from memory.database.stored_text import dump, storable
 from memory.records.messages import PersonId
-from memory.records.rows import SkillRecord, StoredPlaybook
+from memory.records.rows import ApprovedTool, SkillRecord, StoredPlaybook
 
 _ALL = "select lane, model from chosen_models"
 _PUT = """
@@ -23,7 +22,7 @@ _REMOVE = "delete from chosen_models where lane = ?"
 
 
 class SqliteChosenModels:
-    """Implements `bot.commands.model_pool.ChosenModels`."""
+    """Which model was chosen for a chat. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -7,10 +7,18 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agent.tools.former_files import FileChange, loss_of
 from memory.database.connection import Database
 from memory.erasure.places import Key, Search
-from memory.records.erasure import Done, FormerFile, Kind, LastTurn, digest_of, typed_in
+from memory.records.erasure import (
+    Done,
+    FileChange,
+    FormerFile,
+    Kind,
+    LastTurn,
+    digest_of,
+    loss_of,
+    typed_in,
+)
 from memory.records.messages import PersonId, RunId
 
 LOOKED_AT_MAX = 200
@@ -138,7 +146,7 @@ def _done(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Done]:
 #
 # What files said before something was removed from them: a few texts for each person.
 #
-# Tools keep them (`agent.tools.former_files.KeepsFormer`), and `/undo` puts them back. Forgetting
+# Tools keep them (`agent.tools.former_files.KeepFormer`), and `/undo` puts them back. Forgetting
 # looks here too, and drops a text that holds the words.
 
 KEPT_MAX = 20
@@ -166,7 +174,7 @@ class SqliteFormerFiles:
         self._database = database
 
     async def keep(self, change: FileChange) -> str:
-        """See KeepsFormer."""
+        """See `agent.tools.former_files.KeepFormer`."""
         now_ms = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> str:

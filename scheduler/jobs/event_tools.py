@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agent.tools.profile import Household
+from agent.tools.profile import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, tool
 from memory.records.schedule import Event, Remind, due_words, moment_words
 from scheduler.jobs.events import EventService
@@ -27,7 +27,7 @@ class EventTools:
     """The event service, for a model in a person's name."""
 
     def __init__(
-        self, jobs: JobService, events: EventService, household: Household, times: CallTimes
+        self, jobs: JobService, events: EventService, household: PersonContext, times: CallTimes
     ) -> None:
         self._jobs = jobs
         self._events = events

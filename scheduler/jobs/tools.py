@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field
 
-from agent.tools.profile import Household
+from agent.tools.profile import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Tool, tool, tools_of
 from memory.records.errors import AssistantError
 from memory.records.jobs import (
@@ -72,7 +72,7 @@ def _object(value: object) -> object:
 def schedule_tools(
     jobs: JobService,
     events: EventService,
-    household: Household,
+    household: PersonContext,
     calls: ToolCalls,
     *,
     skill: Callable[[str], Awaitable[object]],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from tests.acceptance.nursery import nursery
+from tests.fork_server import plain_env, start
 
 T = TypeVar("T")
 
@@ -31,11 +32,15 @@ EFFECTS = ("sendMessage", "chat.postMessage", "chat")
 
 
 def until(what: Callable[[], T], *, timeout_s: float = LONG_S, about: Callable[[], str] = str) -> T:
-    """The first true value of `what`. Time decides nothing here: the limit is only generous."""
-    ends = time.monotonic() + timeout_s
+    """The first true value of `what`. Time decides nothing here: the limit is only generous.
+
+    To ask costs whoever is waited for time too, so it is done less often the longer it takes.
+    """
+    began = time.monotonic()
     while not (value := what()):
-        assert time.monotonic() < ends, f"waited in vain: {about()}"
-        time.sleep(0.01)
+        waited_s = time.monotonic() - began
+        assert waited_s < timeout_s, f"waited in vain: {about()}"
+        time.sleep(min(0.01 + waited_s / 20, 0.05))
     return value
 
 
@@ -62,8 +67,10 @@ class StandIn:
     """A stand-in as a process of its own, and its control routes."""
 
     def __init__(self, module: str, *options: str) -> None:
-        self._process = nursery().start(module, ["--port", "0", *options])
-        self.url = self._process.url
+        words = ["--port", "0", *options]
+        self._process = start(module, words, env=plain_env(), stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        self.url: str = json.loads(self._process.stdout.readline())["url"]
         self._http = httpx.Client(base_url=self.url, timeout=LONG_S, trust_env=False)
 
     def ask(self, operation: str, **arguments: Any) -> Any:
@@ -93,7 +100,8 @@ class StandIn:
 
     def close(self) -> None:
         self._http.close()
-        self._process.end()
+        with self._process:
+            self._process.terminate()
 
 
 class Telegram(StandIn):
@@ -194,7 +202,7 @@ class Model(StandIn):
 class Running:
     """A `hearthbot` process."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[Any]
     errors: Path
 
     @property
@@ -234,6 +242,8 @@ class Home:
         self._folder = folder
         self._starts = 0
         self._running: list[Running] = []
+        self.loads_anew = False
+        """Whether each process loads the program itself, as those of a user do."""
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -294,6 +304,12 @@ class Home:
         """How the program is called."""
         return [sys.executable, "-m", "bot"]
 
+    def process(
+        self, arguments: Sequence[str], *, env: Mapping[str, str] | None = None, **options: Any
+    ) -> subprocess.Popen[Any]:
+        """The program as a process, by the options of `Popen`."""
+        return start("bot", arguments, env=env or self.env, anew=self.loads_anew, **options)
+
     def run(
         self,
         *arguments: str,
@@ -302,26 +318,23 @@ class Home:
         timeout_s: float = LONG_S,
     ) -> subprocess.CompletedProcess[str]:
         """One command to its end."""
-        return subprocess.run(
-            [*self.command(), *arguments],
-            env={**self.env, **(env or {})},
-            input="" if typed is None else typed,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        env = {**self.env, **(env or {})}
+        with self.process(arguments, env=env, text=True, **streams) as one:
+            try:
+                said, errors = one.communicate(typed or "", timeout_s)
+            except BaseException:
+                one.kill()
+                raise
+        return subprocess.CompletedProcess(one.args, one.returncode, said, errors)
 
     def start(self, *arguments: str, **options: Any) -> Running:
         """A command that goes on; without arguments, `run`."""
         self._starts += 1
         errors = self._folder / f"stderr-{self._starts}.txt"
         with errors.open("wb") as file:
-            process = subprocess.Popen(
-                [*self.command(), *(arguments or ("run",))],
-                env=self.env,
-                **{"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, **options},
-            )
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file}
+            process = self.process(arguments or ("run",), **(streams | options))
         running = Running(process=process, errors=errors)
         self._running.append(running)
         return running
@@ -348,7 +361,9 @@ class Home:
     def processes(self) -> list[int]:
         """All processes that run on this home."""
         mark = f"HEARTHBOT_HOME={self.path}".encode()
-        return [int(pid.name) for pid in Path("/proc").glob("[0-9]*") if mark in _environ(pid)]
+        marked = [int(pid.name) for pid in Path("/proc").glob("[0-9]*") if mark in _environ(pid)]
+        # Those that were forked bear no mark, but for what they started themselves.
+        return marked + [one.pid for one in self._running if one.process.poll() is None]
 
     def ask_database(self, sql: str) -> list[tuple[Any, ...]]:
         """Looks at a copy, as whoever opens the file itself might mend it."""

@@ -9,7 +9,6 @@ import re
 import select
 import signal
 import struct
-import subprocess
 import termios
 from types import TracebackType
 from typing import Self
@@ -77,14 +76,13 @@ class Terminal:
         self._theirs = theirs
         self._raw = b""
         self._read_to = 0
-        self.process = subprocess.Popen(
-            [*home.command(), *arguments],
+        self.process = home.process(
+            arguments,
             env={**home.env, "PROMPT_TOOLKIT_NO_CPR": "1"},  # it would ask where the cursor is
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
 
     def __enter__(self) -> Self:

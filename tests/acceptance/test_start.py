@@ -23,6 +23,7 @@ def memory_mb(pid: int, kind: str = "VmRSS") -> float:
 
 def test_the_first_message_is_answered(home: Home, telegram: Telegram) -> None:
     home.approve(7)
+    home.loads_anew = True
     telegram.says(7, "hello")
     began = time.monotonic()
 

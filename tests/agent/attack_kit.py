@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from agent.mcp.servers import McpServers
-from agent.models.wire import body
+from agent.models.chat_request import body
 from agent.policy.gate import Gate
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import PromptLibrary
@@ -272,7 +272,7 @@ class Castle(House):
             redact=str,
         )
         vars(made).update(workspace=workspace)
-        self.shelf, self.workshop = made.shelf, made.skills
+        self.shelf, self.skills = made.shelf, made.skills
         own = [tool for tool in made.toolbox.tools() if tool.card.group not in REMEMBERING]
         vars(made).update(toolbox=Toolbox(own, self.servers))
         assistant = self._put_together(app, workspace, model)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from agent.models.wire import body
+from agent.models.chat_request import body
 from agent.policy.approval import Policy
 from agent.policy.gate import Gate
 from agent.policy.tool_access import Reach, ReachOptions

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from agent.tools.memory import FactTools
 from agent.tools.notes import Notes, NoteTools
-from agent.tools.profile import Household, ProfileTools
+from agent.tools.profile import PersonContext, ProfileTools
 from agent.tools.tool import tools_of
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
@@ -65,7 +65,7 @@ class RememberingCastle(Castle):
         self.facts = SqliteFacts(self.database, indexes)
         self.profiles = SqliteProfiles(self.database)
         self.archive = SqliteArchive(self.database)
-        home = Household(
+        home = PersonContext(
             clock=self.clock,
             name_of=lambda person_id: {one.id: one.name for one in PEOPLE}[person_id],
             zone_of=lambda person_id: ZoneInfo("Europe/Berlin"),

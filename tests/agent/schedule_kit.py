@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agent.policy.approval import Policy
-from agent.tools.profile import Household
+from agent.tools.profile import PersonContext
 from agent.tools.tool import Caller, Tool
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
@@ -45,7 +45,7 @@ def made_tools(
     return schedule_tools(
         counter.jobs,
         counter.events,
-        Household(
+        PersonContext(
             clock=counter.clock,
             name_of=lambda person_id: person_id,
             zone_of=lambda person_id: BERLIN,

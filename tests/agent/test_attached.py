@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from agent.files.attachments import AttachedFiles, Brought, Means, brought, left_alone
+from agent.files.attachments import AttachedFiles, Brought, brought, left_alone
 from agent.files.extract import FileText
-from agent.files.ports import AttachedOptions, FileUnavailable, ScaledPicture, Sound
+from agent.files.values import AttachedOptions, FileUnavailable, ScaledPicture, Sound
 from agent.policy.taint import tainted_by
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Overloaded, Temporary
@@ -46,7 +46,7 @@ class Source:
         }
         self.asked: list[str] = []
 
-    async def fetch(self, address: Address, attachment: Attachment, *, bytes_max: int) -> bytes:
+    async def fetch(self, address: Address, attachment: Attachment, bytes_max: int) -> bytes:
         self.asked.append(attachment.ref)
         left = self.files[attachment.ref]
         found = left.pop(0) if len(left) > 1 else left[0]
@@ -85,12 +85,13 @@ class House:
         sees = more.pop("sees", True)
         options = AttachedOptions(**more.pop("options", {}))
         self.files = AttachedFiles(
-            source,
+            source.fetch,
             Workspace(folder),
             OneModel(ScriptedModel(traits=ModelTraits(vision=sees))),
             clock=self.clock,
             options=options,
-            means=Means(reader=cast(Any, Reader()), **more),
+            reader=cast(Any, Reader()),
+            **more,
         )
 
     async def step(self, name: str, arguments: Json, **_: Any) -> Json:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent.files.images import KeptPictures, PicturesShown, Shown
-from agent.files.ports import PictureDamaged, PictureTooLarge, ScaledPicture
+from agent.files.scaling import PillowScaler
 from agent.files.sniff import signature_of
+from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused, Workspace
 from memory.records.errors import AssistantError, StorageFull, Temporary
@@ -34,10 +35,11 @@ TROUBLES: list[AssistantError] = [
 ]
 
 
-class Scaler:
+class Scaler(PillowScaler):
     """Gives one copy for all, or raises."""
 
     def __init__(self, made: ScaledPicture | AssistantError = COPY) -> None:
+        super().__init__()
         self._made = made
         self.asked: list[tuple[bytes, int, int]] = []
 

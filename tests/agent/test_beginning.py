@@ -26,7 +26,7 @@ from agent.prompt.context import ContextOptions, PromptOccasion
 from agent.prompt.scene import PromptKind
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
-from agent.trace.prefix_cache import Part, compare, part_of
+from agent.trace.prefix_cache import PrefixPart, compare, part_of
 from agent.turn.steps.begin import PromptOptions
 from bot.settings.home import shipped
 from memory.records.errors import ContextTooLong
@@ -211,7 +211,7 @@ def test_what_is_kept_is_the_common_beginning(before: list[str], after: list[str
 
 
 def test_a_request_that_is_shorter_than_the_former_one_is_not_intact() -> None:
-    part = Part("a", "d1", 1)
+    part = PrefixPart("a", "d1", 1)
 
     prefix = compare(["d1", "d2"], [part])
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import sqlite3
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from functools import partial
@@ -26,6 +25,7 @@ from memory.stores.inbox import SqliteInbox
 from memory.stores.turns import SqliteJournal
 from tests.agent.engine_suite import LANE, Ended, EngineSuite, Gate, Script, echo, plain
 from tests.fakes import FixedClock
+from tests.fork_server import plain_env, start
 
 KILLS = 10
 
@@ -220,8 +220,8 @@ def live(
 ) -> list[tuple[str, str]]:
     """Runs the child until it has said so many lines, then kills it; 0 lines: to its end."""
     said = []
-    command = [sys.executable, "-m", f"tests.agent.{module}", str(path), name]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    module, pipe = f"tests.agent.{module}", subprocess.PIPE
+    with start(module, [str(path), name], env=plain_env(), stdout=pipe, text=True) as child:
         assert child.stdout is not None
         for _ in range(lines):
             said.append(child.stdout.readline())

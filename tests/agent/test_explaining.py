@@ -9,14 +9,14 @@ from agent.trace.explanation import (
     BY_RULE,
     CUT_BACK,
     SUMMED_UP,
-    Called,
     Explained,
+    ExplainedCall,
     Thought,
     explained,
 )
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
-from memory.records.traces import Step, TurnRecord
+from memory.records.traces import RecordedStep, TurnRecord
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 
 TEXTS = {
@@ -39,14 +39,16 @@ BEGIN: Json = {
 ANSWER: Json = {"answer": {"kind": "answered", "text": "yes"}, "sent_from": None}
 
 
-def step(name: str, output: Json | None, *, began: int = 0, ended: int | None = None) -> Step:
-    return Step(
+def step(
+    name: str, output: Json | None, *, began: int = 0, ended: int | None = None
+) -> RecordedStep:
+    return RecordedStep(
         name=name, output=output, started_ms=began, ended_ms=began if ended is None else ended
     )
 
 
 def record(
-    *steps: Step, entries: tuple[Entry, ...] = (), before: tuple[Json, ...] = ()
+    *steps: RecordedStep, entries: tuple[Entry, ...] = (), before: tuple[Json, ...] = ()
 ) -> TurnRecord:
     return TurnRecord(
         run_id=RunId("in-1"),
@@ -142,9 +144,11 @@ def test_calls_have_their_results_also_where_ids_come_again() -> None:
     found = told(record(step("begin", BEGIN), entries=entries))
 
     assert found.calls == (
-        Called(name="read", arguments='{"path": "a"}', content="one", ok=True),
-        Called(name="send", arguments='{"name": "send", "arguments": {}}', content="no", ok=False),
-        Called(name="list", arguments="{}", content="three", ok=True, by_rule=True),
+        ExplainedCall(name="read", arguments='{"path": "a"}', content="one", ok=True),
+        ExplainedCall(
+            name="send", arguments='{"name": "send", "arguments": {}}', content="no", ok=False
+        ),
+        ExplainedCall(name="list", arguments="{}", content="three", ok=True, by_rule=True),
     )
     assert found.acted == (BY_RULE,)
 

@@ -19,17 +19,19 @@ from agent.prompt.scene import PromptKind, Scene
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN, PersonaSettings, PromptLibrary
 from agent.tools.selection import Selection
 from agent.trace.difference import DIFF_LINES_MAX, Change, diff
-from agent.trace.inspect import (
-    CacheState,
-    PromptView,
-    Where,
-    bill,
-    former_of,
-    view_of_plan,
-    view_of_trace,
-)
+from agent.trace.inspect import PromptView, bill, former_of, view_of_plan, view_of_trace
 from agent.trace.prefix_cache import compare, entry_parts, tools_part
-from agent.trace.sent import TASK, WORDS, Known, NotRecorded, sent_by_plan, sent_by_trace, why
+from agent.trace.sent import (
+    TASK,
+    WORDS,
+    CacheState,
+    NotRecorded,
+    StoredTexts,
+    Where,
+    sent_by_plan,
+    sent_by_trace,
+    why,
+)
 from agent.turn.steps.plan import PromptPlan, PromptTokens, layers_as_json
 from bot.settings.home import shipped
 from memory.records.facts import Fact, Recalled
@@ -154,7 +156,9 @@ def now(plan: PromptPlan, former: PromptTrace | None = None) -> PromptView:
 
 
 def then(trace: PromptTrace, former: PromptTrace | None = None, **known: Any) -> PromptView:
-    return view_of_trace(trace, former=former, answer_tokens_max=ANSWER_MAX, known=Known(**known))
+    return view_of_trace(
+        trace, former=former, answer_tokens_max=ANSWER_MAX, known=StoredTexts(**known)
+    )
 
 
 def said_before(plan: PromptPlan, answer: str = "Hi.") -> list[Entry]:

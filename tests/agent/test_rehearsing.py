@@ -73,7 +73,7 @@ async def opened(path: Path, scripted: ScriptedModel) -> AsyncIterator[tuple[Hou
         yield (
             house,
             Rehearsing(
-                house.beginning,
+                house.beginning.plan,
                 OneModel(scripted),
                 priced,
                 options=RehearsingOptions(redact=lambda text: text.replace("sk-secret", "•••")),
@@ -154,7 +154,7 @@ async def test_the_cost_is_that_of_a_usual_run(tmp_path: Path) -> None:
     async with opened(tmp_path, model()) as (house, rehearsing):
         shown = await rehearsing.rehearse(turn())
         alone = Rehearsing(
-            house.beginning, OneModel(house.model), unpriced, options=RehearsingOptions()
+            house.beginning.plan, OneModel(house.model), unpriced, options=RehearsingOptions()
         )
         unknown = await alone.rehearse(turn())
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.ports import Sound
+from agent.budget.budget import Budget
 from agent.files.transcription import PaidTranscriber
+from agent.files.values import Sound
 from memory.records.errors import ModelRefused
 from memory.records.spending import SpendingRefused
 from tests.agent.files_kit import VOICE
@@ -19,8 +20,6 @@ DAILY = limit(10_000)
 
 
 class Ears:
-    name = "openai/whisper-1"
-
     def __init__(self, said: str | Exception) -> None:
         self.said = said
         self.heard = 0
@@ -32,6 +31,10 @@ class Ears:
         return self.said
 
 
+def transcriber(ears: Ears, budget: Budget | None = None) -> PaidTranscriber:
+    return PaidTranscriber("openai/whisper-1", ears.text, budget)
+
+
 async def used(one: Purse) -> int:
     (standing,) = await one.budget.standings(CHARGE)
     return int(standing.used + standing.held)
@@ -39,7 +42,7 @@ async def used(one: Purse) -> int:
 
 async def test_it_is_counted_by_the_seconds_and_the_words(tmp_path: Path) -> None:
     async with purse(tmp_path / "x.db", DAILY) as one:
-        said = await PaidTranscriber(Ears("buy milk\0"), one.budget).transcript(SOUND)
+        said = await transcriber(Ears("buy milk\0"), one.budget).transcript(SOUND)
 
         assert said == "buy milk"
         assert 120 < await used(one) < 130
@@ -48,7 +51,7 @@ async def test_it_is_counted_by_the_seconds_and_the_words(tmp_path: Path) -> Non
 async def test_a_length_that_nobody_told_is_guessed_by_the_bytes(tmp_path: Path) -> None:
     sound = Sound(name="a.ogg", content=b"x" * 20_000, seconds=0, charge=CHARGE)
     async with purse(tmp_path / "x.db", DAILY) as one:
-        await PaidTranscriber(Ears("hi"), one.budget).transcript(sound)
+        await transcriber(Ears("hi"), one.budget).transcript(sound)
 
         assert 100 < await used(one) < 120
 
@@ -57,7 +60,7 @@ async def test_what_failed_costs_nothing(tmp_path: Path) -> None:
     ears = Ears(ModelRefused("no such model"))
     async with purse(tmp_path / "x.db", DAILY) as one:
         with pytest.raises(ModelRefused):
-            await PaidTranscriber(ears, one.budget).transcript(SOUND)
+            await transcriber(ears, one.budget).transcript(SOUND)
 
         assert await used(one) == 0
 
@@ -67,10 +70,10 @@ async def test_a_budget_that_is_used_up_refuses_before_anything_is_sent(tmp_path
     async with purse(tmp_path / "x.db", DAILY) as one:
         await one.spend(CHARGE, 10_000)
         with pytest.raises(SpendingRefused):
-            await PaidTranscriber(ears, one.budget).transcript(SOUND)
+            await transcriber(ears, one.budget).transcript(SOUND)
 
     assert ears.heard == 0
 
 
 async def test_without_a_budget_nothing_is_asked() -> None:
-    assert await PaidTranscriber(Ears("hi")).transcript(SOUND) == "hi"
+    assert await transcriber(Ears("hi")).transcript(SOUND) == "hi"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, product
 from pathlib import Path
 
-from agent.models.wire import body
+from agent.models.chat_request import body
 from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
 from agent.tools.arguments import parse_arguments

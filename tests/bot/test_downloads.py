@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.files.ports import FileUnavailable
+from agent.files.values import FileUnavailable
 from bot.channels.http import Downloads
 from bot.channels.slack.files import is_ours
 from bot.channels.telegram.api import TelegramFiles, why_not

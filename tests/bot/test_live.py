@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.models.choose import Choice, Wanted, choose
+from agent.models.choose import Choice, ModelWish, choose
 from bot.doctor import reach as doctor_reach
 from bot.doctor.base import FindingLevel
 from bot.doctor.live import (
@@ -182,7 +182,7 @@ def test_a_manifest_is_read_for_its_bot_scopes(tmp_path: Path) -> None:
 
 
 async def chosen(model: ScriptedModel) -> Choice:
-    return await choose(Wanted(model="openai/lab-model", api_base=model.api_base), env={})
+    return await choose(ModelWish(model="openai/lab-model", api_base=model.api_base), env={})
 
 
 async def test_a_model_is_asked_once_and_its_answer_is_one_short_line() -> None:
@@ -219,7 +219,9 @@ async def test_an_address_without_its_version_is_tried_with_it() -> None:
     async with ScriptedModel() as model:
         bare = model.api_base.removesuffix("/v1")
         found = [
-            await with_version(Wanted(model="openai/lab-model", api_base=base), env={}, limit_s=10)
+            await with_version(
+                ModelWish(model="openai/lab-model", api_base=base), env={}, limit_s=10
+            )
             for base in (bare, f"{bare}/", model.api_base, f"{bare}/elsewhere", "")
         ]
 

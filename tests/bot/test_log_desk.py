@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import structlog
 
-from bot.commands.logs import LATELY, NO_FILE, USE, LogDesk, Wanted, find
+from bot.commands.logs import LATELY, NO_FILE, USE, LogQuery, LogReader, find
 from bot.settings.logging import REDACTED, Redactor, set_up
 from bot.settings.schema.settings import LoggingSettings
 from memory.records.messages import PersonId, Role
@@ -28,8 +28,8 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "hearthbot.log"
 
 
-def desk(file: Path, *secrets: str) -> LogDesk:
-    return LogDesk(file, Redactor(secrets).clean, host_zone="UTC")
+def desk(file: Path, *secrets: str) -> LogReader:
+    return LogReader(file, Redactor(secrets).clean, host_zone="UTC")
 
 
 def line(event: str, *, level: str = "info", second: int = 0, **more: object) -> str:
@@ -54,13 +54,13 @@ def shown(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("rest", "wanted"),
     [
-        ("", Wanted(lines=20)),
-        ("50", Wanted(lines=50)),
-        ("99999", Wanted(lines=200)),
-        ("errors", Wanted(lines=20, loud=True)),
-        ("Errors 5", Wanted(lines=5, loud=True)),
-        ("in-12", Wanted(lines=200, turn="in-12")),
-        ("job-3:2026-12-01T09:00 7", Wanted(lines=7, turn="job-3:2026-12-01T09:00")),
+        ("", LogQuery(lines=20)),
+        ("50", LogQuery(lines=50)),
+        ("99999", LogQuery(lines=200)),
+        ("errors", LogQuery(lines=20, loud=True)),
+        ("Errors 5", LogQuery(lines=5, loud=True)),
+        ("in-12", LogQuery(lines=200, turn="in-12")),
+        ("job-3:2026-12-01T09:00 7", LogQuery(lines=7, turn="job-3:2026-12-01T09:00")),
         ("0", None),
         ("-5", None),
         ("in-12 in-13", None),
@@ -68,8 +68,8 @@ def shown(text: str) -> list[str]:
         ("x" * 101, None),
     ],
 )
-def test_what_is_typed_says_which_lines(rest: str, wanted: Wanted | None) -> None:
-    assert Wanted.of(rest) == wanted
+def test_what_is_typed_says_which_lines(rest: str, wanted: LogQuery | None) -> None:
+    assert LogQuery.of(rest) == wanted
 
 
 async def test_the_last_lines_come_in_order_by_the_clock_on_the_owners_wall(file: Path) -> None:
@@ -121,8 +121,8 @@ def test_lines_are_whole_where_blocks_meet_and_it_looks_back_only_so_far(
 ) -> None:
     write(file, *(line("tick", second=n, text="é" * n) for n in range(10)))
 
-    whole = find(file, Wanted(lines=100), block_bytes=7)
-    some = find(file, Wanted(lines=100), block_bytes=7, looked_at_bytes_max=300)
+    whole = find(file, LogQuery(lines=100), block_bytes=7)
+    some = find(file, LogQuery(lines=100), block_bytes=7, looked_at_bytes_max=300)
 
     assert len(whole.lines) == 10
     assert whole.since.startswith("2026-11-28T16:00:00")
@@ -233,7 +233,7 @@ async def test_what_is_older_than_a_day_is_not_looked_through(file: Path) -> Non
     stale = json.dumps({"event": "x.y", "level": "info", "timestamp": "2026-11-20T16:00:00Z"})
     write(file, line("door.lost", level="error"), stale, line("door.message"))
 
-    found = find(file, Wanted(lines=3, loud=True, since=NOW - LATELY))
+    found = find(file, LogQuery(lines=3, loud=True, since=NOW - LATELY))
 
     assert found.lines == ()
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent.mcp.servers import Home, McpRefused
-from agent.mcp.values import Health, ServerOptions, Start
+from agent.mcp.servers import McpRefused, ServerFolders
+from agent.mcp.values import Health, ServerOptions, ServerStart
 from bot.commands.mcp import McpDesk, mcp_operations
 from bot.doctor.base import FindingLevel, Result, run_checks
 from bot.doctor.reach import checks
@@ -33,7 +33,7 @@ from tests.agent.mcp.kit import (
 )
 from tests.memory.kit import opened
 
-ABSENT = ServerOptions(name="absent", command="no-such-program", start=Start.EAGER)
+ABSENT = ServerOptions(name="absent", command="no-such-program", start=ServerStart.EAGER)
 
 
 async def asked(desk: McpDesk, operation: str, **request: Any) -> dict[str, Any]:
@@ -98,7 +98,7 @@ async def test_what_is_approved_is_what_was_shown(tmp_path: Path) -> None:
 
 async def test_status_has_a_line_for_each_server(tmp_path: Path) -> None:
     options = await with_a_changed_tool(tmp_path)
-    lazy = replace(odd("later"), start=Start.LAZY)
+    lazy = replace(odd("later"), start=ServerStart.LAZY)
 
     async with running(tmp_path, options, lazy, ABSENT) as mcp:
         desk = McpDesk(mcp)
@@ -129,7 +129,7 @@ async def test_status_says_that_a_server_went_down(tmp_path: Path) -> None:
 
 
 async def examined(tmp_path: Path, *servers: ServerOptions, offline: bool = False) -> list[Result]:
-    home = Home(workspace=workspace(tmp_path), env=os.environ)
+    home = ServerFolders(workspace=workspace(tmp_path), env=os.environ)
     async with opened(tmp_path / "bot.db") as database:
         approvals = SqliteToolApprovals(database)
         return await run_checks(list(checks(servers, home, approvals, offline=offline)))
@@ -211,4 +211,4 @@ async def test_doctor_names_a_path_that_meant_the_workspace(tmp_path: Path) -> N
 def test_the_bot_and_its_servers_mean_the_same_folder(tmp_path: Path) -> None:
     bot = BotHome(tmp_path)
 
-    assert Home(workspace=bot.workspace, env={}).servers == bot.servers
+    assert ServerFolders(workspace=bot.workspace, env={}).servers == bot.servers

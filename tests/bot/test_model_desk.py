@@ -278,7 +278,7 @@ async def test_a_prompt_is_made_for_the_window_of_the_model_that_answers(rig: Ri
 
 
 async def test_many_further_models_are_open_a_few_at_a_time_and_all_answer(rig: Rig) -> None:
-    from bot.commands.model_pool import FURTHER_MAX
+    from agent.models.router import FURTHER_MAX
 
     names = [f"model-{number}" for number in range(FURTHER_MAX + 3)]
     async with rig.running(OWNER) as bot:

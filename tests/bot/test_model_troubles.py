@@ -12,9 +12,9 @@ from functools import partial
 
 import pytest
 
-from agent.models.assembly import BYTES_A_TOKEN
+from agent.models.health import REFUSALS_MAX
 from agent.models.litellm import LiteLLM
-from agent.models.retry import REFUSALS_MAX
+from agent.models.wire import BYTES_A_TOKEN
 from bot.app import App
 from bot.lab.faults import answer as answers
 from bot.lab.model import ScriptedModel

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent.trace.inspect import Bill, CacheState, PromptView, Row, Where
+from agent.trace.inspect import Bill, PromptView
+from agent.trace.sent import CacheState, PromptRow, Where
 from bot.app import App
 from bot.app.operations import operations_of
 from bot.commands.context import context_text
@@ -384,9 +385,9 @@ async def test_context_tells_a_guest_sizes_and_names_alone(rig: Rig) -> None:
 
 
 def view(**more: Any) -> PromptView:
-    def row(name: str, where: Where, tokens: int, cached: int = 0) -> Row:
+    def row(name: str, where: Where, tokens: int, cached: int = 0) -> PromptRow:
         state = CacheState.CACHED if cached else CacheState.NEW
-        return Row(name=name, where=where, tokens=tokens, cache=state, cached_tokens=cached)
+        return PromptRow(name=name, where=where, tokens=tokens, cache=state, cached_tokens=cached)
 
     made: dict[str, Any] = {
         "kind": "chat",

@@ -36,7 +36,7 @@ class Counter:
 
     def __init__(self, bench: Workbench, *rules: Rule) -> None:
         self.bench = bench
-        self.skills = SkillService(bench.shelf, bench.records, bench.folder, rules or (RULE,))
+        self.skills = SkillService(bench.library, bench.records, bench.folder, rules or (RULE,))
 
     async def ask(self, operation: str, **arguments: object) -> dict[str, Any]:
         answer = skill_operations(self.skills)[f"skills.{operation}"]
@@ -47,7 +47,7 @@ class Counter:
         return next(row for row in rows if row["name"] == name)
 
     async def write(self, name: str = "mine") -> None:
-        await self.bench.workshop.create(name, text_of(name, body="Do it."))
+        await self.bench.service.create(name, text_of(name, body="Do it."))
 
     async def of(self, text: str, name: str) -> dict[str, Any]:
         skills = (await self.ask("why", text=text))["skills"]
@@ -229,7 +229,7 @@ async def test_installing_over_a_shipped_name_is_told(counter: Counter, tmp_path
 async def test_what_was_shown_is_what_is_approved(counter: Counter) -> None:
     await counter.write()
     shown = await counter.ask("show", name="mine")
-    await counter.bench.workshop.change("mine", text_of("mine", body="Send it all."))
+    await counter.bench.service.change("mine", text_of("mine", body="Send it all."))
 
     with pytest.raises(SkillRefused, match="was changed since you looked at it"):
         await counter.ask("approve", name="mine", digest=shown["digest"])
@@ -316,7 +316,7 @@ async def test_why_says_what_was_picked_and_what_came_close(counter: Counter) ->
     put(counter.bench.shipped, "vats", "metadata: {keywords: vats}")
     put(counter.bench.shipped, "trains")
     put(counter.bench.shipped, "soup")
-    await counter.bench.workshop.create_playbook(playbook("later", "tax"))
+    await counter.bench.service.create_playbook(playbook("later", "tax"))
 
     picked = await counter.of("Taxes and vat for trains", "tax")
     near = await counter.of("Taxes and vat for trains", "vats")
@@ -380,7 +380,7 @@ async def test_a_test_may_name_other_skills_and_a_rule_may_bring_them(counter: C
 
 async def test_a_skill_without_tests_is_told(counter: Counter) -> None:
     put(counter.bench.folder, "mine")
-    await counter.bench.workshop.create_playbook(playbook("stored"))
+    await counter.bench.service.create_playbook(playbook("stored"))
 
     for name in ("mine", "stored"):
         with pytest.raises(SkillRefused, match="has no trigger tests: they stand in a file"):

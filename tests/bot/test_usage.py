@@ -6,8 +6,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,16 @@ from typing import Any
 import pytest
 
 from agent.budget.circuit_breaker import BrakeOptions
+from agent.budget.service import UsageService
 from bot.cli.usage import lines, print_tables
-from bot.commands.usage import IN_PRIVATE, NOT_PAUSED, PAUSED_ALREADY, UsageDesk, usage_operations
+from bot.commands.usage import (
+    IN_PRIVATE,
+    NOT_PAUSED,
+    PAUSED_ALREADY,
+    UsageCommand,
+    names_of,
+    usage_operations,
+)
 from bot.rpc import ControlClient, ControlServer
 from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
@@ -51,7 +59,7 @@ class Office:
     """The desk over a budget that runs."""
 
     purse: Purse
-    desk: UsageDesk
+    usage: UsageService
 
     async def use(
         self,
@@ -86,6 +94,13 @@ class Office:
         )
         return await self.desk.tell(message, person)
 
+    @property
+    def desk(self) -> UsageCommand:
+        return UsageCommand(self.usage, clock=self.purse.clock)
+
+    async def report(self, **wanted: Any) -> dict[str, Any]:
+        return asdict(await self.usage.report(**wanted))
+
     async def a_month(self) -> None:
         clock = self.purse.clock
         await self.use(BEN, Usage(prompt=30_000, completion=2_000), model=CHEAP)
@@ -97,16 +112,27 @@ class Office:
         )
 
 
+def service(
+    one: Purse, people: Sequence[Person], *, host_zone: str = "UTC", **more: Any
+) -> UsageService:
+    return UsageService(
+        one.ledger,
+        one.budget,
+        lambda: people,
+        name_of=names_of(lambda: people),
+        clock=one.clock,
+        host_zone=host_zone,
+        **more,
+    )
+
+
 @pytest.fixture
 async def office(tmp_path: Path) -> AsyncIterator[Office]:
     clock = HandClock(datetime(2026, 8, 3, 21, 30, tzinfo=UTC))
     async with purse(
         tmp_path / "bot.db", *LIMITS, clock=clock, brake=BrakeOptions(burst_factor=0)
     ) as one:
-        desk = UsageDesk(
-            one.ledger.groups, one.budget, lambda: (ANNA, BEN, GUEST), clock=clock, host_zone="UTC"
-        )
-        yield Office(purse=one, desk=desk)
+        yield Office(purse=one, usage=service(one, (ANNA, BEN, GUEST)))
 
 
 # --- /usage --------------------------------------------------------------------------------------
@@ -216,15 +242,12 @@ async def test_people_are_named_and_an_id_stands_behind_a_name_that_two_have(
     )
     clock = HandClock(datetime(2026, 8, 3, 21, 30, tzinfo=UTC))
     async with purse(tmp_path / "bot.db", limit(10**6), clock=clock) as one:
-        desk = UsageDesk(
-            one.ledger.groups, one.budget, lambda: people[:4], clock=clock, host_zone="UTC"
-        )
-        office = Office(purse=one, desk=desk)
+        office = Office(purse=one, usage=service(one, people[:4]))
         for person in people:
             await office.use(person, Usage(prompt=100))
 
         said = await office.told(people[0])
-        report = await desk.report(by=["person"])
+        report = await office.report(by=["person"])
 
     shown = ["Ben (p2)", "ben (p3)", "somebody who was removed (p5)", "telegram:4", "the owner"]
     assert all(f"\n- {name}: " in said for name in shown)
@@ -256,9 +279,7 @@ async def test_whatever_was_held_hears_at_once_that_it_goes_on(tmp_path: Path) -
         async def resumed() -> None:
             heard.append(one.budget.hand.paused is None)
 
-        desk = UsageDesk(
-            one.ledger.groups, one.budget, tuple, clock=one.clock, host_zone="UTC", resumed=resumed
-        )
+        desk = Office(purse=one, usage=service(one, (), resumed=resumed)).desk
         await desk.resume(ANNA)
         await desk.pause(ANNA)
         await desk.resume(BEN)
@@ -302,7 +323,7 @@ async def test_the_button_under_the_notice_lets_the_bot_go_on(office: Office) ->
 async def test_the_report_has_every_dimension_and_they_agree(office: Office) -> None:
     await office.a_month()
 
-    report = await office.desk.report()
+    report = await office.report()
 
     assert (report["since"], report["until"]) == ("2026-07-06", "2026-08-04")
     assert [row["key"] for row in report["by"]["day"]] == ["2026-08-03", "2026-08-04"]
@@ -319,7 +340,7 @@ async def test_the_report_has_every_dimension_and_they_agree(office: Office) -> 
 async def test_only_as_many_days_are_looked_at_as_are_wanted(office: Office) -> None:
     await office.a_month()
 
-    report = await office.desk.report(days=1, by=["day"])
+    report = await office.report(days=1, by=["day"])
 
     assert [row["key"] for row in report["by"]["day"]] == ["2026-08-04"]
     assert list(report["by"]) == ["day"]
@@ -328,22 +349,19 @@ async def test_only_as_many_days_are_looked_at_as_are_wanted(office: Office) -> 
 async def test_a_day_of_the_change_to_winter_time_is_one_row(tmp_path: Path) -> None:
     clock = HandClock(datetime(2026, 10, 24, 22, 30, tzinfo=UTC))
     async with purse(tmp_path / "bot.db", clock=clock) as one:
-        desk = UsageDesk(
-            one.ledger.groups, one.budget, lambda: (), clock=clock, host_zone="Europe/Berlin"
-        )
-        office = Office(purse=one, desk=desk)
+        office = Office(purse=one, usage=service(one, (), host_zone="Europe/Berlin"))
         for _ in range(24):
             await office.use(BEN, Usage(prompt=10))
             clock.move(3_600)
 
-        rows = (await desk.report())["by"]["day"]
+        rows = (await office.report())["by"]["day"]
 
     assert [(row["key"], row["calls"]) for row in rows] == [("2026-10-25", 24)]
 
 
 async def test_it_is_served_on_the_private_socket(office: Office, tmp_path: Path) -> None:
     await office.a_month()
-    operations = usage_operations(office.desk)
+    operations = usage_operations(office.usage)
 
     async with (
         ControlServer(tmp_path / "s", operations),
@@ -364,7 +382,7 @@ async def test_it_is_served_on_the_private_socket(office: Office, tmp_path: Path
 async def test_a_pipe_gets_one_row_a_line(office: Office) -> None:
     await office.a_month()
 
-    found = list(lines(await office.desk.report(by=["day", "model"])))
+    found = list(lines(await office.report(by=["day", "model"])))
 
     assert found[0] == (
         "total\t2026-07-06..2026-08-04\t4\t90500\t20000\t6240\t$0.11 and 1 call of unknown price"
@@ -377,7 +395,7 @@ async def test_a_pipe_gets_one_row_a_line(office: Office) -> None:
 async def test_a_terminal_gets_tables(office: Office, capsys: pytest.CaptureFixture[str]) -> None:
     await office.a_month()
 
-    print_tables(await office.desk.report())
+    print_tables(await office.report())
 
     shown = capsys.readouterr().out
     assert "2026-07-06 to 2026-08-04 (UTC): 4 calls, 96,740 tokens" in shown
@@ -390,7 +408,7 @@ async def test_a_name_cannot_steer_a_terminal_or_break_a_row(office: Office) -> 
     nasty = "x\t9\n\x1b[31mred"
     await office.use(BEN, Usage(prompt=10), purpose=Purpose.JOB, job=nasty)
 
-    found = list(lines(await office.desk.report(by=["job"])))
+    found = list(lines(await office.report(by=["job"])))
 
     assert all("\x1b" not in line and "\n" not in line for line in found)
     assert [line.count("\t") for line in found if line.startswith("job")] == [6]
@@ -461,4 +479,4 @@ async def test_what_it_does_not_know_is_wrong_usage(home: Path) -> None:
 async def test_pauses_are_told_with_their_kind(office: Office) -> None:
     await office.desk.pause(ANNA)
 
-    assert [one["kind"] for one in (await office.desk.report())["paused"]] == [Pause.HAND.value]
+    assert [one["kind"] for one in (await office.report())["paused"]] == [Pause.HAND.value]

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from bot.app import App
-from bot.app.jobs import priced_by
 from bot.commands.job_service import job_operations
 from bot.lab.model import ScriptedModel
 from bot.lab.model_script import ScriptedStep, make_call
@@ -302,7 +301,7 @@ async def test_what_is_foretold_learns_from_what_runs_took(life: Life) -> None:
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
         jobs = {job.name: job for job in await bot.calendar.schedules.jobs.kept()}
-        past = PastCosts(bot.calendar.schedules.jobs, bot.usage_store, priced_by(bot.models))
+        past = PastCosts(bot.calendar.schedules.jobs, bot.usage_store, bot.models.dollars)
         unknown = await past.cost(jobs["heartbeat"])
         await life.passes(bot, START + DAY)
         first = await past.cost(jobs["heartbeat"])

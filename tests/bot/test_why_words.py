@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from agent.trace.explanation import Called, Explained, Thought
+from agent.trace.explanation import Explained, ExplainedCall, Thought
 from bot.commands.why import clock_text
-from bot.commands.why_messages import Known, Reader, answer_text, fact_buttons
+from bot.commands.why_messages import Reader, WhyKnown, answer_text, fact_buttons
 from memory.records.facts import FactSource, StoredFact, Whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import PersonId, RunId
 from memory.records.spending import UsageSum
-from memory.records.traces import Behind, Slot, TurnRecord
+from memory.records.traces import Behind, DueSlot, TurnRecord
 from tests.scheduler.jobs_kit import job as new_job
 
 ME, BOB = PersonId("p1"), PersonId("p2")
@@ -58,8 +58,8 @@ def fact(number: int, *, corrected_by: int | None = None) -> StoredFact:
     )
 
 
-def known(*facts: StoredFact, server: str = "") -> Known:
-    return Known(
+def known(*facts: StoredFact, server: str = "") -> WhyKnown:
+    return WhyKnown(
         facts={one.id: one for one in facts},
         others_facts=False,
         name_of=lambda person_id: {"p1": "Ann", "p2": "*Bob*"}.get(person_id, ""),
@@ -69,7 +69,7 @@ def known(*facts: StoredFact, server: str = "") -> Known:
 
 
 def lines(
-    found: Explained = FOUND, record: TurnRecord = TURN, knows: Known | None = None
+    found: Explained = FOUND, record: TurnRecord = TURN, knows: WhyKnown | None = None
 ) -> list[str]:
     return answer_text(record, found, knows or known(), READER).splitlines()
 
@@ -117,7 +117,7 @@ def test_buttons_stand_in_rows_and_with_forms_in_pairs() -> None:
 
 
 def test_calls_name_their_server_and_hide_secrets_and_marks() -> None:
-    call = Called(
+    call = ExplainedCall(
         name="`/stop`\u202e",
         arguments='{"key": "hunter2", "list": ["a"], "long": "' + "xy" * 100,
         content="*no*",
@@ -184,14 +184,14 @@ def kept(number: int, *, person: PersonId = ME, kind: JobKind = JobKind.MESSAGE)
     return replace(new, id=number)
 
 
-def clock(*slots: Slot, jobs: tuple[Job, ...] = (), reader: Reader = READER) -> str:
+def clock(*slots: DueSlot, jobs: tuple[Job, ...] = (), reader: Reader = READER) -> str:
     found: dict[int, Job | None] = {slot.job_id: None for slot in slots}
     found |= {job.id: job for job in jobs}
     return clock_text(Behind(sent_ms=AT_MS, slots=slots), found, known(), reader)
 
 
 def test_a_due_time_is_told_with_its_job_and_how_late_it_was() -> None:
-    slot = Slot(job_id=1, due_ms=AT_MS, late_s=190)
+    slot = DueSlot(job_id=1, due_ms=AT_MS, late_s=190)
 
     assert clock(slot, jobs=(kept(1),)) == (
         "**Why this was sent**: a reminder of yours, j1 “tea 1”, due Tue 1 Dec 2026, 16:00, 3 min "
@@ -204,7 +204,7 @@ def test_a_due_time_is_told_with_its_job_and_how_late_it_was() -> None:
 
 
 def test_of_others_jobs_neither_name_nor_rule_is_told() -> None:
-    slot = Slot(job_id=1, due_ms=AT_MS)
+    slot = DueSlot(job_id=1, due_ms=AT_MS)
 
     assert clock(slot, jobs=(kept(1, person=BOB, kind=JobKind.SKILL),)) == (
         "**Why this was sent**: a scheduled skill of \\*Bob\\* (j1), due Tue 1 Dec 2026, 16:00"
@@ -212,7 +212,7 @@ def test_of_others_jobs_neither_name_nor_rule_is_told() -> None:
 
 
 def test_a_digest_names_all_that_it_gathers_up_to_a_bound() -> None:
-    slots = [Slot(job_id=number, due_ms=AT_MS) for number in range(1, 13)]
+    slots = [DueSlot(job_id=number, due_ms=AT_MS) for number in range(1, 13)]
     in_group = replace(READER, detailed=False)
 
     said = clock(*slots, jobs=tuple(kept(n) for n in range(1, 13)), reader=in_group).splitlines()

@@ -8,15 +8,16 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
+from agent.models.deadline import CallLimits
 from agent.models.litellm import LiteLLM
-from agent.models.openai_compatible import Limits, OpenAICompatible
+from agent.models.openai_compatible import OpenAICompatible
 from memory.records.ports import Model
 from tests.judges.aimock import STRICT, Aimock, missing, says, script
 
 REQUIRED = os.environ.get("HEARTHBOT_REQUIRE_NODE") == "1"
 """Read here, for each test has an environment without such variables."""
 
-LIMITS = Limits(timeout_s=20, stall_timeout_s=10)
+LIMITS = CallLimits(timeout_s=20, stall_timeout_s=10)
 
 OpenModel = Callable[..., AbstractAsyncContextManager[Model]]
 """Called with `api_base`, and with `limits` where a test has some of its own."""
@@ -47,7 +48,7 @@ def aimock(aimock_process: Aimock) -> Aimock:
 def open_model(request: pytest.FixtureRequest) -> OpenModel:
     """A client for OpenAI's language."""
 
-    def opened(*, api_base: str, limits: Limits = LIMITS) -> AbstractAsyncContextManager[Model]:
+    def opened(*, api_base: str, limits: CallLimits = LIMITS) -> AbstractAsyncContextManager[Model]:
         if request.param == "direct":
             return OpenAICompatible("judged", api_base=api_base, api_key="sk-judged", limits=limits)
         return LiteLLM("openai/judged", api_base=api_base, api_key="sk-judged", limits=limits)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from agent.models.deadline import CallLimits
+from agent.models.fallback import ModelChain
 from agent.models.litellm import LiteLLM
-from agent.models.openai_compatible import Limits
-from agent.models.retry import Patient
 from bot.lab.model import ScriptedModel
 from memory.records.errors import (
     AuthRefused,
@@ -163,7 +163,7 @@ async def test_an_answer_cut_by_its_limit_is_told_as_such(aimock: Aimock, model:
 
 async def test_a_slow_first_word_is_waited_for(aimock: Aimock, open_model: OpenModel) -> None:
     aimock.answers(says(LONG, streamingProfile={"ttft": 600, "tps": 1000}))
-    limits = Limits(timeout_s=10, stall_timeout_s=0.3)
+    limits = CallLimits(timeout_s=10, stall_timeout_s=0.3)
 
     async with open_model(api_base=aimock.api_base, limits=limits) as model:
         answer, _ = await ask(model)
@@ -272,7 +272,7 @@ async def test_an_answer_that_stops_in_the_middle_is_given_up(
     aimock: Aimock, open_model: OpenModel
 ) -> None:
     aimock.answers(says(LONG, streamingProfile={"ttft": 10, "tps": 0.1}))
-    limits = Limits(timeout_s=10, stall_timeout_s=0.4)
+    limits = CallLimits(timeout_s=10, stall_timeout_s=0.4)
 
     async with open_model(api_base=aimock.api_base, limits=limits) as model:
         with pytest.raises(ModelTimeout, match="stopped in the middle"):
@@ -298,7 +298,7 @@ async def test_patience_gets_through_a_row_of_faults_to_one_whole_answer(
     clock, pieces = QuickClock(), Pieces()
 
     request = ModelRequest(system="You are Hearthbot.", entries=(Said(text="Hello"),))
-    patient = Patient(model, clock=clock, chance=Random(1))
+    patient = ModelChain([model], clock=clock, chance=Random(1))
     answer = await patient.answer(request, on_text=pieces)
 
     assert answer.text == "".join(pieces) == LONG
@@ -312,7 +312,7 @@ async def test_patience_ends_after_four_requests(aimock: Aimock, model: Model) -
     aimock.misbehaves(disconnectRate=1)
 
     with pytest.raises(Temporary):
-        await ask(Patient(model, clock=QuickClock(), chance=Random(1)))
+        await ask(ModelChain([model], clock=QuickClock(), chance=Random(1)))
 
     assert len(aimock.asked()) == 4
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.models.retry import ERRORS_MAX
+from agent.models.health import ERRORS_MAX
 from bot.lab.model_script import call, named_fault
 from tests.agent.models.asking import ask
 from tests.bot.kit import OWNER, Rig, eventually, rigged
@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 ATTEMPTS_MAX = 4
-"""What `retry.Patient` promises for one answer; fewer than what opens its breaker."""
+"""What `fallback.ModelChain` promises for one answer; fewer than what opens its breaker."""
 
 REFUSED = "refused the request"
 CLASSES = [

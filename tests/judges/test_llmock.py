@@ -1,4 +1,4 @@
-"""llmock (PyPI, MIT) grades both model clients as the bot uses them: behind `retry.Patient`.
+"""llmock (PyPI, MIT) grades both model clients as the bot uses them: behind `fallback.ModelChain`.
 
 It sees each attempt and its time: whether a pause that was asked for was kept, whether a client
 asks again where that is hopeless, too often or without a pause, and whether it takes half an
@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 from llmock.pytest_plugin import LLMock
 
+from agent.models.deadline import CallLimits
+from agent.models.fallback import ModelChain
 from agent.models.litellm import LiteLLM
-from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.models.retry import Patient
+from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import (
     AuthRefused,
     BrokenAnswer,
@@ -41,7 +42,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
 ]
 
-LIMITS = Limits(timeout_s=5, stall_timeout_s=0.5)
+LIMITS = CallLimits(timeout_s=5, stall_timeout_s=0.5)
 SAID = "The kettle sings, the cat listens, and the evening comes in by the open window."
 
 
@@ -53,7 +54,7 @@ class Graded:
     speaks: str
     path: str = ""
 
-    def opened(self, llmock: LLMock, limits: Limits) -> AbstractAsyncContextManager[Model]:
+    def opened(self, llmock: LLMock, limits: CallLimits) -> AbstractAsyncContextManager[Model]:
         address = f"{llmock.base_url(self.speaks)}{self.path}"
         if self.name == "direct":
             return OpenAICompatible("graded", api_base=address, api_key="sk-graded", limits=limits)
@@ -140,11 +141,11 @@ class RealClock:
 
 
 async def asked(
-    graded: Graded, llmock: LLMock, *, limits: Limits = LIMITS, hurry: float = 1
+    graded: Graded, llmock: LLMock, *, limits: CallLimits = LIMITS, hurry: float = 1
 ) -> Answered:
     """One answer, as the bot would get it."""
     async with graded.opened(llmock, limits) as model:
-        patient = Patient(model, clock=RealClock(hurry), chance=SteadyChance())
+        patient = ModelChain([model], clock=RealClock(hurry), chance=SteadyChance())
         answer, pieces = await ask(patient)
     assert "".join(pieces) == answer.text
     return answer
@@ -153,7 +154,7 @@ async def asked(
 @pytest.fixture(autouse=True)
 async def warmed(llmock: LLMock) -> None:
     """litellm takes seconds to load, which no call here has: one goes before."""
-    async with Graded(name="openai/graded", speaks="openai").opened(llmock, Limits()) as model:
+    async with Graded(name="openai/graded", speaks="openai").opened(llmock, CallLimits()) as model:
         await ask(model)
     llmock.reset().reply(SAID)
 
@@ -223,7 +224,7 @@ async def test_a_stream_that_stalls_for_ever_is_left_within_the_limit(
     llmock: LLMock, graded: Graded
 ) -> None:
     llmock.stall(after_chunks=4, seconds=30, times=None)
-    limits = Limits(timeout_s=2, stall_timeout_s=0.3)
+    limits = CallLimits(timeout_s=2, stall_timeout_s=0.3)
 
     with pytest.raises(ModelTimeout):
         await asked(graded, llmock, limits=limits, hurry=5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
-import sys
 from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +12,7 @@ from random import Random
 import pytest
 
 from memory.stores.conversations import SqliteConversations
+from tests.fork_server import plain_env, start
 from tests.memory.crash_child import ENTRIES_IN_A_TURN
 from tests.memory.kit import opened
 from tests.thorough import rounds
@@ -30,10 +30,9 @@ from turns join inbox on inbox.id = turns.inbox_id
 def run_and_kill(path: Path, name: str, chance: Random) -> list[list[str]]:
     """Runs the child until it has said some lines, kills it, and returns all that it said."""
     said = []
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.memory.crash_child", str(path), name],
-        stdout=subprocess.PIPE,
-        text=True,
+    words = [str(path), name]
+    with start(
+        "tests.memory.crash_child", words, env=plain_env(), stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None
         for _ in range(chance.randrange(1, 400)):

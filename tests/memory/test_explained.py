@@ -12,7 +12,7 @@ from memory.records.messages import Address, ConversationId, OutboxId, PersonId,
 from memory.records.ports import ChildOf, Json
 from memory.records.rows import NewApproval, NewMessage, Outcome, OutPart, PartState
 from memory.records.spending import CallState, Changes, Charge, ModelCall, Purpose, UsageSum
-from memory.records.traces import Agreed, Behind, Slot, Step, TurnRecord
+from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.transcript import Answered, Said, Usage
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
@@ -126,7 +126,7 @@ async def test_a_reminder_leads_to_its_due_time_as_long_as_the_job_is_there(chat
     await SqliteJobs(chat.database).remove(1)
     removed = await behind(chat, message)
 
-    assert kept == Behind(sent_ms=START_MS, slots=(Slot(job_id=1, due_ms=START_MS),))
+    assert kept == Behind(sent_ms=START_MS, slots=(DueSlot(job_id=1, due_ms=START_MS),))
     assert removed == Behind(sent_ms=START_MS, gone="by the job j1 (tea)")
     assert await behind(chat, command) == Behind(sent_ms=START_MS)
 
@@ -250,8 +250,10 @@ async def test_a_turn_comes_with_all_that_is_kept_of_it(chat: Chat) -> None:
         started_ms=START_MS,
         ended_ms=START_MS,
         steps=(
-            Step(name="begin", output={"upto": 0}, started_ms=START_MS, ended_ms=START_MS),
-            Step(name="model", output={"answer": {}}, started_ms=START_MS, ended_ms=START_MS),
+            RecordedStep(name="begin", output={"upto": 0}, started_ms=START_MS, ended_ms=START_MS),
+            RecordedStep(
+                name="model", output={"answer": {}}, started_ms=START_MS, ended_ms=START_MS
+            ),
         ),
         entries=(Said(text="hi"), Answered(text="yes")),
         agreed=(Agreed(tool="exec", outcome=None), Agreed(tool="exec", outcome=None)),

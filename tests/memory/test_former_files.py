@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.tools.former_files import FileChange, loss_of
 from memory.database.connection import Database
+from memory.records.erasure import FileChange, loss_of
 from memory.records.messages import PersonId, RunId
 from memory.stores.undo import KEPT_MAX, SqliteFormerFiles
 from tests.memory.kit import rows

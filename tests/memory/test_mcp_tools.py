@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.mcp.values import ApprovedTool
 from memory.database.connection import Database
 from memory.database.stored_text import storable
+from memory.records.rows import ApprovedTool
 from memory.stores.switches import SqliteToolApprovals
 from tests.memory.kit import opened
 

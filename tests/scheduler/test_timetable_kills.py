@@ -7,7 +7,6 @@ import asyncio
 import random
 import sqlite3
 import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from pathlib import Path
 from memory.records.jobs import JobKind, MisfirePolicy
 from memory.records.recurrence import Cron
 from tests.checkout import ROOT
+from tests.fork_server import plain_env, start
 from tests.scheduler.jobs_kit import Office, job
 
 START = datetime(2026, 10, 24, 12, 0, tzinfo=UTC)
@@ -63,10 +63,10 @@ def expected() -> list[tuple[int, str]]:
     return [(number, slot) for number in range(1, JOBS + 1) for slot in slots]
 
 
-def run(path: Path, start: datetime) -> subprocess.Popen[str]:
+def run(path: Path, begin: datetime) -> subprocess.Popen[str]:
+    words = [str(path), begin.isoformat(), END.isoformat()]
     child = "tests.scheduler.timetable_child"
-    words = [sys.executable, "-m", child, str(path), start.isoformat(), END.isoformat()]
-    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    return start(child, words, env=plain_env(), cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 def killed(path: Path, *, after: int, pause: float) -> bool:

@@ -11,7 +11,7 @@ import structlog
 
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
-from agent.budget.rate_limit import RateBuckets
+from agent.budget.rate_limit import RateLimiter
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.text import VisibleText, visible
 from agent.guards.unhelpful import looks_unhelpful
@@ -27,7 +27,14 @@ from agent.models.tokens import Encodings, TokenCounter
 from agent.prompt.layers import knowledge as notes
 from agent.prompt.templates import PromptLibrary
 from agent.tools.toolbox import Toolbox
-from agent.trace.prefix_cache import Part, Prefix, compare, entry_parts, schema_texts, tools_part
+from agent.trace.prefix_cache import (
+    Prefix,
+    PrefixPart,
+    compare,
+    entry_parts,
+    schema_texts,
+    tools_part,
+)
 from agent.turn.progress import reply_of
 from agent.turn.steps.plan import as_sent
 from memory.records.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
@@ -97,7 +104,7 @@ class Payment:
     likes)."""
 
     budget: Budget
-    rates: RateBuckets | None = None
+    rates: RateLimiter | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -256,7 +263,7 @@ class ModelStep:
         parts = [
             tools_part(request.tools),
             *(
-                Part(layer["name"], layer["digest"], layer["tokens"])
+                PrefixPart(layer["name"], layer["digest"], layer["tokens"])
                 for layer in layers
                 if layer["system"]
             ),

@@ -12,7 +12,7 @@ from agent.policy.taint import OTHERS_FACTS, REMEMBERED_LAYERS, fenced, rests_on
 from agent.prompt.assemble import Prompt
 from agent.prompt.context import PromptContext
 from agent.tools.selection import Selection, temperature
-from agent.trace.prefix_cache import Part, part_of
+from agent.trace.prefix_cache import PrefixPart, part_of
 from memory.records.ports import History, InUse, Json, StoredEntry
 from memory.records.request import PromptLayer, Stability, ToolSpec
 from memory.records.transcript import Answered, Entry, Said, changed_once, once
@@ -50,7 +50,7 @@ class PromptPlan:
         return self.sent[0].id if self.sent else (self.sent_from or 0)
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[PrefixPart, ...]:
         """The layers of the system message, in order."""
         return tuple(
             part_of(layer.name, layer.render())

@@ -33,7 +33,7 @@ from memory.records.ports import Clock, InUse
 from memory.records.recurrence import At
 from memory.records.rows import Button, Person, StoredApproval
 from memory.records.schedule import Event, due_words
-from memory.records.spending import Period, Scope, UsageQuery, UsageSum, bounds, zone_for
+from memory.records.spending import Period, Scope, UsageQuery, UsageSum, added, bounds, zone_for
 from scheduler.jobs.events import EventService
 from scheduler.jobs.service import JobService
 
@@ -242,7 +242,7 @@ class People(Protocol):
 
 
 class Answers(Protocol):
-    """Which model answers at an address; `bot.commands.model_pool` is one."""
+    """Which model answers at an address; `agent.models.router` is one."""
 
     async def at(self, lane: str) -> InUse: ...
 
@@ -343,7 +343,7 @@ class HomeView:
         for name, period in (("Today", Period.DAY), ("This month", Period.MONTH)):
             since_ms, until_ms = bounds(period, self._clock.now(), zone)
             wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person.id)
-            lines.append(f"**{name}**: {_spent_words(await self._told.sums(wanted))}")
+            lines.append(f"**{name}**: {_spent_words(added(await self._told.sums(wanted)))}")
         return _section("What you used", lines)
 
     async def _set(self, person: Person, lane: str) -> HomeSection:
@@ -415,11 +415,8 @@ def _answers(owner: PersonId, one: StoredApproval) -> bool:
     return one.asked.owner_alone or one.asked.person_id == owner
 
 
-def _spent_words(groups: Sequence[UsageSum]) -> str:
-    calls = sum(one.calls for one in groups)
-    if not calls:
+def _spent_words(used: UsageSum) -> str:
+    if not used.calls:
         return "nothing"
-    tokens = sum(one.tokens for one in groups)
-    micros, unpriced = sum(one.micros for one in groups), sum(one.unpriced for one in groups)
-    counted = "1 call" if calls == 1 else f"{calls:,} calls"
-    return f"{counted}, {tokens:,} tokens, {cost_words(micros, calls, unpriced)}"
+    counted = "1 call" if used.calls == 1 else f"{used.calls:,} calls"
+    return f"{counted}, {used.tokens:,} tokens, {cost_words(used)}"

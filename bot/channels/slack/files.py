@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from agent.files.ports import FileUnavailable
+from agent.files.values import FileUnavailable
 from bot.channels.base import FileOut, MessagePart
 from bot.channels.http import Downloads, too_large
 from bot.channels.slack.api import Limited, NoAnswer, SaidNo, SlackAnswer, SlackTrouble, SlackWeb

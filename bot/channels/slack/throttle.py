@@ -6,6 +6,7 @@ time share them: the more there are, the slower each grows.
 
 from __future__ import annotations
 
+from agent.budget.rate_limit import TokenBucket
 from memory.records.ports import Clock
 
 BURST = 10.0
@@ -25,10 +26,9 @@ class EditPace:
     """Says when the next edit may go out. A rate of 0 is no limit."""
 
     def __init__(self, per_minute: float, *, clock: Clock) -> None:
-        self._rate = per_minute / 60.0
         self._clock = clock
-        self._tokens = BURST
-        self._at = clock.monotonic()
+        rate, now = per_minute / 60.0, clock.monotonic()
+        self._bucket = TokenBucket(rate=rate, size=BURST, now=now) if rate > 0 else None
         self._not_before = 0.0
         self._written: dict[str, float] = {}
 
@@ -36,11 +36,11 @@ class EditPace:
         """None: now. Otherwise in how many seconds it is worth another try."""
         now = self._clock.monotonic()
         self._note(message, now)
-        wait_s = max(self._wait_s(now), self._not_before - now)
+        wait_s = max(self._bucket.wait_s(1, now) if self._bucket else 0.0, self._not_before - now)
         if wait_s > PATIENCE_S:
             return wait_s
-        if self._rate > 0:
-            self._tokens -= 1
+        if self._bucket:
+            self._bucket.take(1, now)
         if wait_s > 0:
             await self._clock.sleep(wait_s)
         return None
@@ -51,20 +51,13 @@ class EditPace:
 
     def every(self, wished_s: float) -> float:
         """Seconds between two edits of one message, so that all that grow get along."""
-        if self._rate <= 0:
+        if self._bucket is None:
             return wished_s
         now = self._clock.monotonic()
         growing = sum(now - at < WRITTEN_S for at in self._written.values())
-        if self._tokens > BURST / 2 and growing <= 1:
+        if self._bucket.level(now) > BURST / 2 and growing <= 1:
             return wished_s
-        return max(wished_s, max(growing, 1) / (self._rate * SHARE))
-
-    def _wait_s(self, now: float) -> float:
-        if self._rate <= 0:
-            return 0.0
-        self._tokens = min(BURST, self._tokens + (now - self._at) * self._rate)
-        self._at = now
-        return max(0.0, (1.0 - self._tokens) / self._rate)
+        return max(wished_s, max(growing, 1) / (self._bucket.rate * SHARE))
 
     def _note(self, message: str, now: float) -> None:
         self._written = {one: at for one, at in self._written.items() if now - at < WRITTEN_S} | {

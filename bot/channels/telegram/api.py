@@ -22,7 +22,7 @@ from telegram.error import InvalidToken, NetworkError, RetryAfter, TelegramError
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
-from agent.files.ports import FileUnavailable
+from agent.files.values import FileUnavailable
 from bot.channels.health import Outage
 from bot.channels.http import Downloads, too_large
 from bot.channels.odd_json import read_json

@@ -23,7 +23,7 @@ from telegram.error import (
     TelegramError,
 )
 
-from agent.files.ports import FileUnavailable
+from agent.files.values import FileUnavailable
 from bot.channels.base import (
     Delivery,
     EditOutcome,

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent.mcp.servers import Home, McpServers, ServerState
-from agent.mcp.values import Health, ServerOptions, Start, Timing
+from agent.mcp.servers import McpServers, ServerFolders, ServerState
+from agent.mcp.values import Health, ServerOptions, ServerStart, Timing
 from agent.tools.tool import Tool
 from memory.records.transcript import ToolResult
 from memory.stores.switches import SqliteToolApprovals
@@ -31,7 +31,7 @@ Raw = dict[str, Any]
 def odd(name: str = "odd", **env: str) -> ServerOptions:
     """Our own server, by its standard streams."""
     return ServerOptions(
-        name=name, command=sys.executable, args=(str(ODD),), env=env, start=Start.EAGER
+        name=name, command=sys.executable, args=(str(ODD),), env=env, start=ServerStart.EAGER
     )
 
 
@@ -42,7 +42,7 @@ def raw(name: str = "raw", **env: str) -> ServerOptions:
 
 def by_node(name: str, program: Path, *args: str, **changes: Any) -> ServerOptions:
     options = ServerOptions(
-        name=name, command="node", args=(str(program), *args), start=Start.EAGER
+        name=name, command="node", args=(str(program), *args), start=ServerStart.EAGER
     )
     return replace(options, **changes)
 
@@ -75,7 +75,7 @@ async def running(
     wait: bool = True,
 ) -> AsyncIterator[McpServers]:
     """Servers that have come up, or failed once."""
-    home = Home(workspace=workspace(tmp_path), env=os.environ if env is None else env)
+    home = ServerFolders(workspace=workspace(tmp_path), env=os.environ if env is None else env)
     async with (
         opened(tmp_path / "bot.db") as database,
         McpServers(

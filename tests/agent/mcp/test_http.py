@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from agent.mcp.values import Health, ServerOptions, Start
+from agent.mcp.values import Health, ServerOptions, ServerStart
 from tests.agent.mcp.kit import (
     QUICK,
     by_http,
@@ -30,7 +30,7 @@ from tests.agent.mcp.odd_server import IMAGE
 
 def at(port: int, **headers: str) -> ServerOptions:
     return ServerOptions(
-        name="odd", url=f"http://127.0.0.1:{port}/mcp", headers=headers, start=Start.EAGER
+        name="odd", url=f"http://127.0.0.1:{port}/mcp", headers=headers, start=ServerStart.EAGER
     )
 
 

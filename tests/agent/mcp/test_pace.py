@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from agent.mcp.values import Pace, Timing, Warnings
+from agent.mcp.values import RareWarnings, RereadBackoff, Timing
 
 
 def test_while_changes_keep_coming_the_pauses_double_up_to_a_minute() -> None:
-    pace, now = Pace(Timing()), 100.0
+    pace, now = RereadBackoff(Timing()), 100.0
     waits = []
 
     for _ in range(9):
@@ -20,7 +20,7 @@ def test_while_changes_keep_coming_the_pauses_double_up_to_a_minute() -> None:
 
 
 def test_after_a_quiet_time_a_change_is_read_at_once_and_the_next_one_soon() -> None:
-    pace = Pace(Timing())
+    pace = RereadBackoff(Timing())
     for now in (0.0, 1.0, 3.0, 7.0):
         pace.read(now)
 
@@ -31,7 +31,7 @@ def test_after_a_quiet_time_a_change_is_read_at_once_and_the_next_one_soon() -> 
 
 
 def test_a_warning_is_said_once_a_minute_each_kind_for_itself() -> None:
-    warnings = Warnings("odd", Timing())
+    warnings = RareWarnings("odd", Timing())
 
     with capture_logs() as logs:
         for now in (0.0, 30.0, 59.0, 60.0):

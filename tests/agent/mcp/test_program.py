@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.mcp.process import CHUNK_BYTES, LineTooLong, Program, program
+from agent.mcp.process import CHUNK_BYTES, LineTooLong, ServerProgram, program
 from tests.agent.mcp.kit import is_alive, pids, until
 
 LONG = 1_000_000
@@ -65,7 +65,7 @@ async def test_it_is_written_to(tmp_path: Path) -> None:
 
 
 async def test_writing_to_one_that_is_gone_is_told(tmp_path: Path) -> None:
-    async def flood(running: Program) -> None:
+    async def flood(running: ServerProgram) -> None:
         while True:
             await running.write(b"x" * 1_000_000)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.mcp.process import misplaced, quarters, surroundings
-from agent.mcp.servers import Home
+from agent.mcp.process import misplaced_paths, server_env, server_folder
+from agent.mcp.servers import ServerFolders
 from agent.mcp.values import Health, ServerDown, ServerOptions
 from tests.agent.mcp.kit import called, odd, running, state, workspace
 
@@ -18,23 +18,23 @@ NOTES = ServerOptions(name="notes", command="notes-server")
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(workspace=workspace(tmp_path), env={})
+def home(tmp_path: Path) -> ServerFolders:
+    return ServerFolders(workspace=workspace(tmp_path), env={})
 
 
-def at(home: Home) -> Path:
-    return quarters(home.servers, "notes", workspace=home.workspace)
+def at(home: ServerFolders) -> Path:
+    return server_folder(home.servers, "notes", workspace=home.workspace)
 
 
-def problems(home: Home, options: ServerOptions) -> list[str]:
-    return [problem for problem, _ in misplaced(options, home.workspace)]
+def problems(home: ServerFolders, options: ServerOptions) -> list[str]:
+    return [problem for problem, _ in misplaced_paths(options, home.workspace)]
 
 
 # --- the folder ----------------------------------------------------------------------------------
 
 
 @pytest.mark.threat("T23")
-def test_a_server_has_a_private_folder_outside_of_the_workspace(home: Home) -> None:
+def test_a_server_has_a_private_folder_outside_of_the_workspace(home: ServerFolders) -> None:
     folder = at(home)
 
     assert folder == home.workspace.parent / "data" / "mcp" / "notes"
@@ -43,7 +43,7 @@ def test_a_server_has_a_private_folder_outside_of_the_workspace(home: Home) -> N
     assert at(home) == folder
 
 
-def test_a_folder_that_others_may_enter_is_closed_to_them(home: Home) -> None:
+def test_a_folder_that_others_may_enter_is_closed_to_them(home: ServerFolders) -> None:
     folder = at(home)
     folder.chmod(0o755)
 
@@ -54,7 +54,7 @@ def test_a_folder_that_others_may_enter_is_closed_to_them(home: Home) -> None:
 
 @pytest.mark.parametrize("linked", ["mcp", "mcp/notes"])
 @pytest.mark.threat("T23")
-def test_a_link_in_its_place_is_refused_wherever_it_leads(home: Home, linked: str) -> None:
+def test_a_link_in_its_place_is_refused_wherever_it_leads(home: ServerFolders, linked: str) -> None:
     link = home.workspace.parent / "data" / linked
     link.parent.mkdir(parents=True)
     link.symlink_to(home.workspace)
@@ -65,7 +65,7 @@ def test_a_link_in_its_place_is_refused_wherever_it_leads(home: Home, linked: st
     assert list(home.workspace.iterdir()) == []
 
 
-def test_data_may_lie_elsewhere_but_not_in_the_workspace(home: Home) -> None:
+def test_data_may_lie_elsewhere_but_not_in_the_workspace(home: ServerFolders) -> None:
     data = home.workspace.parent / "data"
     elsewhere = home.workspace.parent / "disk"
     elsewhere.mkdir()
@@ -79,7 +79,7 @@ def test_data_may_lie_elsewhere_but_not_in_the_workspace(home: Home) -> None:
         at(home)
 
 
-def test_what_is_no_folder_is_said_with_its_path(home: Home) -> None:
+def test_what_is_no_folder_is_said_with_its_path(home: ServerFolders) -> None:
     home.servers.mkdir(parents=True)
     (home.servers / "notes").write_text("x")
 
@@ -139,9 +139,9 @@ def test_python_is_told_to_take_no_modules_from_where_it_starts() -> None:
     script = replace(NOTES, args=("/srv/notes.py",))
     decided = replace(NOTES, env={"PYTHONSAFEPATH": ""})
 
-    assert surroundings(module, env) == {"PATH": "/bin", "PYTHONSAFEPATH": "1"}
-    assert surroundings(script, env) == {"PATH": "/bin"}  # what lies beside it is its own
-    assert surroundings(decided, env) == {"PATH": "/bin", "PYTHONSAFEPATH": ""}
+    assert server_env(module, env) == {"PATH": "/bin", "PYTHONSAFEPATH": "1"}
+    assert server_env(script, env) == {"PATH": "/bin"}  # what lies beside it is its own
+    assert server_env(decided, env) == {"PATH": "/bin", "PYTHONSAFEPATH": ""}
 
 
 # --- settings that meant the workspace -----------------------------------------------------------
@@ -159,12 +159,12 @@ def test_python_is_told_to_take_no_modules_from_where_it_starts() -> None:
     ],
 )
 def test_a_path_that_stands_in_the_workspace_is_named_with_the_whole_one(
-    home: Home, changes: dict[str, object], said: str
+    home: ServerFolders, changes: dict[str, object], said: str
 ) -> None:
     (home.workspace / "shelf").mkdir()
     (home.workspace / "run.sh").touch()
 
-    ((problem, fix),) = misplaced(replace(NOTES, **changes), home.workspace)  # type: ignore[arg-type]
+    ((problem, fix),) = misplaced_paths(replace(NOTES, **changes), home.workspace)  # type: ignore[arg-type]
 
     assert problem.startswith(said)
     assert str(home.workspace.parent) in fix
@@ -172,7 +172,7 @@ def test_a_path_that_stands_in_the_workspace_is_named_with_the_whole_one(
 
 
 @pytest.mark.threat("T23")
-def test_a_program_that_tools_could_change_is_named(home: Home) -> None:
+def test_a_program_that_tools_could_change_is_named(home: ServerFolders) -> None:
     inside = str(home.workspace / "server.py")
     for options in (
         replace(NOTES, command=inside),
@@ -193,11 +193,11 @@ def test_a_program_that_tools_could_change_is_named(home: Home) -> None:
         {"command": "", "url": "http://127.0.0.1:1/", "args": (".",)},
     ],
 )
-def test_other_settings_are_left_alone(home: Home, changes: dict[str, object]) -> None:
+def test_other_settings_are_left_alone(home: ServerFolders, changes: dict[str, object]) -> None:
     (home.workspace / "shelf").mkdir()
 
     assert problems(home, replace(NOTES, **changes)) == []  # type: ignore[arg-type]
 
 
-def test_the_workspace_itself_may_be_given_by_its_whole_path(home: Home) -> None:
+def test_the_workspace_itself_may_be_given_by_its_whole_path(home: ServerFolders) -> None:
     assert problems(home, replace(NOTES, args=(str(home.workspace),))) == []

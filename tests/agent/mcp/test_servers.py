@@ -15,9 +15,10 @@ from structlog.testing import capture_logs
 
 from agent.mcp.servers import McpRefused
 from agent.mcp.tools import shown_name
-from agent.mcp.values import ApprovedTool, Decision, Health, ServerOptions, Start, Timing
+from agent.mcp.values import Decision, Health, ServerOptions, ServerStart, Timing
 from agent.tools.tool import Effect, Trust
 from agent.tools.toolbox import Toolbox
+from memory.records.rows import ApprovedTool
 from memory.stores.switches import SqliteToolApprovals
 from tests.agent.mcp.kit import (
     QUICK,
@@ -369,7 +370,7 @@ def test_pauses_grow_from_ten_seconds_and_stop_growing() -> None:
 
 
 async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    absent = ServerOptions(name="absent", command="no-such-program", start=Start.EAGER)
+    absent = ServerOptions(name="absent", command="no-such-program", start=ServerStart.EAGER)
 
     async with running(tmp_path, absent) as mcp:
         assert state(mcp, "absent").health.trouble == "the command no-such-program was not found"
@@ -377,7 +378,7 @@ async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 
 async def test_a_program_that_is_no_server_is_given_up_in_time(tmp_path: Path) -> None:
-    cat = ServerOptions(name="cat", command="sleep", args=("60",), start=Start.EAGER)
+    cat = ServerOptions(name="cat", command="sleep", args=("60",), start=ServerStart.EAGER)
 
     async with running(tmp_path, cat, timing=replace(QUICK, connect_s=0.5)) as mcp:
         assert state(mcp, "cat").health.trouble == "it did not answer in time"
@@ -426,7 +427,7 @@ async def test_a_server_that_is_just_starting_does_not_hold_up_the_end(tmp_path:
 
 async def test_a_lazy_server_starts_when_it_is_first_wanted(tmp_path: Path) -> None:
     seen = tmp_path / "pids"
-    lazy = replace(odd(ODD_PIDS=str(seen)), start=Start.LAZY)
+    lazy = replace(odd(ODD_PIDS=str(seen)), start=ServerStart.LAZY)
 
     async with running(tmp_path, lazy) as mcp:
         await asyncio.sleep(0.2)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agent.mcp.presentation import former_parameters, shown_tools
-from agent.mcp.values import ApprovedTool, ServerTool
+from agent.mcp.values import ServerTool
+from memory.records.rows import ApprovedTool
 
 NUMBER = 10**5_000
 """Python refuses to write it."""

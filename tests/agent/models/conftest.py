@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent.models.openai_compatible import Limits, OpenAICompatible
+from agent.models.deadline import CallLimits
+from agent.models.openai_compatible import OpenAICompatible
 from tests.agent.models.server import ModelServer, serving
 
 KEY = "sk-verysecret-123456"
@@ -20,7 +21,7 @@ async def server() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def model(server: ModelServer) -> AsyncIterator[OpenAICompatible]:
-    limits = Limits(timeout_s=20, stall_timeout_s=10)
+    limits = CallLimits(timeout_s=20, stall_timeout_s=10)
     async with OpenAICompatible(
         "test-model", api_base=server.api_base, api_key=KEY, limits=limits
     ) as client:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from agent.models.openai_compatible import Limits
-from agent.models.retry import Patient
+from agent.models.deadline import CallLimits
+from agent.models.fallback import ModelChain
 from memory.records.errors import (
     AuthRefused,
     BillingRefused,
@@ -233,7 +233,7 @@ async def test_silence_is_a_timeout_and_the_connection_is_closed(
     server: ModelServer, open_model: OpenModel, pieces: list[dict[str, Any]]
 ) -> None:
     server.says(*pieces, then="hang", done=False)
-    limits = Limits(stall_timeout_s=0.2, timeout_s=1.0)
+    limits = CallLimits(stall_timeout_s=0.2, timeout_s=1.0)
 
     async with open_model(api_base=server.api_base, limits=limits) as model:
         with pytest.raises(ModelTimeout, match=r"127\.0\.0\.1"):
@@ -244,7 +244,7 @@ async def test_silence_is_a_timeout_and_the_connection_is_closed(
 
 async def test_no_call_is_longer_than_its_limit(server: ModelServer, open_model: OpenModel) -> None:
     server.says(delta(content="Hel"), then="hang", done=False)
-    limits = Limits(stall_timeout_s=60, timeout_s=0.3)
+    limits = CallLimits(stall_timeout_s=60, timeout_s=0.3)
 
     async with open_model(api_base=server.api_base, limits=limits) as model:
         with pytest.raises(ModelTimeout, match="in time"):
@@ -301,7 +301,7 @@ async def test_only_the_layer_for_retries_tries_again(
     clock = QuickClock()
 
     with pytest.raises(Temporary):
-        await ask(Patient(model, clock=clock, chance=Random(1), attempts_max=3))
+        await ask(ModelChain([model], clock=clock, chance=Random(1), attempts_max=3))
 
     assert len(server.asked) <= 3
     assert all(pause >= 20 for pause in clock.pauses)

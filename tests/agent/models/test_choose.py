@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.models.catalog import PriceTable, window_of
-from agent.models.choose import Choice, Client, Wanted, beside, choose, models_at
+from agent.models.choose import Choice, Client, ModelWish, beside, choose, models_at
 from memory.records.errors import SettingsWrong
 
 OLLAMA = "http://127.0.0.1:11434/v1"
@@ -30,7 +30,7 @@ class Local:
 
 
 async def choice(model: str = "", probe: Local | None = None, **env: str) -> Choice:
-    return await choose(Wanted(model=model), env=env, probe=probe or Local())
+    return await choose(ModelWish(model=model), env=env, probe=probe or Local())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ async def test_a_provider_prefix_gives_address_and_key(
 ) -> None:
     variables = {env: "k-env"} if env else {}
 
-    found = await choose(Wanted(model=name), env=variables, probe=Local())
+    found = await choose(ModelWish(model=name), env=variables, probe=Local())
 
     assert (found.kind, found.api_base, found.model) == ("direct", api_base, model)
     assert found.api_key == ("k-env" if env else "")
@@ -69,7 +69,7 @@ async def test_a_provider_prefix_gives_address_and_key(
 
 
 async def test_a_plain_name_goes_to_the_address_that_is_set() -> None:
-    wanted = Wanted(model="anthropic/x", api_base="http://10.0.0.5:8080/v1", api_key="k")
+    wanted = ModelWish(model="anthropic/x", api_base="http://10.0.0.5:8080/v1", api_key="k")
 
     found = await choose(wanted, env={}, probe=Local())
 
@@ -77,7 +77,7 @@ async def test_a_plain_name_goes_to_the_address_that_is_set() -> None:
 
 
 async def test_settings_win_over_the_environment() -> None:
-    wanted = Wanted(model="openai/gpt-4o", api_base="http://proxy.test/v1", api_key="mine")
+    wanted = ModelWish(model="openai/gpt-4o", api_base="http://proxy.test/v1", api_key="mine")
 
     found = await choose(wanted, env={"OPENAI_API_KEY": "theirs"}, probe=Local())
 
@@ -85,7 +85,7 @@ async def test_settings_win_over_the_environment() -> None:
 
 
 async def test_an_address_without_a_name_takes_the_first_model_that_is_listed() -> None:
-    found = await choose(Wanted(api_base="http://10.0.0.5/v1"), env={}, probe=Local())
+    found = await choose(ModelWish(api_base="http://10.0.0.5/v1"), env={}, probe=Local())
 
     assert found.model == "listed"
 
@@ -107,7 +107,7 @@ async def test_a_provider_with_a_language_of_its_own_is_reached_through_litellm(
 ) -> None:
     env = {variable: f"of {variable}" for variable in variables}
 
-    found = await choose(Wanted(model=name), env=env, probe=Local())
+    found = await choose(ModelWish(model=name), env=env, probe=Local())
 
     assert (found.kind, found.model, found.priced_as) == ("litellm", model, model)
     assert found.api_key == (f"of {variables[0]}" if variables else "")
@@ -123,7 +123,7 @@ async def test_a_provider_with_a_language_of_its_own_is_reached_through_litellm(
 async def test_the_direct_client_alone_cannot_reach_them_and_says_so_with_a_way_out(
     name: str,
 ) -> None:
-    wanted = Wanted(model=name, client="direct")
+    wanted = ModelWish(model=name, client="direct")
 
     with pytest.raises(SettingsWrong, match=r'"direct" cannot speak to .*"auto".*openrouter/'):
         await choose(wanted, env={"ANTHROPIC_API_KEY": "k"}, probe=Local())
@@ -148,7 +148,7 @@ async def test_azure_needs_an_address_besides_its_key() -> None:
     with pytest.raises(SettingsWrong, match="AZURE_API_BASE"):
         await choice("azure/deployed", AZURE_API_KEY="k")
 
-    wanted = Wanted(model="azure/deployed", api_base="https://me.openai.azure.com", api_key="k")
+    wanted = ModelWish(model="azure/deployed", api_base="https://me.openai.azure.com", api_key="k")
     found = await choose(wanted, env={}, probe=Local())
 
     assert (found.kind, found.api_base, found.api_key) == ("litellm", wanted.api_base, "k")
@@ -157,19 +157,19 @@ async def test_azure_needs_an_address_besides_its_key() -> None:
 @pytest.mark.parametrize(
     ("wanted", "model", "api_base"),
     [
-        (Wanted(model="openai/gpt-4o", api_key="k"), "openai/gpt-4o", ""),
-        (Wanted(model="groq/x", api_key="k"), "groq/x", ""),
-        (Wanted(model="ollama/llama3"), "openai/llama3", OLLAMA),
-        (Wanted(model="own", api_base="http://10.0.0.5/v1"), "openai/own", "http://10.0.0.5/v1"),
-        (Wanted(api_base="http://10.0.0.5/v1"), "openai/listed", "http://10.0.0.5/v1"),
+        (ModelWish(model="openai/gpt-4o", api_key="k"), "openai/gpt-4o", ""),
+        (ModelWish(model="groq/x", api_key="k"), "groq/x", ""),
+        (ModelWish(model="ollama/llama3"), "openai/llama3", OLLAMA),
+        (ModelWish(model="own", api_base="http://10.0.0.5/v1"), "openai/own", "http://10.0.0.5/v1"),
+        (ModelWish(api_base="http://10.0.0.5/v1"), "openai/listed", "http://10.0.0.5/v1"),
         (
-            Wanted(model="anthropic/claude-x", api_base="http://10.0.0.5"),
+            ModelWish(model="anthropic/claude-x", api_base="http://10.0.0.5"),
             "anthropic/claude-x",
             "http://10.0.0.5",
         ),
     ],
 )
-async def test_litellm_can_be_wanted_for_all(wanted: Wanted, model: str, api_base: str) -> None:
+async def test_litellm_can_be_wanted_for_all(wanted: ModelWish, model: str, api_base: str) -> None:
     found = await choose(replace(wanted, client="litellm"), env={}, probe=Local())
 
     assert (found.kind, found.model, found.api_base) == ("litellm", model, api_base)
@@ -178,7 +178,7 @@ async def test_litellm_can_be_wanted_for_all(wanted: Wanted, model: str, api_bas
 
 @pytest.mark.parametrize("client", ["auto", "litellm", "direct"])
 async def test_the_embedded_model_needs_neither_client(client: Client) -> None:
-    found = await choose(Wanted(client=client), env={}, probe=Local())
+    found = await choose(ModelWish(client=client), env={}, probe=Local())
 
     assert found.kind == "embedded"
 
@@ -212,7 +212,7 @@ async def test_a_key_of_a_provider_behind_litellm_counts_after_the_others() -> N
     alone = await choice(probe=probe, ANTHROPIC_API_KEY="a", GEMINI_API_KEY="g")
     both = await choice(probe=probe, ANTHROPIC_API_KEY="a", XAI_API_KEY="x")
     direct = await choose(
-        Wanted(client="direct"), env={"ANTHROPIC_API_KEY": "a"}, probe=Local(ollama=["llama3"])
+        ModelWish(client="direct"), env={"ANTHROPIC_API_KEY": "a"}, probe=Local(ollama=["llama3"])
     )
 
     assert (alone.kind, alone.api_key) == ("litellm", "a")
@@ -224,7 +224,7 @@ async def test_a_key_of_a_provider_behind_litellm_counts_after_the_others() -> N
 
 @pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"])
 async def test_a_model_that_is_picked_has_a_window_and_a_price(variable: str) -> None:
-    found = await choose(Wanted(), env={variable: "k"}, probe=Local())
+    found = await choose(ModelWish(), env={variable: "k"}, probe=Local())
 
     price = await PriceTable().find(found.priced_as)
 
@@ -267,7 +267,7 @@ async def test_a_server_that_never_answers_does_not_hold_up_the_start() -> None:
             await asyncio.Event().wait()
         return ["qwen"]
 
-    found = await asyncio.wait_for(choose(Wanted(), env={}, probe=probe), 10)
+    found = await asyncio.wait_for(choose(ModelWish(), env={}, probe=probe), 10)
 
     assert found.api_base == LM_STUDIO
 
@@ -280,7 +280,7 @@ async def test_a_key_is_never_shown() -> None:
     found = await choice("openai/gpt-4o", OPENAI_API_KEY="sk-secret")
 
     assert "sk-secret" not in repr(found) + found.why
-    assert "sk-secret" not in repr(Wanted(api_key="sk-secret"))
+    assert "sk-secret" not in repr(ModelWish(api_key="sk-secret"))
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ async def test_a_key_is_never_shown() -> None:
     ],
 )
 async def test_the_window_is_known_by_name_and_can_be_set(name: str, window: int) -> None:
-    wanted = Wanted(model=f"openrouter/{name}", api_key="k", window=5_000)
+    wanted = ModelWish(model=f"openrouter/{name}", api_key="k", window=5_000)
 
     found = await choose(wanted, env={}, probe=Local())
 
@@ -306,20 +306,20 @@ async def test_the_window_is_known_by_name_and_can_be_set(name: str, window: int
 @pytest.mark.parametrize(
     ("wanted", "window", "effort"),
     [
-        (Wanted(model="openai/gpt-4.1-mini"), 1_047_576, False),
-        (Wanted(model="openai/gpt-5"), 272_000, True),
-        (Wanted(model="gpt-4"), 8_192, False),
-        (Wanted(model="mistral/mistral-small-latest"), 131_072, False),
-        (Wanted(model="anthropic/claude-haiku-4-5"), 200_000, True),
-        (Wanted(model="xai/grok-3-mini"), 131_072, False),
-        (Wanted(model="openai/unheard-of"), 128_000, False),
-        (Wanted(model="gpt-4.1", api_base="http://10.0.0.5/v1"), 1_047_576, False),
-        (Wanted(model="gpt-4.1", api_base="http://localhost:99/v1"), 8_192, False),
-        (Wanted(model="ollama/llama3"), 8_192, False),
+        (ModelWish(model="openai/gpt-4.1-mini"), 1_047_576, False),
+        (ModelWish(model="openai/gpt-5"), 272_000, True),
+        (ModelWish(model="gpt-4"), 8_192, False),
+        (ModelWish(model="mistral/mistral-small-latest"), 131_072, False),
+        (ModelWish(model="anthropic/claude-haiku-4-5"), 200_000, True),
+        (ModelWish(model="xai/grok-3-mini"), 131_072, False),
+        (ModelWish(model="openai/unheard-of"), 128_000, False),
+        (ModelWish(model="gpt-4.1", api_base="http://10.0.0.5/v1"), 1_047_576, False),
+        (ModelWish(model="gpt-4.1", api_base="http://localhost:99/v1"), 8_192, False),
+        (ModelWish(model="ollama/llama3"), 8_192, False),
     ],
 )
 async def test_window_and_effort_are_those_of_the_price_table(
-    wanted: Wanted, window: int, effort: bool
+    wanted: ModelWish, window: int, effort: bool
 ) -> None:
     found = await choose(replace(wanted, api_key="k"), env={}, probe=Local())
 
@@ -327,7 +327,7 @@ async def test_window_and_effort_are_those_of_the_price_table(
 
 
 async def test_a_broken_price_table_leaves_the_window_that_the_name_tells(tmp_path: Path) -> None:
-    wanted = Wanted(model="openai/gpt-4.1-mini", api_key="k")
+    wanted = ModelWish(model="openai/gpt-4.1-mini", api_key="k")
 
     found = await choose(wanted, env={}, prices=PriceTable(tmp_path / "none.json"))
 
@@ -338,18 +338,18 @@ async def test_a_broken_price_table_leaves_the_window_that_the_name_tells(tmp_pa
 @pytest.mark.parametrize(
     ("main", "other", "keeps"),
     [
-        (Wanted(model="openai/gpt-4.1", api_key="k"), "openai/gpt-4.1-mini", True),
-        (Wanted(model="gpt-4.1", api_key="k"), "openai/gpt-4.1-mini", True),
-        (Wanted(model="openai/gpt-4.1", api_key="k"), "anthropic/claude-x", False),
-        (Wanted(model="claude-x", api_key="k"), "gpt-4.1", False),
-        (Wanted(model="big", api_base="http://b/v1", api_key="k", window=9), "small", True),
-        (Wanted(model="big", api_base="http://b/v1", api_key="k", window=9), "groq/x", False),
-        (Wanted(model="big", api_base="http://b/v1", api_key="k", window=9), "embedded", False),
-        (Wanted(model="perplexity/sonar", api_key="k"), "cerebras/x", False),
+        (ModelWish(model="openai/gpt-4.1", api_key="k"), "openai/gpt-4.1-mini", True),
+        (ModelWish(model="gpt-4.1", api_key="k"), "openai/gpt-4.1-mini", True),
+        (ModelWish(model="openai/gpt-4.1", api_key="k"), "anthropic/claude-x", False),
+        (ModelWish(model="claude-x", api_key="k"), "gpt-4.1", False),
+        (ModelWish(model="big", api_base="http://b/v1", api_key="k", window=9), "small", True),
+        (ModelWish(model="big", api_base="http://b/v1", api_key="k", window=9), "groq/x", False),
+        (ModelWish(model="big", api_base="http://b/v1", api_key="k", window=9), "embedded", False),
+        (ModelWish(model="perplexity/sonar", api_key="k"), "cerebras/x", False),
     ],
 )
 def test_another_model_takes_address_and_key_of_the_main_one_only_where_they_are_its_own(
-    main: Wanted, other: str, keeps: bool
+    main: ModelWish, other: str, keeps: bool
 ) -> None:
     found = beside(main, other)
 

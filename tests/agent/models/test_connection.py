@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.models.wire import Dialect
+from agent.models.chat_request import Dialect
+from agent.models.deadline import CallLimits
+from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import BrokenAnswer, ModelRefused, ModelTimeout, Overloaded
 from tests.agent.models.asking import ask
 from tests.agent.models.conftest import KEY
@@ -218,7 +219,7 @@ def deaf_port() -> Iterator[int]:
 
 
 async def test_a_slow_connect_is_a_timeout(deaf_port: int) -> None:
-    limits = Limits(connect_timeout_s=0.1)
+    limits = CallLimits(connect_timeout_s=0.1)
 
     async with OpenAICompatible(
         "m", api_base=f"http://127.0.0.1:{deaf_port}/v1", limits=limits

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.models.assembly import BYTES_A_TOKEN, RAW_BYTES_A_TOKEN
+from agent.models.deadline import CallLimits
 from agent.models.litellm import LiteLLM
-from agent.models.openai_compatible import Limits, OpenAICompatible
+from agent.models.openai_compatible import OpenAICompatible
+from agent.models.wire import BYTES_A_TOKEN, RAW_BYTES_A_TOKEN
 from memory.records.errors import BrokenAnswer
 from memory.records.ports import Model
 from tests.agent.models.asking import ask
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:Accessing the 'model_:DeprecationWarning"
 )
 
-LIMITS = Limits(timeout_s=60, stall_timeout_s=60)
+LIMITS = CallLimits(timeout_s=60, stall_timeout_s=60)
 TOKENS = 200
 KEPT = TOKENS * BYTES_A_TOKEN
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.models.fallback import BILLING_RESTS_S, RESTS_S, Fallback, Health
+from agent.models.fallback import ASKED_PAUSE_MAX_S, ModelChain
+from agent.models.health import BILLING_RESTS_S, REFUSALS_MAX, RESTS_S, ModelHealth
 from agent.models.openai_compatible import OpenAICompatible
-from agent.models.retry import ASKED_PAUSE_MAX_S, REFUSALS_MAX
 from memory.records.errors import (
     AssistantError,
     AuthRefused,
@@ -70,12 +70,12 @@ class Moody:
 
 
 class Bench:
-    """Models behind one Fallback, with a clock of their own."""
+    """Models behind one ModelChain, with a clock of their own."""
 
     def __init__(self, *models: Moody, first_after_s: float = 20.0) -> None:
         self.models = models
         self.clock = QuickClock()
-        self.fallback = Fallback(
+        self.fallback = ModelChain(
             models, clock=self.clock, chance=Random(1), first_after_s=first_after_s
         )
 
@@ -471,7 +471,7 @@ async def test_requests_at_the_servers_are_counted(server: ModelServer, trouble:
             OpenAICompatible("main", api_base=base) as main,
             OpenAICompatible("spare", api_base=well.api_base) as spare,
         ):
-            fallback = Fallback([main, spare], clock=QuickClock(), chance=Random(1))
+            fallback = ModelChain([main, spare], clock=QuickClock(), chance=Random(1))
 
             answers = [await ask(fallback) for _ in range(5)]
 
@@ -511,9 +511,9 @@ async def test_a_short_pause_that_all_servers_asked_for_is_waited_for(
 async def test_a_refusal_is_there_to_be_told_once_until_the_model_has_worked_again(
     refusal: AssistantError,
 ) -> None:
-    health = Health(model=Moody("main", refusal, refusal, "Hello", refusal))
+    health = ModelHealth(model=Moody("main", refusal, refusal, "Hello", refusal))
     clock = QuickClock()
-    fallback = Fallback([health, Moody("spare", "Hi")], clock=clock, chance=Random(1))
+    fallback = ModelChain([health, Moody("spare", "Hi")], clock=clock, chance=Random(1))
     told = []
     for _ in range(4):
         await ask(fallback)
@@ -524,10 +524,10 @@ async def test_a_refusal_is_there_to_be_told_once_until_the_model_has_worked_aga
 
 
 async def test_chains_with_a_model_in_common_know_the_same_of_it() -> None:
-    shared = Health(model=Moody("main", Overloaded("busy")))
+    shared = ModelHealth(model=Moody("main", Overloaded("busy")))
     clock = QuickClock()
     one, other = (
-        Fallback([shared, Moody(name, "Hi")], clock=clock, chance=Random(1))
+        ModelChain([shared, Moody(name, "Hi")], clock=clock, chance=Random(1))
         for name in ("first", "second")
     )
     await ask(one)

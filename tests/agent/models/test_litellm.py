@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.models.assembly import MARK
-from agent.models.choose import Client, Wanted, choose
+from agent.models.chat_request import MARK
+from agent.models.choose import Client, ModelWish, choose
+from agent.models.deadline import CallLimits
 from agent.models.litellm import LiteLLM
-from agent.models.openai_compatible import Limits, OpenAICompatible
+from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import (
     AuthRefused,
     BillingRefused,
@@ -52,7 +53,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:Accessing the 'model_:DeprecationWarning"
 )
 
-LIMITS = Limits(timeout_s=20, stall_timeout_s=10)
+LIMITS = CallLimits(timeout_s=20, stall_timeout_s=10)
 LOOK = ToolSpec(
     name="look",
     description="Looks.",
@@ -68,7 +69,7 @@ ASKED = (
 
 @pytest.fixture(params=["direct", "litellm"])
 def open_model(request: pytest.FixtureRequest) -> Any:
-    def opened(*, api_base: str, api_key: str = KEY, limits: Limits = LIMITS) -> Model:
+    def opened(*, api_base: str, api_key: str = KEY, limits: CallLimits = LIMITS) -> Model:
         if request.param == "direct":
             return OpenAICompatible("test-model", api_base=api_base, api_key=api_key, limits=limits)
         return LiteLLM("openai/test-model", api_base=api_base, api_key=api_key, limits=limits)
@@ -386,7 +387,7 @@ async def test_a_connection_that_breaks_before_the_first_word_broke_an_answer(
 async def test_a_provider_that_the_library_cannot_read_is_refused_with_a_way_out(
     name: str, client: Client
 ) -> None:
-    wanted = Wanted(model=name, client=client)
+    wanted = ModelWish(model=name, client=client)
 
     with pytest.raises(SettingsWrong, match=r"Cohere.*openrouter/cohere/command-r.*llm\.api_base"):
         await choose(wanted, env={"COHERE_API_KEY": "k"})

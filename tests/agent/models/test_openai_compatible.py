@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.models.wire import Dialect
+from agent.models.chat_request import Dialect
+from agent.models.deadline import CallLimits
+from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import (
     BrokenAnswer,
     ContextTooLong,
@@ -406,7 +407,7 @@ async def test_an_error_inside_the_stream_has_its_class(
 @pytest.mark.parametrize("pieces", [[], [delta(content="Hel")]])
 async def test_a_stall_is_a_timeout(server: ModelServer, pieces: list[dict[str, Any]]) -> None:
     server.says(*pieces, then="hang", done=False)
-    limits = Limits(stall_timeout_s=0.05, timeout_s=0.2)
+    limits = CallLimits(stall_timeout_s=0.05, timeout_s=0.2)
 
     async with OpenAICompatible("m", api_base=server.api_base, limits=limits) as model:
         with pytest.raises(ModelTimeout, match=r"127\.0\.0\.1"):
@@ -418,7 +419,7 @@ async def test_a_stall_is_a_timeout(server: ModelServer, pieces: list[dict[str, 
 async def test_a_stream_that_never_ends_meets_the_limit_of_the_call(server: ModelServer) -> None:
     chunks = [b": ping\n\n"] * 3
     server.streams(*chunks, then="hang")
-    limits = Limits(stall_timeout_s=60, timeout_s=0.1)
+    limits = CallLimits(stall_timeout_s=60, timeout_s=0.1)
 
     async with OpenAICompatible("m", api_base=server.api_base, limits=limits) as model:
         with pytest.raises(ModelTimeout, match="in time"):

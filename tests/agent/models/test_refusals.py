@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.models.errors import Server, refused, refused_in_stream, retry_after
+from agent.models.errors import ServerLabel, refused, refused_in_stream, retry_after
 from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import (
     AssistantError,
@@ -30,7 +30,7 @@ from tests.agent.models.asking import ask
 from tests.agent.models.conftest import KEY
 from tests.agent.models.server import ModelServer
 
-SERVER = Server(api_base="https://user:pw@api.test/v1", secrets=(KEY,))
+SERVER = ServerLabel(api_base="https://user:pw@api.test/v1", secrets=(KEY,))
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 
@@ -221,7 +221,7 @@ def test_any_refusal_is_an_error_of_ours_and_short(status: int, text: str) -> No
 
     assert isinstance(error, Temporary | Permanent)
     assert KEY not in str(error)
-    assert "pw" not in Server(api_base=SERVER.api_base).host
+    assert "pw" not in ServerLabel(api_base=SERVER.api_base).host
     assert len(str(error)) < 520
 
 

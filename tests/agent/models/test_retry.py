@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.models.openai_compatible import Limits, OpenAICompatible
-from agent.models.retry import Breaker, Patient
+from agent.models.deadline import CallLimits
+from agent.models.fallback import ModelChain
+from agent.models.health import ModelHealth
+from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import (
     AssistantError,
     AuthRefused,
@@ -55,11 +57,11 @@ class Moody:
             on_text("Hel")
         raise outcome
 
-    def patient(self, **settings: Any) -> Patient:
-        return Patient(self, clock=self.clock, chance=Random(7), **settings)
+    def patient(self, **settings: Any) -> ModelChain:
+        return ModelChain([self], clock=self.clock, chance=Random(7), **settings)
 
 
-async def fail(model: Patient, times: int = 1) -> None:
+async def fail(model: ModelChain, times: int = 1) -> None:
     for _ in range(times):
         with pytest.raises(AssistantError):
             await ask(model)
@@ -87,7 +89,7 @@ async def test_pauses_grow_at_most_to_their_ceiling() -> None:
     for seed in range(50):
         model = Moody(Overloaded("busy"))
         with pytest.raises(Overloaded):
-            await ask(Patient(model, clock=model.clock, chance=Random(seed)))
+            await ask(ModelChain([model], clock=model.clock, chance=Random(seed)))
 
         for pause, ceiling in zip(model.clock.pauses, (0.5, 1.0, 2.0), strict=True):
             assert 0 <= pause <= ceiling
@@ -241,7 +243,7 @@ class Crowded:
 
 async def test_a_moments_trouble_with_eight_in_flight_leaves_none_unanswered() -> None:
     model = Crowded(8)
-    patient = Patient(model, clock=QuickClock(), chance=Random(7))
+    patient = ModelChain([model], clock=QuickClock(), chance=Random(7))
 
     answers = await asyncio.gather(*(ask(patient) for _ in range(8)))
 
@@ -300,9 +302,10 @@ async def test_while_one_call_tries_a_refused_key_the_others_are_told_at_once() 
 
 
 async def test_the_owner_is_told_of_a_refusal_once_and_once_that_it_works_again() -> None:
-    breaker = Breaker()
     model = Moody(*[BillingRefused("no credit")] * 3, "Hello")
-    patient = Patient(model, clock=model.clock, chance=Random(7), breaker=breaker)
+    health = ModelHealth(model=model)
+    breaker = health.breaker
+    patient = ModelChain([health], clock=model.clock, chance=Random(7))
     told = []
     for _ in range(5):
         with suppress(BillingRefused):
@@ -367,7 +370,7 @@ async def test_patience_does_not_end_by_time_in_which_the_process_stood_still(
                 stopped.stands_still(180)
             return await model.answer(request, on_text=on_text)
 
-    patient = Patient(Still("unused"), clock=model.clock, chance=Random(7))
+    patient = ModelChain([Still("unused")], clock=model.clock, chance=Random(7))
 
     assert (await ask(patient))[0].text == "Hello"
 
@@ -384,11 +387,11 @@ async def test_the_server_counts_no_more_requests_than_documented(
     else:
         server.says(delta(content="Hel"), done=False, then="hang" if trouble == "stall" else "end")
     clock = QuickClock()
-    limits = Limits(timeout_s=0.2, stall_timeout_s=0.05) if trouble == "stall" else Limits()
+    limits = CallLimits(timeout_s=0.2, stall_timeout_s=0.05) if trouble == "stall" else CallLimits()
 
     async with OpenAICompatible("m", api_base=server.api_base, limits=limits) as model:
         with pytest.raises(AssistantError):
-            await ask(Patient(model, clock=clock, chance=Random(1)))
+            await ask(ModelChain([model], clock=clock, chance=Random(1)))
 
     assert len(server.asked) == 4
     assert len(clock.pauses) == 3
@@ -402,6 +405,6 @@ async def test_a_refused_connection_is_given_up_in_time() -> None:
 
     async with OpenAICompatible("m", api_base="http://127.0.0.1:9/v1") as model:
         with pytest.raises(Overloaded):
-            await ask(Patient(model, clock=clock, chance=Random(1)))
+            await ask(ModelChain([model], clock=clock, chance=Random(1)))
 
     assert clock.passed <= 60

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.models import wire
-from agent.models.choose import Vision, Wanted, beside, choose
+from agent.models import chat_request
+from agent.models.chat_request import UNSEEN, Dialect
+from agent.models.choose import ModelWish, Vision, beside, choose
 from agent.models.litellm import LiteLLM
-from agent.models.wire import UNSEEN, Dialect
 from memory.records.errors import AssistantError
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.transcript import Answered, Entry, Note, Picture, Said
@@ -31,7 +31,7 @@ def sent(
 ) -> Any:
     request = ModelRequest(system="s", entries=entries, pictures=urls)
     traits = ModelTraits(vision=vision)
-    body = wire.body("m", request, traits=traits, dialect=Dialect(plain=plain))
+    body = chat_request.body("m", request, traits=traits, dialect=Dialect(plain=plain))
     return json.loads(body)["messages"][1:]
 
 
@@ -81,9 +81,9 @@ def test_a_conversation_that_grows_keeps_its_beginning() -> None:
 def test_without_pictures_nothing_is_different() -> None:
     request = ModelRequest(system="s", entries=(Note(text="x"), Said(text="y")))
 
-    sees = wire.body("m", request, traits=ModelTraits(vision=True))
+    sees = chat_request.body("m", request, traits=ModelTraits(vision=True))
 
-    assert sees == wire.body("m", request, traits=ModelTraits())
+    assert sees == chat_request.body("m", request, traits=ModelTraits())
 
 
 @pytest.mark.parametrize(
@@ -97,17 +97,17 @@ def test_without_pictures_nothing_is_different() -> None:
     ],
 )
 async def test_who_sees_is_known_or_set(model: str, setting: Vision, sees: bool) -> None:
-    choice = await choose(Wanted(model=model, vision=setting), env={"OPENAI_API_KEY": "k"})
+    choice = await choose(ModelWish(model=model, vision=setting), env={"OPENAI_API_KEY": "k"})
 
     assert choice.traits.vision is sees
 
 
 def test_that_the_main_model_sees_says_nothing_of_another_providers() -> None:
-    main = Wanted(model="openai/gpt-4o", vision="on")
+    main = ModelWish(model="openai/gpt-4o", vision="on")
 
     assert beside(main, "openai/gpt-4.1").vision == "on"
     assert beside(main, "groq/llama").vision == "auto"
-    assert beside(Wanted(model="openai/gpt-4o", vision="off"), "groq/llama").vision == "off"
+    assert beside(ModelWish(model="openai/gpt-4o", vision="off"), "groq/llama").vision == "off"
 
 
 # --- through litellm -----------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from agent.models.embedded import Embedded
+from agent.models.fallback import ModelChain
 from agent.models.openai_compatible import OpenAICompatible
-from agent.models.retry import Patient
 from memory.records.ports import Model
 from memory.records.request import ModelTraits
 from tests.agent.models.asking import Pieces, ask, request
@@ -31,7 +31,9 @@ async def any_model(
     usage = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}}
     server.says(delta(content="Hel"), delta(content="lo."), delta("stop"), usage)
     yield (
-        model if request.param == "direct" else Patient(model, clock=QuickClock(), chance=Random(1))
+        model
+        if request.param == "direct"
+        else ModelChain([model], clock=QuickClock(), chance=Random(1))
     )
 
 

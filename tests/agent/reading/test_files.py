@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.extract import BYTES_MAX, FileReader, FileText, NoRoom, file_text
+from agent.files.extract import BYTES_MAX, FileReader, FileText, file_text
+from agent.files.worker import NoRoom
 from memory.records.errors import DocumentWrong
 from tests.agent.reading import made
 

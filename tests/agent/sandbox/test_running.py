@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.sandbox.process import KEPT_BYTES, Caught, Limits, ProgramRefused
+from agent.sandbox.process import KEPT_BYTES, Caught, ProgramRefused, RunLimits
 from agent.tools.exec import ExecOptions, Runner
 from tests.agent.sandbox.given import Home, needs_sandbox, processes_with, ran
 from tests.checkout import ROOT
@@ -33,7 +33,7 @@ def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Runner:
 
 
 def limited(tmp_path: Path, *, sandbox: bool, **limits: int) -> Runner:
-    options = ExecOptions(sandbox=sandbox, limits=Limits(**limits))
+    options = ExecOptions(sandbox=sandbox, limits=RunLimits(**limits))
     return Home(tmp_path).runner(options=options)
 
 

@@ -22,7 +22,7 @@ from agent.skills.archives import (
     checked_name,
 )
 from agent.skills.install import (
-    Installed,
+    InstalledSkill,
     prepare_change,
     prepare_install,
     prepare_new,
@@ -41,7 +41,7 @@ from tests.thorough import rounds
 SKILL = text_of("trains").encode()
 
 
-def install(source: Path, target: Path, *, replace: bool = False) -> Installed:
+def install(source: Path, target: Path, *, replace: bool = False) -> InstalledSkill:
     prepared = prepare_install(source, target, replace=replace)
     try:
         return prepared.place()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent.skills.rules import Rule
 from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
-from agent.skills.why import Explanation, SkillWhy, Verdict, why
+from agent.skills.why import Explanation, SkillVerdict, SkillWhy, why
 from tests.agent.skills.shelves import shelf, skill
 
 
@@ -23,7 +23,7 @@ def of(text: str, one: Skill, *rules: Rule) -> SkillWhy:
 def test_a_keyword_that_hit_is_named_with_what_it_hit() -> None:
     found = of("Any Emails?", skill("mail", "email", "inbox"))
 
-    assert found.verdict is Verdict.PICKED
+    assert found.verdict is SkillVerdict.PICKED
     assert found.reasons == ("the keyword 'email' stands in the message, as 'emails'",)
     assert found.score is None
 
@@ -31,7 +31,7 @@ def test_a_keyword_that_hit_is_named_with_what_it_hit() -> None:
 def test_a_keyword_that_did_not_hit_is_explained_by_what_came_near() -> None:
     found = of("change my profile", skill("files", "file", "folder"))
 
-    assert found.verdict is Verdict.NOT_PICKED
+    assert found.verdict is SkillVerdict.NOT_PICKED
     assert found.reasons == (
         "none of its keywords stands in the message ('file', 'folder')",
         "the keyword 'file' stands in 'profile' only as a part of a longer word",
@@ -57,9 +57,9 @@ def test_a_score_is_shown_with_its_words_and_the_threshold() -> None:
     missed = of("the forecasts of gold", skill("weather", description="Forecasts for a place."))
     unlike = of("hello", skill("weather", description="Forecasts."))
 
-    assert picked.verdict is Verdict.PICKED
+    assert picked.verdict is SkillVerdict.PICKED
     assert "shares 'weather' with its name and description: score 0.60" in picked.reasons[0]
-    assert missed.verdict is Verdict.NOT_PICKED
+    assert missed.verdict is SkillVerdict.NOT_PICKED
     assert "score 0.25, and 0.47 is needed" in missed.reasons[0]
     assert unlike.reasons == ("the message shares no word with its name or description",)
     assert unlike.score == 0
@@ -70,7 +70,7 @@ def test_a_skill_that_was_crowded_out_is_told_so() -> None:
 
     found = explain("roses, tulips, lilies and rose6 rose5 rose4 rose3 rose2", *crowd)
 
-    missed = [one for one in found.skills if one.verdict is Verdict.NOT_PICKED]
+    missed = [one for one in found.skills if one.verdict is SkillVerdict.NOT_PICKED]
     assert {one.skill.name for one in missed} == {"rose0", "rose1"}
 
 
@@ -79,7 +79,7 @@ def test_a_rule_that_picked_a_skill_is_named_with_its_pattern() -> None:
 
     found = of("Deploy it", skill("review", "audit"), rule)
 
-    assert found.verdict is Verdict.PICKED
+    assert found.verdict is SkillVerdict.PICKED
     assert found.reasons[0] == (
         "the rule prompt.force_include[0], whose pattern '\\\\bdeploy' fits 'Deploy'"
     )
@@ -103,7 +103,7 @@ def test_skills_that_are_not_used_say_why_and_what_would_have_picked_them() -> N
 
     found = {one.skill.name: one for one in explain("my mail", *states.values()).skills}
 
-    assert {one.verdict for one in found.values()} == {Verdict.CANNOT}
+    assert {one.verdict for one in found.values()} == {SkillVerdict.CANNOT}
     assert "the owner has to approve it" in found["quarantined"].reasons[0]
     assert found["quarantined"].reasons[1] == (
         "otherwise it would have been picked: the keyword 'mail' stands in the message"
@@ -118,7 +118,7 @@ def test_an_enabled_clock_skill_is_not_called_up_by_messages() -> None:
 
     found = of("mail", one)
 
-    assert found.verdict is Verdict.NOT_PICKED
+    assert found.verdict is SkillVerdict.NOT_PICKED
     assert "runs by the clock" in found.reasons[0]
 
 
@@ -128,7 +128,7 @@ def test_a_shadowed_skill_names_the_one_that_is_used() -> None:
 
     found = why(SkillSet(skills=(used,), shadowed=(shadowed,)), (), "mail")
 
-    assert [one.verdict for one in found.skills] == [Verdict.PICKED, Verdict.CANNOT]
+    assert [one.verdict for one in found.skills] == [SkillVerdict.PICKED, SkillVerdict.CANNOT]
     assert "workspace/skills/mail/SKILL.md is used instead" in found.skills[1].reasons[0]
 
 

@@ -1,4 +1,4 @@
-"""A shelf and a workshop over real folders and a real database, for what changes skills."""
+"""A library and its service over real folders and a real database, for what changes skills."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Workbench:
     def start(self) -> None:
         """A new process over the same files."""
         places = SkillFolders(workspace=self.folder, shipped=self.shipped, user=self.user)
-        self.shelf = SkillLibrary(places, self.records, clock=self.clock, env={})
-        self.workshop = SkillService(self.shelf, self.records, self.folder)
+        self.library = SkillLibrary(places, self.records, clock=self.clock, env={})
+        self.service = SkillService(self.library, self.records, self.folder)
 
     async def now(self) -> SkillSet:
-        self.shelf.dropped()
-        return await self.shelf.current()
+        self.library.dropped()
+        return await self.library.current()
 
     async def skill(self, name: str) -> Skill:
         found = (await self.now()).get(name)
@@ -46,7 +46,7 @@ class Workbench:
         return found
 
     async def record(self, name: str) -> SkillRecord | None:
-        return (await self.workshop.records()).get(name)
+        return (await self.service.records()).get(name)
 
     async def text(self, name: str) -> str:
         return (await self.skill(name)).text

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from agent.tools.profile import Household
+from agent.tools.profile import PersonContext
 from memory.records.errors import ProfileWrong
 from memory.records.facts import (
     Exchange,
@@ -27,13 +27,13 @@ NAMES = {"p1": "Ada", "p2": "Bob"}
 
 def household(
     *, clock: FixedClock | None = None, off: Sequence[str] = (), zone: str = "Europe/Berlin"
-) -> Household:
+) -> PersonContext:
     """Everybody lives in `zone`; memory is off in the conversations `off`."""
 
     async def is_private(conversation: ConversationId) -> bool:
         return conversation in off
 
-    return Household(
+    return PersonContext(
         clock=clock or FixedClock(),
         name_of=lambda person_id: NAMES.get(person_id, ""),
         zone_of=lambda person_id: ZoneInfo(zone),

@@ -9,7 +9,6 @@ import pytest
 
 from agent.subagents.subagents import SubagentCall, SubagentLimits, Subagents
 from agent.tools.agents import TASK_CHARS_MAX, AgentTools
-from agent.tools.arguments import schema_of
 from agent.tools.tool import Caller, tools_of
 from memory.database.connection import Database
 from memory.records.messages import (
@@ -165,11 +164,3 @@ async def test_outside_a_turn_nothing_is_started(desk: Desk) -> None:
             call = ToolCall(id="c1", name=tool.card.name, arguments='{"task": "x"}')
             result = await run_tool(tool, call, OWNER)
             assert not result.ok
-
-
-def test_a_model_is_shown_a_small_schema(tmp_path: Path) -> None:
-    for tool in tools_of(AgentTools(Subagents(*[None] * 3))):  # type: ignore[arg-type]
-        schema = schema_of(tool.card.arguments)
-        assert schema["required"] == ["task"]
-        assert set(schema["properties"]) == {"task", "tools", "minutes"}
-        assert len(json.dumps(schema)) < 900

@@ -221,10 +221,3 @@ def test_a_schema_holds_what_a_model_needs_and_no_more() -> None:
         },
         "required": ["title"],
     }
-
-
-def test_a_tool_without_parameters_has_an_object_with_no_properties() -> None:
-    class Nothing(Arguments):
-        pass
-
-    assert schema_of(Nothing) == {"type": "object", "properties": {}}

@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,12 @@ from hypothesis import strategies as st
 
 from agent.policy.approval import shown
 from agent.sandbox.environment import EnvironmentWrong, given_variables
-from agent.sandbox.process import Limits, ProgramRefused
+from agent.sandbox.process import ProgramRefused, RunLimits
 from agent.tools.arguments import ArgumentsWrong
 from agent.tools.confinement import ConfinementRefused
 from agent.tools.exec import (
     OUTPUT_CHARS_MAX,
+    CommandLimits,
     ExecOptions,
     ExecTools,
     ProgramNotRun,
@@ -30,7 +30,7 @@ from agent.tools.exec import (
     shown_command,
 )
 from agent.tools.files import ResultStore
-from agent.tools.tool import Caller, Effect, Needs, Tool, tools_of
+from agent.tools.tool import Effect, Needs, Tool, tools_of
 from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
@@ -164,14 +164,9 @@ def test_padding_hides_no_part_of_a_command(home: Home) -> None:
 # --- allowed-tools -----------------------------------------------------------------------------
 
 
-class Entries:
+def entries(*named: str) -> CommandLimits:
     """What the followed skills keep themselves to."""
-
-    def __init__(self, entries: Sequence[str] | None) -> None:
-        self._entries = entries
-
-    def entries(self, caller: Caller) -> Sequence[str] | None:
-        return self._entries
+    return lambda caller: named
 
 
 @pytest.mark.case("SK-11", "SE-08", "SE-10")
@@ -196,7 +191,7 @@ async def test_a_followed_skills_limit_is_kept_on_parsed_words(
     home: Home, command: tuple[str, ...]
 ) -> None:
     home.write("x", "here")
-    tools = ExecTools(home.runner(), Entries(("Bash(git:*)", "Read")))
+    tools = ExecTools(home.runner(), entries("Bash(git:*)", "Read"))
 
     (tool,) = tools_of(tools)
     assert "allows no such command" in needs_of(tool, OWNER, command=command).refused
@@ -207,11 +202,11 @@ async def test_a_followed_skills_limit_is_kept_on_parsed_words(
 
 @needs_sandbox
 async def test_without_a_limit_and_within_it_a_command_runs(home: Home) -> None:
-    for entries in (None, ("Bash(echo:*)",), ("Bash",)):
-        tools = ExecTools(home.runner(), Entries(entries))
+    for limits in (None, ("Bash(echo:*)",), ("Bash",)):
+        tools = ExecTools(home.runner(), None if limits is None else entries(*limits))
         assert "hi" in await tools.exec(AGREED, ("echo", "hi"))
     with pytest.raises(ProgramNotRun):
-        await ExecTools(home.runner(), Entries(())).exec(AGREED, ("echo",))
+        await ExecTools(home.runner(), entries()).exec(AGREED, ("echo",))
 
 
 @pytest.mark.case("SE-10")
@@ -604,7 +599,7 @@ def test_a_skills_variables_are_plain_names_that_change_no_loading() -> None:
 
 
 async def test_the_time_asked_for_has_the_owners_bound(home: Home) -> None:
-    options = ExecOptions(sandbox=False, limits=Limits(timeout_s=0.2))
+    options = ExecOptions(sandbox=False, limits=RunLimits(timeout_s=0.2))
     runner = home.runner(options=options)
 
     said = await ran(runner, "sleep", "60", timeout_s=50)

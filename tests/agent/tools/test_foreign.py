@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent.mcp.schema import sendable
 from agent.mcp.tools import ServerArguments
-from agent.tools.arguments import ArgumentsWrong, Signature
+from agent.tools.arguments import ArgumentsWrong, ToolSignature
 from agent.tools.files import FileTools
 from agent.tools.skills import SkillTools
 from tests.agent.tools.schemas import any_json, any_schema, fuzz
@@ -22,7 +22,7 @@ from tests.thorough import rounds
 Json = dict[str, Any]
 
 OUR_OWN = [
-    Signature(function).schema()
+    ToolSignature(function).schema()
     for group in (FileTools, SkillTools)
     for name, function in vars(group).items()
     if not name.startswith("_")

@@ -11,9 +11,9 @@ import pytest
 
 from agent.tools.arguments import parse_arguments
 from agent.tools.files import FileTools
-from agent.tools.former_files import FileChange
 from agent.tools.tool import Caller, FileResult
 from agent.tools.workspace import PathRefused, Workspace
+from memory.records.erasure import FileChange
 from memory.records.errors import StorageError
 from tests.agent.tools.given import GROUP, OWNER, by_name
 
@@ -45,7 +45,7 @@ class World:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.shelf = Shelf(root)
-        self.tools = by_name(FileTools(Workspace(root), self.shelf))
+        self.tools = by_name(FileTools(Workspace(root), self.shelf.keep))
 
     async def call(self, name: str, caller: Caller = AGREED, **arguments: Any) -> str:
         tool = self.tools[name]

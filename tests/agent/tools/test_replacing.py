@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.edits import ChangedMeanwhile, Turns, replace, replace_unchanged
+from agent.tools.edits import ChangedMeanwhile, FileLocks, replace, replace_unchanged
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_new_file_and_one_in_the_place_of_a_link_are_for_the_process_alone(
 
 
 def test_one_key_has_one_lock() -> None:
-    turns = Turns()
+    turns = FileLocks()
 
     with turns.of(("a", "b")):
         assert turns.of(("a", "b")).locked()

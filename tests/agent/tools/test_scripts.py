@@ -63,7 +63,7 @@ class Stage:
         given: Mapping[str, Given] | None = None,
     ) -> str:
         self.bench.clock.move(LOOK_EVERY_S)
-        tools = ScriptTools(self.bench.shelf, self.runner, given)
+        tools = ScriptTools(self.bench.library, self.runner, given)
         return await tools.run_skill(who, skill, script, args, stdin)
 
 
@@ -181,7 +181,7 @@ async def test_what_nobody_approved_is_not_run(stage: Stage) -> None:
     await stage.bench.records.put_record(
         SkillRecord(name="fresh", digest="0", approved=False, enabled=False)
     )
-    stage.bench.shelf.dropped()
+    stage.bench.library.dropped()
     stage.skill("poor", "metadata: {requires: {bins: [nosuchbin]}}", go__sh="touch was-run\n")
 
     with pytest.raises(SkillRefused, match="waits for its owner's approval"):
@@ -255,7 +255,7 @@ async def test_a_skill_cannot_change_itself_or_read_the_home(stage: Stage) -> No
 
 async def test_it_needs_what_exec_needs(stage: Stage) -> None:
     stage.skill("asks", a__sh="touch was-run\n")
-    tool = by_name(ScriptTools(stage.bench.shelf, stage.runner))["run_skill"]
+    tool = by_name(ScriptTools(stage.bench.library, stage.runner))["run_skill"]
     given = {"skill": "asks", "script": "a.sh", "args": ["two words"]}
 
     needs = needs_of(tool, OWNER, **given)

@@ -38,7 +38,7 @@ class Desk:
 
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
-        self._toolbox = Toolbox(tools_of(SkillTools(bench.shelf, bench.workshop)))
+        self._toolbox = Toolbox(tools_of(SkillTools(bench.library, bench.service)))
 
     async def use(self, tool: str, who: Caller = OWNER, /, **arguments: object) -> ToolResult:
         found = self._toolbox.get(tool)
@@ -187,7 +187,7 @@ async def test_a_file_that_is_no_text_is_refused_and_a_long_one_cut(desk: Desk) 
     (folder / "empty.md").write_bytes(b"")
     (folder / "long.md").write_bytes(b"x" * (FILE_BYTES_READ + 1))
 
-    skills = SkillTools(desk.bench.shelf, desk.bench.workshop)
+    skills = SkillTools(desk.bench.library, desk.bench.service)
     long = await skills.read_skill(OWNER, name="mine", file="long.md")
 
     assert "is not a text file" in await desk.refused("read_skill", name="mine", file="picture.png")
@@ -216,7 +216,7 @@ async def test_only_the_owner_has_skills_written(desk: Desk, who: Caller) -> Non
     await desk.refused("update_skill", who, name="other", delete=True)
 
     assert desk.bench.in_folder() == {"other"}
-    toolbox = Toolbox(tools_of(SkillTools(desk.bench.shelf, desk.bench.workshop)))
+    toolbox = Toolbox(tools_of(SkillTools(desk.bench.library, desk.bench.service)))
     assert not {"create_skill", "update_skill"} & set(Reach(toolbox).names(who.role))
 
 
@@ -233,7 +233,7 @@ async def test_skills_are_not_written_in_a_group(desk: Desk) -> None:
 
 
 def test_writing_tools_may_be_run_again_after_a_kill(desk: Desk) -> None:
-    tools = tools_of(SkillTools(desk.bench.shelf, desk.bench.workshop))
+    tools = tools_of(SkillTools(desk.bench.library, desk.bench.service))
 
     assert {tool.card.name: (tool.card.effect, tool.card.redo) for tool in tools} == {
         "list_skills": (Effect.NONE, "repeat"),
@@ -287,7 +287,7 @@ async def test_a_second_run_after_a_kill_says_the_same(desk: Desk) -> None:
 
 async def test_a_second_run_after_the_approval_takes_nothing_back(desk: Desk) -> None:
     await desk.create()
-    await desk.bench.workshop.approve("mine")
+    await desk.bench.service.approve("mine")
 
     told = await desk.create()
 
@@ -356,7 +356,7 @@ async def test_whatever_is_written_waits(
 
 async def test_a_changed_skill_waits_again(desk: Desk) -> None:
     await desk.create()
-    await desk.bench.workshop.approve("mine")
+    await desk.bench.service.approve("mine")
 
     told = await desk.said("update_skill", name="mine", instructions="Else.")
 
@@ -368,7 +368,7 @@ async def test_a_changed_skill_waits_again(desk: Desk) -> None:
 
 async def test_a_changed_playbook_waits_again_and_keeps_the_rest(desk: Desk) -> None:
     stored = playbook("mine", "tax", priority=5, required_tools=("read_file",))
-    await desk.bench.workshop.put_playbook(stored, approved=True, origin="set by its owner")
+    await desk.bench.service.put_playbook(stored, approved=True, origin="set by its owner")
 
     await desk.said("update_skill", name="mine", keywords=["tax", "vat"])
 

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
-from agent.tools.arguments import Arguments
+from agent.tools.arguments import Arguments, parse_arguments
 from agent.tools.call import KeepResult, StoredResult
-from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, may_call
+from agent.tools.tool import (
+    Caller,
+    Effect,
+    Needs,
+    Tool,
+    ToolCard,
+    Trust,
+    may_call,
+    others_in_groups,
+    tool,
+    tools_of,
+)
 from memory.records.errors import Permanent, StorageFull
 from memory.records.messages import Role
+from memory.records.request import ToolSpec
 from memory.records.text import clean
 from memory.records.transcript import ToolResult
-from tests.agent.tools.given import OWNER, call, caller, run_tool
+from tests.agent.tools.given import GROUP, OWNER, call, caller, needs, run_tool
 
 
 class Size(Arguments):
@@ -252,3 +266,83 @@ def test_escapes_are_found_wherever_a_long_text_is_sliced() -> None:
         text = "." * shift + ("\x1b]0;title\x1b\\\x1b[1;31mred\x1b[0m " * 9_000)
 
         assert clean(text) == "." * shift + "red " * 9_000
+
+
+# --- functions as tools --------------------------------------------------------------------------
+
+
+class Counting:
+    """A group of tools as every feature has one."""
+
+    def __init__(self, step: int) -> None:
+        self._step = step
+
+    def _shown(self, caller: Caller, start: int) -> Needs:
+        return Needs(shows=(f"counts from {start} in steps of {self._step}",))
+
+    async def _priced(self, caller: Caller) -> str:
+        return f"takes: {self._step} s"
+
+    # Not for the model.
+    @tool("test", Effect.PERSON, redo="once", needs=_shown, cost=_priced, trust=others_in_groups)
+    async def count(
+        self,
+        caller: Caller,
+        start: Annotated[int, Field(ge=0, description="where to begin")],
+        words: str = "",
+    ) -> str:
+        """Count on,
+        and say so."""
+        return f"{start + self._step} {words}".strip()
+
+    @tool("test", Effect.NONE, timeout_s=3)
+    def thread(self, caller: Caller) -> str:
+        """Name the thread."""
+        return threading.current_thread().name
+
+
+async def test_a_method_is_a_tool_by_its_name_docstring_and_signature() -> None:
+    count, thread = tools_of(Counting(2))
+    result = await run_tool(count, call("count", {"start": "40", "words": None}), OWNER)
+    wrong = await run_tool(count, call("count", {"start": -1}), OWNER)
+
+    assert count.card.spec() == ToolSpec(
+        name="count",
+        description="Count on, and say so.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "start": {"type": "integer", "minimum": 0, "description": "where to begin"},
+                "words": {"type": "string", "default": ""},
+            },
+            "required": ["start"],
+        },
+    )
+    assert (result.content, wrong.ok) == ("42", False)
+    assert "'start': input should be greater than or equal to 0" in wrong.content
+    assert thread.card.spec().parameters == {"type": "object", "properties": {}}
+    assert (thread.card.redo, thread.card.timeout_s) == ("repeat", 3)
+
+
+async def test_hooks_get_the_instance_and_the_arguments_that_they_name() -> None:
+    count, thread = tools_of(Counting(3), timeout_s=9)
+    given = parse_arguments(count.card.arguments, '{"start": 5}')
+
+    assert needs(count, OWNER, start=5) == Needs(shows=("counts from 5 in steps of 3",))
+    assert await count.cost(given, OWNER) == "takes: 3 s"
+    assert (count.trust(OWNER), count.trust(GROUP)) == (Trust.OURS, Trust.UNTRUSTED)
+    assert needs(thread, OWNER) == Needs()
+    assert count.card.timeout_s == thread.card.timeout_s == 9
+
+
+async def test_a_method_without_async_runs_in_a_thread() -> None:
+    _, thread = tools_of(Counting(1))
+
+    result = await run_tool(thread, call("thread", {}), OWNER)
+
+    assert result.content != threading.main_thread().name
+
+
+def test_a_tool_that_changes_something_has_to_say_what_a_kill_permits() -> None:
+    with pytest.raises(TypeError, match="redo"):
+        tool("test", Effect.PERSON)

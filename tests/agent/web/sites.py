@@ -13,7 +13,7 @@ from pathlib import Path
 from aiohttp import web
 
 from agent.web.addresses import IPAddress, allowed_hosts
-from agent.web.client import ClientOptions, WebClient
+from agent.web.client import ClientOptions, WebClient, system_addresses
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -155,7 +155,7 @@ def client(
     """A client that may also reach these places."""
     limits = {"total_s": 5.0, **options}
     settings = ClientOptions(allowed=allowed_hosts(allowed), **limits)  # type: ignore[arg-type]
-    return WebClient(settings, resolver=names, tls=tls)
+    return WebClient(settings, resolve=names.resolve if names else system_addresses, tls=tls)
 
 
 def certified(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:

@@ -20,9 +20,9 @@ from agent.web.client import (
     Fetched,
     NotReached,
     OtherKind,
-    SystemResolver,
     WebClient,
     WebRequest,
+    system_addresses,
 )
 from memory.records.errors import AssistantError
 from tests.agent.web.sites import (
@@ -139,7 +139,7 @@ async def test_the_real_resolver_does_not_open_localhost() -> None:
 
 
 async def test_the_real_resolver_knows_this_machine() -> None:
-    found = await SystemResolver().resolve("localhost")
+    found = await system_addresses("localhost")
 
     assert {str(address) for address in found} <= {"127.0.0.1", "::1"}
 

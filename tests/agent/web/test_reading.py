@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.web.article import Article, NoRoom, PageReader, TooTangled
+from agent.files.worker import NoRoom
+from agent.web.article import Article, PageReader, TooTangled
 
 URL = "https://paper.example/"
 SLOW = "<p " + " ".join(f"a{n}=1" for n in range(250_000)) + ">x"

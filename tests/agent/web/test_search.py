@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from agent.web.addresses import AddressRefused
 from agent.web.client import NotReached
 from agent.web.search import (
-    Found,
     SearchFailed,
+    SearchHit,
     SearchMisconfigured,
     SearchOptions,
     SearchService,
@@ -225,8 +225,8 @@ async def test_hits_are_plain_text_of_bounded_length_and_lead_to_the_web() -> No
         found = await service("tavily", stand_in.url).search("x", 10)
 
     assert found == [
-        Found(title="Bold & red title", url="https://a.example/", snippet="x" * 499 + "…"),
-        Found(
+        SearchHit(title="Bold & red title", url="https://a.example/", snippet="x" * 499 + "…"),
+        SearchHit(
             title="https://no-title.example/",
             url="https://no-title.example/",
             snippet="1 < 2 and 3 > 2",

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 
-from bot.commands.models import listing
+from agent.models.choose import Probe
+from agent.models.service import ModelList, ModelService
 from bot.lab.model import ScriptedModel
 from bot.settings.load import load
+from bot.settings.options import configured_models, finder_of
 from bot.settings.schema.settings import Settings
 from tests.agent.models.hub import Hub, serving
 from tests.bot.kit import OWNER, Rig, eventually
+from tests.fork_server import plain_env, start
 
-HEARTHBOT = Path(sys.executable).parent / "hearthbot"
 MODEL = b"GGUF" + random.Random(3).randbytes(200_000)
 
 
@@ -44,17 +46,10 @@ class Desk:
     home: Path
 
     async def run(self, *words: str, **env: str) -> Done:
-        process = await asyncio.create_subprocess_exec(
-            str(HEARTHBOT),
-            "model",
-            *words,
-            env=self.env | env,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, err = await asyncio.wait_for(process.communicate(), 60)
-        assert process.returncode is not None
-        return Done(code=process.returncode, out=out.decode(), err=err.decode())
+        env = self.env | env
+        with start("bot", ["model", *words], env=env, stdout=PIPE, stderr=PIPE, text=True) as one:
+            out, err = await asyncio.to_thread(one.communicate, timeout=60)
+        return Done(code=one.returncode, out=out, err=err)
 
 
 @pytest.fixture
@@ -64,7 +59,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         serving(ann={"small-GGUF/small-Q4_K_M.gguf": MODEL}) as hub,
     ):
         env = {
-            "PATH": "/usr/bin:/bin",
+            **plain_env(),
             "HOME": str(tmp_path),
             "HEARTHBOT_HOME": str(tmp_path / "home"),
             "HEARTHBOT_LLM__API_BASE": model.api_base,
@@ -129,13 +124,13 @@ async def test_models_of_local_servers_are_listed_some_of_them_unless_all_are_wa
     some = await listing(settings, {"OPENAI_API_KEY": "k"}, whole=False, probe=probe)
     all_ = await listing(settings, {"OPENAI_API_KEY": "k"}, whole=True, probe=probe)
 
-    def local(found: dict[str, Any]) -> list[str]:
-        return [row["name"] for row in found["models"] if row["use"] == "local"]
+    def local(found: ModelList) -> list[str]:
+        return [row.name for row in found.models if row.use == "local"]
 
     assert local(some) == [f"ollama/model-{number}" for number in range(8)]
-    assert some["more"] == 12
+    assert some.more == 12
     assert len(local(all_)) == 20
-    assert some["answering"] == "openai/gpt-4.1-mini"
+    assert some.answering == "openai/gpt-4.1-mini"
 
 
 async def test_a_local_server_that_hangs_holds_the_list_up_for_two_seconds_at_most() -> None:
@@ -146,7 +141,7 @@ async def test_a_local_server_that_hangs_holds_the_list_up_for_two_seconds_at_mo
     async with asyncio.timeout(5):
         found = await listing(Settings(), {"OPENAI_API_KEY": "k"}, whole=False, probe=probe)
 
-    assert [row["use"] for row in found["models"]] == ["answers"]
+    assert [row.use for row in found.models] == ["answers"]
 
 
 # --- test ----------------------------------------------------------------------------------------
@@ -222,7 +217,16 @@ async def test_what_pull_prints_for_the_settings_is_accepted(desk: Desk, tmp_pat
     settings = load(folder, {})
 
     found = await listing(settings, {}, whole=False, probe=_nobody)
-    assert found["models"][0]["client"] == "embedded"
+    assert found.models[0].client == "embedded"
+
+
+async def listing(
+    settings: Settings, env: dict[str, str], *, whole: bool, probe: Probe
+) -> ModelList:
+    service = ModelService(
+        finder_of(settings, env), await configured_models(settings, env), probe=probe
+    )
+    return await service.listing(whole=whole)
 
 
 async def _nobody(api_base: str) -> list[str]:
@@ -251,19 +255,13 @@ async def test_what_cannot_be_fetched_is_told_in_a_sentence(
 
 async def test_ctrl_c_keeps_what_came_and_says_how_to_go_on(desk: Desk) -> None:
     desk.hub.hold = asyncio.Event()
-    process = await asyncio.create_subprocess_exec(
-        str(HEARTHBOT),
-        "model",
-        "pull",
-        "ann/small-GGUF",
-        env=desk.env,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    process = start("bot", ["model", "pull", "ann/small-GGUF"], env=desk.env, stderr=PIPE)
     part = desk.home / "models" / "small-Q4_K_M.gguf.part"
     await eventually(lambda: part.exists() and part.stat().st_size > 50_000)
 
     process.send_signal(2)
-    _, err = await asyncio.wait_for(process.communicate(), 30)
+    with process:
+        _, err = await asyncio.to_thread(process.communicate, timeout=30)
 
     assert process.returncode == 1
     assert "the same command goes on from there" in err.decode()

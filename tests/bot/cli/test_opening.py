@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import structlog
@@ -15,6 +14,7 @@ import typer
 from bot.cli.opening import FAILED, Opened, exit_for, logged_apart, opened
 from bot.settings.home import Home, prepare
 from memory.records.errors import HomeBusy, SettingsWrong, StorageFull
+from tests.fork_server import plain_env, start
 
 
 @pytest.fixture(autouse=True)
@@ -126,17 +126,12 @@ def ended_unread(*words: str, typed: bytes = b"") -> tuple[int, bytes]:
     read, write = os.pipe()
     os.close(read)
     try:
-        ended = subprocess.run(
-            [sys.executable, "-m", "bot", *words],
-            input=typed,
-            stdout=write,
-            stderr=subprocess.PIPE,
-            timeout=60,
-            check=False,
-        )
+        env = plain_env(HEARTHBOT_HOME=os.environ["HEARTHBOT_HOME"])
+        with start("bot", words, env=env, stdin=PIPE, stdout=write, stderr=PIPE) as one:
+            _, complaint = one.communicate(typed, timeout=60)
     finally:
         os.close(write)
-    return ended.returncode, ended.stderr
+    return one.returncode, complaint
 
 
 def test_a_conversation_whose_output_nobody_reads_any_more_ends_quietly(home: Path) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from bot.cli.main import app
 from bot.cli.prompt import diff_lines, diff_prose, plain_lines, prose_lines, text_lines
 from bot.commands.prompt_messages import CACHE_WORDS
 from tests.bot.kit import OWNER, Rig, eventually, rigged
+from tests.fork_server import plain_env, start
 
 Shown = dict[str, Any]
 
@@ -380,14 +380,11 @@ def test_options_that_do_not_fit_are_wrong_usage(words: list[str], home: Path) -
 
 
 async def hearthbot(rig: Rig, *words: str) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "prompt", "show", *words),
-        env={**os.environ, **rig.env, "HEARTHBOT_HOME": str(rig.home.path)},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await asyncio.wait_for(process.communicate(), 30)
-    return process.returncode or 0, out.decode(), err.decode()
+    env = {**plain_env(), **rig.env, "HEARTHBOT_HOME": str(rig.home.path)}
+    words = ("prompt", "show", *words)
+    with start("bot", words, env=env, stdout=PIPE, stderr=PIPE, text=True) as one:
+        out, err = await asyncio.to_thread(one.communicate, timeout=30)
+    return one.returncode, out, err
 
 
 async def test_beside_a_running_bot_it_asks_that_one(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ import json
 import os
 import pty
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +26,7 @@ from scheduler.clock.machine import SystemClock
 from tests.agent.skills.given import put
 from tests.agent.skills.workbench import Workbench
 from tests.fakes import FixedClock
+from tests.fork_server import plain_env, start
 
 EXPENSES = ("metadata: {keywords: expenses}",)
 
@@ -354,14 +353,8 @@ def test_wrong_words_for_a_playbook_are_one_sentence(tmp_path: Path) -> None:
 def at_a_terminal(home: Home, *words: str, answer: str) -> tuple[int, str]:
     """The command in a process of its own, with a terminal on which somebody answers."""
     ours, theirs = pty.openpty()
-    env = {**os.environ, "HEARTHBOT_HOME": str(home.path), "COLUMNS": "100"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bot", "skills", *words],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=env,
-    )
+    env = plain_env(HEARTHBOT_HOME=str(home.path), COLUMNS="100")
+    process = start("bot", ["skills", *words], env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     os.write(ours, answer.encode())
     seen = b""
@@ -441,7 +434,7 @@ def running(home: Home) -> Iterator[Workbench]:
         async with Database.open(home.database, clock=SystemClock()) as database:
             bench = Workbench(home.path, database, FixedClock())
             benches.append(bench)
-            operations = skill_operations(bench.workshop)
+            operations = skill_operations(bench.service)
             async with ControlServer(home.socket, operations):
                 ready.set()
                 await stopping.wait()

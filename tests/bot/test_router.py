@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from agent.models.catalog import PriceTable
 from agent.models.choose import Choice
-from bot.commands.model_names import NameFinder, configured, match
-from bot.commands.model_pool import FURTHER_MAX, ModelPool, NotOffered
+from agent.models.names import match
+from agent.models.router import FURTHER_MAX, NotOffered, Router
+from bot.channels.base import around
+from bot.settings.options import configured_models, finder_of
 from bot.settings.schema.settings import LlmSettings, Settings
 from memory.database.connection import Database
 from memory.records.errors import Overloaded, SettingsWrong
@@ -61,17 +64,18 @@ class Named:
 @asynccontextmanager
 async def pooled(
     folder: Path, opened: Opened, *, env: Mapping[str, str] = KEYS, **llm: object
-) -> AsyncIterator[ModelPool]:
+) -> AsyncIterator[Router]:
     settings = Settings(llm=LlmSettings.model_validate({"model": MAIN, **llm}))
     async with (
         Database.open(folder / "hearthbot.db", clock=QuickClock()) as database,
-        ModelPool(
-            partial(configured, settings, env),
+        Router(
+            partial(configured_models, settings, env),
             SqliteChosenModels(database),
             opened,
-            finder=NameFinder(settings, env),
+            finder=finder_of(settings, env),
             clock=QuickClock(),
             output_tokens_max=8_192,
+            channel_around=around,
         ) as pool,
     ):
         await pool.open()
@@ -213,8 +217,8 @@ async def test_the_price_of_a_model_that_answered_is_found_by_its_name(
     tmp_path: Path, opened: Opened
 ) -> None:
     async with pooled(tmp_path, opened, fallbacks=(SPARE,)) as pool:
-        assert pool.priced_as("llama-3.3-70b-versatile") == SPARE
-        assert pool.priced_as("some-other") == "some-other"
+        assert await pool.price("llama-3.3-70b-versatile") == await PriceTable().find(SPARE)
+        assert await pool.price("some-other") is None
 
 
 # --- clients -------------------------------------------------------------------------------------

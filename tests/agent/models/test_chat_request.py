@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.models import wire
-from agent.models.wire import Dialect
+from agent.models import chat_request
+from agent.models.chat_request import Dialect
 from memory.records.request import ModelRequest, ModelTraits, ToolSpec
 from memory.records.transcript import (
     Answered,
@@ -27,8 +27,8 @@ from memory.records.transcript import (
 TOOL = ToolSpec(name="look", description="Looks.", parameters={"type": "object", "properties": {}})
 
 
-def sent(*entries: Entry, **settings: Any) -> list[wire.Message]:
-    return wire.messages("", entries, **settings)
+def sent(*entries: Entry, **settings: Any) -> list[chat_request.Message]:
+    return chat_request.messages("", entries, **settings)
 
 
 def test_the_context_block_is_a_part_of_its_own_after_the_words() -> None:
@@ -47,7 +47,7 @@ def test_a_demo_model_gets_plain_strings() -> None:
     request = ModelRequest(system="S", entries=(Said(text="Hi"), Context(text="Monday")))
     traits = ModelTraits(tools=False, demo=True)
 
-    data = json.loads(wire.body("m", request, traits=traits))
+    data = json.loads(chat_request.body("m", request, traits=traits))
 
     assert data["messages"][1] == {"role": "user", "content": "Hi\n\nMonday"}
 
@@ -55,7 +55,7 @@ def test_a_demo_model_gets_plain_strings() -> None:
 def test_a_quote_and_a_sender_stand_before_the_words() -> None:
     said = Said(text="Why?", sender="Ann\nSmith", quote="see «this»")
 
-    assert wire.words_of(said) == "[In reply to: «see ‹this›»]\nAnn Smith: Why?"
+    assert chat_request.words_of(said) == "[In reply to: «see ‹this›»]\nAnn Smith: Why?"
 
 
 def test_a_note_is_a_user_message_in_brackets() -> None:
@@ -128,7 +128,7 @@ def test_the_keys_of_a_request_stand_in_a_fixed_order_with_the_messages_last() -
         system="S", entries=(Said(text="Hi"),), tools=(TOOL,), extra={"seed": 1, "n": 1}
     )
 
-    data = json.loads(wire.body("gpt-4o", request, traits=ModelTraits()))
+    data = json.loads(chat_request.body("gpt-4o", request, traits=ModelTraits()))
 
     assert list(data) == [
         "model",
@@ -146,7 +146,7 @@ def test_the_keys_of_a_request_stand_in_a_fixed_order_with_the_messages_last() -
 def test_reasoning_models_get_the_limit_under_its_other_name_and_no_temperature() -> None:
     request = ModelRequest(system="", entries=(), max_output_tokens=7)
 
-    data = json.loads(wire.body("gpt-5-mini", request, traits=ModelTraits()))
+    data = json.loads(chat_request.body("gpt-5-mini", request, traits=ModelTraits()))
 
     assert data["max_completion_tokens"] == 7
     assert "temperature" not in data
@@ -157,7 +157,9 @@ def test_a_model_without_tools_is_offered_none_and_a_dialect_leaves_out_stream_o
     request = ModelRequest(system="", entries=(), tools=(TOOL,))
     traits = ModelTraits(tools=False)
 
-    data = json.loads(wire.body("m", request, traits=traits, dialect=Dialect(stream_usage=False)))
+    data = json.loads(
+        chat_request.body("m", request, traits=traits, dialect=Dialect(stream_usage=False))
+    )
 
     assert "tools" not in data
     assert "stream_options" not in data
@@ -166,7 +168,7 @@ def test_a_model_without_tools_is_offered_none_and_a_dialect_leaves_out_stream_o
 def test_half_a_surrogate_pair_does_not_stop_a_request() -> None:
     request = ModelRequest(system="", entries=(Said(text="a\ud83d"),))
 
-    assert "a?" in wire.body("m", request, traits=ModelTraits()).decode()
+    assert "a?" in chat_request.body("m", request, traits=ModelTraits()).decode()
 
 
 words = st.text(max_size=12)
@@ -204,7 +206,7 @@ def test_a_grown_history_has_the_bytes_of_the_former_one_as_its_prefix(
 
     def bytes_of(part: tuple[Entry, ...]) -> bytes:
         request = ModelRequest(system="Sys «ü»", entries=part, tools=(TOOL,))
-        return wire.body("m", request, traits=traits, dialect=Dialect(plain=plain))
+        return chat_request.body("m", request, traits=traits, dialect=Dialect(plain=plain))
 
     former, later = bytes_of(entries[:cut]), bytes_of(entries)
 
@@ -221,18 +223,18 @@ def test_a_request_put_together_from_known_pieces_has_the_bytes_of_one_that_is_w
     seen = (*entries, Note(text="A picture", pictures=(Picture(path="a", media_type="image/png"),)))
     for part in (entries, entries, seen):
         request = ModelRequest(system=system, entries=part, tools=tools)
-        made = wire.body("m", request, traits=ModelTraits())
+        made = chat_request.body("m", request, traits=ModelTraits())
 
         whole = json.loads(made)
-        whole["messages"] = wire.messages(system, part, pictures=None)
-        assert made == wire.encode(whole)
+        whole["messages"] = chat_request.messages(system, part, pictures=None)
+        assert made == chat_request.encode(whole)
 
 
 @given(entries=histories, plain=st.booleans(), tools=st.booleans())
 def test_no_two_neighbours_but_results_have_the_same_role_and_none_is_empty(
     entries: tuple[Entry, ...], plain: bool, tools: bool
 ) -> None:
-    messages = wire.messages("", entries, plain=plain, tools=tools)
+    messages = chat_request.messages("", entries, plain=plain, tools=tools)
 
     for one, next_one in pairwise(messages):
         if one["role"] == next_one["role"] == "assistant":
@@ -249,7 +251,7 @@ def test_no_two_neighbours_but_results_have_the_same_role_and_none_is_empty(
 def marks(name: str, dialect: Dialect, *entries: Entry) -> list[str]:
     """What is marked in a request, as paths."""
     request = ModelRequest(system="S", entries=entries, tools=(TOOL,))
-    body = json.loads(wire.body(name, request, traits=ModelTraits(), dialect=dialect))
+    body = json.loads(chat_request.body(name, request, traits=ModelTraits(), dialect=dialect))
 
     def found(node: Any, path: str) -> list[str]:
         if isinstance(node, dict):
@@ -287,7 +289,7 @@ def test_apart_from_the_marks_a_later_request_still_begins_with_the_former() -> 
 
     def bare(*entries: Entry) -> bytes:
         request = ModelRequest(system="S", entries=entries)
-        whole = wire.body("claude", request, traits=ModelTraits(), dialect=dialect)
+        whole = chat_request.body("claude", request, traits=ModelTraits(), dialect=dialect)
         return whole.replace(b',"cache_control":{"type":"ephemeral"}', b"")
 
     former, later = bare(*HISTORY[:1]), bare(*HISTORY)

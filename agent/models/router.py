@@ -1,8 +1,8 @@
 """The models in use: which one answers where, what stands in for it, and the clients themselves.
 
-Built by `bot.app`; turns ask it through `memory.records.ports.Models`, commands by the other
-methods. The clients of configured models live as long as the pool; further ones are opened when
-they are asked for the first time, and the least used one goes when there are too many.
+Turns ask for a model by address or by name, commands choose one. The clients of configured models
+live as long as the router; further ones are opened when they are asked for the first time, and the
+least used one goes when there are too many.
 """
 
 from __future__ import annotations
@@ -11,26 +11,25 @@ import asyncio
 import random
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import structlog
 
 from agent.models.choose import Choice
-from agent.models.fallback import Fallback, Health, Resting
-from agent.models.retry import Patient, TextSink
-from agent.turn.agents import Bindings
-from bot.channels.base import around
-from bot.commands.model_names import Configured, Named, NameFinder, Usual, match
-from bot.commands.prompts import Answering
+from agent.models.fallback import ModelChain, OnText
+from agent.models.health import ModelHealth, RestingModel
+from agent.models.names import AgentModels, ConfiguredModels, ModelFinder, NamedModel, match
 from memory.records.errors import Permanent, SettingsWrong
-from memory.records.messages import PersonId
+from memory.records.messages import DEFAULT_AGENT, PersonId
 from memory.records.ports import Clock, InUse, Model
 from memory.records.request import ModelRequest, ModelTraits
-from memory.records.transcript import Answered
+from memory.records.spending import Price
+from memory.records.transcript import Answered, Usage
+from memory.stores.switches import SqliteChosenModels
 
 log = structlog.get_logger()
 
@@ -41,32 +40,19 @@ NAMES_MAX = 200
 """Names that were looked up and are remembered, with what came of it."""
 
 
-class ChosenModels(Protocol):
-    """Which model was chosen for a chat; `memory.stores.switches` is one. Raises StorageError."""
-
-    async def load(self) -> Mapping[str, str]:
-        """The name of the model by address."""
-
-    async def put(self, lane: str, model: str, *, by: PersonId) -> None:
-        """Stores or replaces the choice of an address."""
-
-    async def remove(self, lane: str) -> None:
-        """Back to the usual one."""
-
-
 OpenClient = Callable[[Choice], AbstractAsyncContextManager[Model]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ModelStanding:
     """Which model answers at an address, and why.
 
     `chosen` is the name that was set there, empty for the usual one; `trouble` says why that one
     cannot be used now, so that the usual one answers. `stand_ins` are asked next, in order.
     """
 
-    answering: Named
-    stand_ins: tuple[Named, ...]
+    answering: NamedModel
+    stand_ins: tuple[NamedModel, ...]
     chosen: str = ""
     trouble: str = ""
     of_channel: bool = False
@@ -77,39 +63,42 @@ class Standing:
 class _Open:
     """A client and how it is doing. `uses` counts the calls under way."""
 
-    health: Health
+    health: ModelHealth
     stack: AsyncExitStack
     uses: int = 0
 
 
-class ModelPool:
-    """Implements `memory.records.ports.Models`. An async context manager."""
+class Router:
+    """Says which model answers where, and asks it. An async context manager."""
 
     def __init__(
         self,
-        configure: Callable[[], Awaitable[Configured]],
-        chosen: ChosenModels,
+        configure: Callable[[], Awaitable[ConfiguredModels]],
+        chosen: SqliteChosenModels,
         open_client: OpenClient,
         *,
-        finder: NameFinder,
+        finder: ModelFinder,
         clock: Clock,
         output_tokens_max: int,
-        bindings: Bindings | None = None,
+        agent_of: Callable[[str], str] = lambda lane: DEFAULT_AGENT,
+        channel_around: Callable[[str], str] = lambda lane: "",
     ) -> None:
-        """`configure` finds the models of the settings; it is asked when the pool is entered."""
+        """`configure` finds the models of the settings; it is asked when the router is entered.
+        `agent_of` is the agent of an address, `channel_around` the address of the channel around
+        a thread, empty for none. No answer has more than `output_tokens_max` tokens."""
         self._configure = configure
         self._stored = chosen
         self._open_client = open_client
         self._finder = finder
         self._clock = clock
-        self._output_tokens_max = output_tokens_max
-        self._bindings = bindings or Bindings()
+        self.output_tokens_max = output_tokens_max
+        self._agent_of = agent_of
+        self._channel_around = channel_around
         self._chance = random.Random(secrets.randbits(64))
-        self._found: dict[str, Named | SettingsWrong] = {}
+        self._found: dict[str, NamedModel | SettingsWrong] = {}
         self._chosen: dict[str, str] = {}
         self._opening = asyncio.Lock()
         self._clients: OrderedDict[str, _Open] = OrderedDict()
-        self._chains: dict[tuple[str, ...], Fallback | Patient] = {}
 
     async def __aenter__(self) -> Self:
         self._models = await self._configure()
@@ -148,7 +137,7 @@ class ModelPool:
         if isinstance(found, SettingsWrong):
             log.warning("model.gone", model=name, why=str(found))
             found = usual.main
-        return _Asked(self, found, self.stand_ins(found, usual))
+        return _RoutedModel(self, found, self.stand_ins(found, usual))
 
     def untold(self) -> Sequence[str]:
         """What the owner has to hear of keys and accounts, a sentence each; told once."""
@@ -163,10 +152,10 @@ class ModelPool:
 
     async def answer(
         self,
-        links: Sequence[Named],
+        links: Sequence[NamedModel],
         request: ModelRequest,
         *,
-        on_text: Callable[[str], None] | TextSink,
+        on_text: OnText,
     ) -> Answered:
         """Asks the first model, and the further ones where it is in trouble."""
         clients: list[_Open] = []
@@ -175,51 +164,57 @@ class ModelPool:
                 client = await self._client(link)
                 client.uses += 1
                 clients.append(client)
-            chain = self._chain(tuple(link.name for link in links), clients)
+            states = [client.health for client in clients]
+            chain = ModelChain(states, clock=self._clock, chance=self._chance)
             return await chain.answer(request, on_text=on_text)
         finally:
             for client in clients:
                 client.uses -= 1
 
-    async def answering(self, lane: str) -> Answering:
-        """The same, for whoever shows a prompt and what it costs."""
-        choice = (await self.standing(lane)).answering.choice
-        return Answering(
-            model=choice.model,
-            priced_as=choice.priced_as,
-            answer_tokens_max=choice.traits.output_tokens(self._output_tokens_max),
-        )
+    async def price(self, model: str) -> Price | None:
+        """What a model that answered, or answers here, costs; None: the table does not know it."""
+        name = self._priced_as(model)
+        return await self._finder.prices.find(name) if name else None
 
-    def priced_as(self, model: str) -> str:
-        """The name in the price table of a model that answered."""
+    async def price_at(self, lane: str) -> Price | None:
+        """What the model at an address costs."""
+        return await self._finder.price((await self.standing(lane)).answering)
+
+    async def dollars(self, lane: str, usage: Usage) -> float | None:
+        """What a call at an address costs; None where the price is not known."""
+        price = await self.price_at(lane)
+        return None if price is None else price.cost(usage)
+
+    def _priced_as(self, model: str) -> str:
+        """The name in the price table, empty where nobody knows it."""
         known = [*self._models.all(), *self._found.values()]
         for one in known:
-            if isinstance(one, Named) and one.choice.model == model:
+            if isinstance(one, NamedModel) and one.choice.model == model:
                 return one.choice.priced_as
         return model
 
     # --- for commands --------------------------------------------------------------------------
 
     @property
-    def models(self) -> Configured:
+    def models(self) -> ConfiguredModels:
         """Those of the settings."""
         return self._models
 
-    def usual(self, lane: str) -> Usual:
+    def usual(self, lane: str) -> AgentModels:
         """What answers at an address where nothing else was chosen."""
-        return self._models.of(self._bindings.agent_of(lane))
+        return self._models.of(self._agent_of(lane))
 
-    async def standing(self, lane: str, *, agent: str = "") -> Standing:
+    async def standing(self, lane: str, *, agent: str = "") -> ModelStanding:
         """Who answers at an address, and who stands in. What was set for a channel holds for its
         threads that have none of their own."""
         usual = self._models.of(agent) if agent else self.usual(lane)
         own = self._chosen.get(lane, "")
-        chosen = own or self._chosen.get(around(lane), "")
+        chosen = own or self._chosen.get(self._channel_around(lane), "")
         found = await self._find(chosen) if chosen else usual.main
         trouble = ""
         if isinstance(found, SettingsWrong):
             found, trouble = usual.main, str(found)
-        return Standing(
+        return ModelStanding(
             answering=found,
             stand_ins=self.stand_ins(found, usual),
             chosen=chosen,
@@ -227,7 +222,7 @@ class ModelPool:
             of_channel=bool(chosen) and not own,
         )
 
-    def stand_ins(self, one: Named, usual: Usual) -> tuple[Named, ...]:
+    def stand_ins(self, one: NamedModel, usual: AgentModels) -> tuple[NamedModel, ...]:
         """What is asked while a model cannot answer.
 
         Of the usual one: the fallbacks. Of another one: the usual one and the fallbacks, where
@@ -241,7 +236,7 @@ class ModelPool:
         others = {other.name: other for other in (main, *fallbacks) if other.name != one.name}
         return tuple(other for other in others.values() if other.is_local or not one.is_local)
 
-    async def choose(self, lane: str, typed: str, *, any_name: bool, by: PersonId) -> Named:
+    async def choose(self, lane: str, typed: str, *, any_name: bool, by: PersonId) -> NamedModel:
         """Sets the model of an address. Without `any_name` only configured ones may be had.
 
         Raises SettingsWrong for a name that cannot work, NotOffered, StorageError.
@@ -251,7 +246,10 @@ class ModelPool:
             if not any_name:
                 raise NotOffered("That model is not among those that can be chosen here.")
             found = await self._finder.usable(typed)
-        if found.name == self.usual(lane).main.name and around(lane) not in self._chosen:
+        if (
+            found.name == self.usual(lane).main.name
+            and self._channel_around(lane) not in self._chosen
+        ):
             await self.reset(lane)
             return found
         await self._client(found)
@@ -265,7 +263,7 @@ class ModelPool:
         await self._stored.remove(lane)
         self._chosen.pop(lane, None)
 
-    def resting(self) -> Sequence[Resting]:
+    def resting(self) -> Sequence[RestingModel]:
         """The models that are left alone now, and why."""
         now = self._clock.monotonic()
         states = (client.health.resting(now) for client in self._clients.values())
@@ -277,25 +275,25 @@ class ModelPool:
 
     # --- names ---------------------------------------------------------------------------------
 
-    async def _find(self, name: str) -> Named | SettingsWrong:
+    async def _find(self, name: str) -> NamedModel | SettingsWrong:
         known = self._by_name.get(name) or self._found.get(name)
         if known is not None:
             return known
         try:
-            found: Named | SettingsWrong = await self._finder.find(name)
+            found: NamedModel | SettingsWrong = await self._finder.find(name)
         except SettingsWrong as error:
             found = error
         self._remember(name, found)
         return found
 
-    def _remember(self, name: str, found: Named | SettingsWrong) -> None:
+    def _remember(self, name: str, found: NamedModel | SettingsWrong) -> None:
         if len(self._found) >= NAMES_MAX:
             self._found.clear()
         self._found[name] = found
 
     # --- clients -------------------------------------------------------------------------------
 
-    async def _client(self, one: Named) -> _Open:
+    async def _client(self, one: NamedModel) -> _Open:
         """Raises SettingsWrong where its address or key cannot be one."""
         async with self._opening:
             known = self._clients.get(one.name)
@@ -304,7 +302,7 @@ class ModelPool:
                 return known
             stack = AsyncExitStack()
             model = await stack.enter_async_context(self._open_client(one.choice))
-            opened = self._clients[one.name] = _Open(health=Health(model=model), stack=stack)
+            opened = self._clients[one.name] = _Open(health=ModelHealth(model=model), stack=stack)
             await self._close_one_too_many(keep=opened)
             return opened
 
@@ -317,27 +315,8 @@ class ModelPool:
             client = self._clients[name]
             if client.uses == 0 and client is not keep:
                 del self._clients[name]
-                for links in [links for links in self._chains if name in links]:
-                    del self._chains[links]
                 await client.stack.aclose()
                 return
-
-    def _chain(self, links: tuple[str, ...], clients: Sequence[_Open]) -> Fallback | Patient:
-        known = self._chains.get(links)
-        if known is not None:
-            return known
-        states = [client.health for client in clients]
-        if len(states) == 1:
-            chain: Fallback | Patient = Patient(
-                states[0].model,
-                clock=self._clock,
-                chance=self._chance,
-                breaker=states[0].breaker,
-            )
-        else:
-            chain = Fallback(states, clock=self._clock, chance=self._chance)
-        self._chains[links] = chain
-        return chain
 
 
 class NotOffered(Permanent):
@@ -345,13 +324,13 @@ class NotOffered(Permanent):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A model of the pool as a `Model`: its client is looked up at each call, for another one may
+class _RoutedModel:
+    """A model of the router as a `Model`: its client is looked up at each call, for another one may
     have taken its place meanwhile."""
 
-    _pool: ModelPool
-    _one: Named
-    _stand_ins: tuple[Named, ...]
+    _router: Router
+    _one: NamedModel
+    _stand_ins: tuple[NamedModel, ...]
 
     @property
     def name(self) -> str:
@@ -361,7 +340,5 @@ class _Asked:
     def traits(self) -> ModelTraits:
         return self._one.choice.traits
 
-    async def answer(
-        self, request: ModelRequest, *, on_text: Callable[[str], None] | TextSink
-    ) -> Answered:
-        return await self._pool.answer((self._one, *self._stand_ins), request, on_text=on_text)
+    async def answer(self, request: ModelRequest, *, on_text: OnText) -> Answered:
+        return await self._router.answer((self._one, *self._stand_ins), request, on_text=on_text)

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from agent.budget.rate_limit import Pace, RateBuckets
+from agent.budget.rate_limit import RateLimit, RateLimiter
 from memory.records.errors import RateLimited
 from tests.agent.spending_kit import HandClock
 
@@ -17,9 +17,9 @@ MODEL = "gpt-4.1"
 class Door:
     """Those who were let through, in order, with the second at which they were."""
 
-    def __init__(self, pace: Pace, *, wait_s_max: float = 1_000.0) -> None:
+    def __init__(self, pace: RateLimit, *, wait_s_max: float = 1_000.0) -> None:
         self.clock = HandClock()
-        self.buckets = RateBuckets({MODEL: pace}, self.clock, wait_s_max=wait_s_max)
+        self.buckets = RateLimiter({MODEL: pace}, self.clock, wait_s_max=wait_s_max)
         self.through: list[tuple[str, float]] = []
 
     async def go(self, name: str, tokens: int = 0, model: str = MODEL) -> None:
@@ -46,7 +46,7 @@ async def settle() -> None:
 
 
 async def test_a_model_without_limits_is_never_waited_for() -> None:
-    door = Door(Pace(requests_per_minute=1))
+    door = Door(RateLimit(requests_per_minute=1))
 
     for _ in range(100):
         await door.go("x", 10**9, model="another")
@@ -55,7 +55,7 @@ async def test_a_model_without_limits_is_never_waited_for() -> None:
 
 
 async def test_requests_go_at_once_up_to_a_minutes_worth_and_then_evenly() -> None:
-    door = Door(Pace(requests_per_minute=6))
+    door = Door(RateLimit(requests_per_minute=6))
     tasks = [door.later(str(number)) for number in range(9)]
 
     await settle()
@@ -67,7 +67,7 @@ async def test_requests_go_at_once_up_to_a_minutes_worth_and_then_evenly() -> No
 
 
 async def test_tokens_are_counted_as_well_as_requests() -> None:
-    door = Door(Pace(requests_per_minute=100, tokens_per_minute=6_000))
+    door = Door(RateLimit(requests_per_minute=100, tokens_per_minute=6_000))
     tasks = [door.later("a", 6_000), door.later("b", 1_000), door.later("c", 2_000)]
 
     await door.pass_s(40)
@@ -77,7 +77,7 @@ async def test_tokens_are_counted_as_well_as_requests() -> None:
 
 
 async def test_a_small_request_does_not_overtake_a_large_one() -> None:
-    door = Door(Pace(tokens_per_minute=6_000))
+    door = Door(RateLimit(tokens_per_minute=6_000))
     tasks = [door.later("a", 5_000), door.later("b", 6_000), door.later("c", 10)]
 
     await door.pass_s(120)
@@ -87,7 +87,7 @@ async def test_a_small_request_does_not_overtake_a_large_one() -> None:
 
 
 async def test_a_request_larger_than_a_minutes_worth_goes_once_the_bucket_is_full() -> None:
-    door = Door(Pace(tokens_per_minute=6_000))
+    door = Door(RateLimit(tokens_per_minute=6_000))
     tasks = [door.later("a", 3_000), door.later("b", 50_000)]
 
     await door.pass_s(31)
@@ -97,7 +97,7 @@ async def test_a_request_larger_than_a_minutes_worth_goes_once_the_bucket_is_ful
 
 
 async def test_a_wait_that_would_be_too_long_is_not_begun_and_says_how_long() -> None:
-    door = Door(Pace(requests_per_minute=6), wait_s_max=25)
+    door = Door(RateLimit(requests_per_minute=6), wait_s_max=25)
     tasks = [door.later(str(number)) for number in range(8)]
     await settle()
 
@@ -111,7 +111,7 @@ async def test_a_wait_that_would_be_too_long_is_not_begun_and_says_how_long() ->
 
 @pytest.mark.parametrize("who", [0, 1])
 async def test_who_is_cancelled_leaves_the_place_to_the_others(who: int) -> None:
-    door = Door(Pace(tokens_per_minute=6_000))
+    door = Door(RateLimit(tokens_per_minute=6_000))
     await door.go("a", 6_000)
     waiting = [door.later("b", 6_000), door.later("c", 6_000), door.later("d", 600)]
     await door.pass_s(3)
@@ -125,7 +125,7 @@ async def test_who_is_cancelled_leaves_the_place_to_the_others(who: int) -> None
 
 
 async def test_what_a_call_used_beyond_its_estimate_is_waited_for() -> None:
-    door = Door(Pace(tokens_per_minute=6_000))
+    door = Door(RateLimit(tokens_per_minute=6_000))
     await door.go("a", 1_000)
 
     door.buckets.correct(MODEL, estimated=1_000, actual=7_000)
@@ -137,7 +137,7 @@ async def test_what_a_call_used_beyond_its_estimate_is_waited_for() -> None:
 
 
 async def test_what_a_call_did_not_use_is_given_back() -> None:
-    door = Door(Pace(tokens_per_minute=6_000))
+    door = Door(RateLimit(tokens_per_minute=6_000))
     await door.go("a", 6_000)
 
     door.buckets.correct(MODEL, estimated=6_000, actual=1_000)
@@ -148,7 +148,7 @@ async def test_what_a_call_did_not_use_is_given_back() -> None:
 
 async def test_no_minute_has_more_than_its_worth_and_a_full_bucket() -> None:
     dice = random.Random(5)
-    door = Door(Pace(requests_per_minute=30, tokens_per_minute=20_000))
+    door = Door(RateLimit(requests_per_minute=30, tokens_per_minute=20_000))
     wishes = [dice.randint(1, 3_000) for _ in range(80)]
     tasks = [door.later(str(number), tokens) for number, tokens in enumerate(wishes)]
 

@@ -1,0 +1,303 @@
+"""What was used and what it cost, by whom and for what; the owner's pause and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import get_args
+from zoneinfo import ZoneInfo
+
+from agent.budget.budget import Budget
+from memory.records.messages import PersonId, Role
+from memory.records.ports import Clock
+from memory.records.rows import Person
+from memory.records.spending import (
+    NOBODY,
+    SLOT_MS,
+    Charge,
+    Dimension,
+    Pause,
+    Paused,
+    Period,
+    Purpose,
+    Scope,
+    Standing,
+    UsageQuery,
+    UsageSum,
+    added,
+    bounds,
+)
+from memory.stores.usage import SqliteUsage
+
+DAYS, DAYS_MAX = 30, 3_660
+"""How far back a report looks, unless it is told otherwise."""
+
+BY = ("day", "person", "chat", "job", "agent", "model", "purpose")
+"""By what a report can be, in the order in which it is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageFigures:
+    """A sum as people read it. `micros` are millionths of a dollar; `unpriced` calls are not in
+    them."""
+
+    calls: int
+    prompt: int
+    completion: int
+    cached: int
+    micros: int
+    unpriced: int
+    estimated: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRow(UsageFigures):
+    """The sum of one day, person, chat, …"""
+
+    key: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRow:
+    """How a budget stands, in its unit."""
+
+    scope: str
+    subject: str
+    name: str
+    period: str
+    unit: str
+    used: int
+    held: int
+    amount: int
+    share: float
+    free_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseRow:
+    """Why the bot stands still."""
+
+    kind: str
+    since_ms: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageReport:
+    """What was used from the day `since` to the day `until`. `off` is how far estimates were off.
+    Of a running bot: its budgets, why it stands still, and the tokens of the last hour."""
+
+    since: str
+    until: str
+    zone: str
+    total: UsageFigures
+    off: float
+    by: Mapping[str, tuple[UsageRow, ...]]
+    budgets: tuple[BudgetRow, ...]
+    paused: tuple[PauseRow, ...]
+    hour: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """What a resume ended; `clock`: this machine's clock was doubted, and is trusted now."""
+
+    lifted: frozenset[Pause] = frozenset()
+    clock: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.lifted) or self.clock
+
+
+class UsageService:
+    """Adds up what was used, and pauses and resumes what asks models. Raises StorageError."""
+
+    def __init__(
+        self,
+        store: SqliteUsage,
+        budget: Budget | None,
+        people: Callable[[], Sequence[Person]],
+        *,
+        name_of: Callable[[str], str],
+        clock: Clock,
+        host_zone: str,
+        resumed: Callable[[], Awaitable[None]] | None = None,
+        trust: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`budget` None: no bot runs here, and only what is stored can be told. `people` are those
+        who are let in, `name_of` what a person is called. `resumed` is called when a pause is over,
+        so that what it held goes on at once. `trust` declares this machine's clock right, and
+        returns whether it was doubted."""
+        self._store = store
+        self._people = people
+        self.name_of = name_of
+        self._clock = clock
+        self._resumed = resumed
+        self._trust = trust
+        self.budget = budget
+        self.host_zone: tzinfo = ZoneInfo(host_zone)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the owner has paused everything."""
+        return self.budget is not None and self.budget.hand.paused is not None
+
+    async def flush(self) -> None:
+        """Return once all that was used is stored."""
+        if self.budget is not None:
+            await self.budget.flush()
+
+    async def used(
+        self,
+        period: Period,
+        by: tuple[Dimension, ...] = (),
+        *,
+        person_id: PersonId = NOBODY,
+        zone: tzinfo | None = None,
+    ) -> Sequence[UsageSum]:
+        """What was used in this day or month, of one person where one is named, as far as it is
+        stored: `flush` stores the rest."""
+        since_ms, until_ms = bounds(period, self._clock.now(), zone or self.host_zone)
+        return await self._store.groups(
+            UsageQuery(since_ms=since_ms, until_ms=until_ms, by=by, person_id=person_id)
+        )
+
+    async def report(self, *, days: int = DAYS, by: Sequence[str] = BY) -> UsageReport:
+        """Tell what was used on the last `days` days by this machine's clock, today among them."""
+        await self.flush()
+        now = self._clock.now()
+        first = now.astimezone(self.host_zone) - timedelta(days=min(days, DAYS_MAX) - 1)
+        since_ms, _ = bounds(Period.DAY, first, self.host_zone)
+        until_ms = bounds(Period.DAY, now, self.host_zone)[1]
+        whole = added(await self._store.groups(UsageQuery(since_ms=since_ms, until_ms=until_ms)))
+        return UsageReport(
+            since=self._day(since_ms),
+            until=self._day(until_ms - 1),
+            zone=str(self.host_zone),
+            total=UsageFigures(**_figures(whole)),
+            off=whole.off_tokens / whole.counted_tokens if whole.counted_tokens else 0.0,
+            by={one: await self._rows(one, since_ms, until_ms) for one in BY if one in by},
+            budgets=tuple(self._budget_row(one) for one in await self._all_standings()),
+            paused=tuple(
+                PauseRow(kind=one.kind.value, since_ms=one.since_ms, words=one.words)
+                for one in self.pauses()
+            ),
+            hour=sum(self.hours().values()) if self.budget else None,
+        )
+
+    async def standings(self, person: Person) -> Sequence[Standing]:
+        """How the budgets stand that a message of a person would be on."""
+        return [] if self.budget is None else await self.budget.standings(_charge_of(person))
+
+    def hours(self) -> Mapping[str, int]:
+        """Tokens of the last hour, by agent."""
+        if self.budget is None:
+            return {}
+        return {agent: one.rush().hour for agent, one in self.budget.brakes.by_agent.items()}
+
+    def pauses(self) -> Sequence[Paused]:
+        """Why the bot stands still, or parts of it."""
+        if self.budget is None:
+            return []
+        found = [*self.budget.brakes.paused, self.budget.hand.paused]
+        return [one for one in found if one is not None]
+
+    async def pause(self) -> bool:
+        """Have new turns and everything unasked wait. False when they do already."""
+        assert self.budget is not None, "only a running bot can be paused"
+        return await self.budget.pause()
+
+    async def resume(self) -> Resumed:
+        """Have all go on, what the brake held too."""
+        assert self.budget is not None, "only a running bot can be resumed"
+        done = Resumed(lifted=await self.budget.resume(), clock=self._trust())
+        if done and self._resumed is not None:
+            await self._resumed()
+        return done
+
+    # --- steps ---------------------------------------------------------------------------------
+
+    async def _rows(self, by: str, since_ms: int, until_ms: int) -> tuple[UsageRow, ...]:
+        """The largest first, days in their order."""
+        dimension: Dimension = (
+            "slot" if by == "day" else next(one for one in get_args(Dimension) if one == by)
+        )
+        query = UsageQuery(since_ms=since_ms, until_ms=until_ms, by=(dimension,))
+        found = grouped(await self._store.groups(query), lambda group: self._key(by, group))
+        order = sorted(found) if by == "day" else largest_first(found)
+        names = {"job": "no job", "chat": "no chat"}
+        return tuple(
+            UsageRow(
+                key=key,
+                name=self.name_of(key) if by == "person" else key or names.get(by, "unknown"),
+                **_figures(found[key]),
+            )
+            for key in order
+        )
+
+    def _key(self, by: str, group: UsageSum) -> str:
+        if by == "day":
+            return self._day(group.slot * SLOT_MS)
+        return str(getattr(group, {"person": "person_id", "chat": "lane"}.get(by, by)))
+
+    def _day(self, ms: int) -> str:
+        return datetime.fromtimestamp(ms / 1000, UTC).astimezone(self.host_zone).date().isoformat()
+
+    def _budget_row(self, one: Standing) -> BudgetRow:
+        is_persons = one.limit.scope is Scope.PERSON
+        return BudgetRow(
+            scope=one.limit.scope.value,
+            subject=one.subject,
+            name=self.name_of(one.subject) if is_persons else one.subject,
+            period=one.limit.period.value,
+            unit=one.limit.unit.value,
+            used=one.used,
+            held=one.held,
+            amount=one.limit.amount,
+            share=round(one.share, 4),
+            free_at_ms=one.end_ms,
+        )
+
+    async def _all_standings(self) -> Sequence[Standing]:
+        """Of the whole bot and of each person and agent that any budget is about."""
+        if self.budget is None:
+            return []
+        found: dict[tuple[str, str], Standing] = {}
+        agents = {limit.of for limit in self.budget.limits if limit.scope is Scope.AGENT}
+        jobs = {limit.of for limit in self.budget.limits if limit.scope is Scope.JOB}
+        charges = [_charge_of(person) for person in self._people()]
+        charges += [Charge(purpose=Purpose.CHAT, agent=name) for name in agents]
+        charges += [Charge(purpose=Purpose.JOB, job=name) for name in jobs]
+        for charge in charges or [Charge(purpose=Purpose.CHAT)]:
+            for one in await self.budget.standings(charge):
+                found.setdefault((one.limit.key, one.subject), one)
+        return list(found.values())
+
+
+def grouped(groups: Iterable[UsageSum], key: Callable[[UsageSum], str]) -> Mapping[str, UsageSum]:
+    """Add up by a key."""
+    found: dict[str, list[UsageSum]] = {}
+    for group in groups:
+        found.setdefault(key(group), []).append(group)
+    return {name: added(sums) for name, sums in found.items()}
+
+
+def largest_first(sums: Mapping[str, UsageSum]) -> Sequence[str]:
+    """Order keys by money, then by tokens."""
+    return sorted(sums, key=lambda key: (-sums[key].micros, -sums[key].tokens, key))
+
+
+def _figures(one: UsageSum) -> dict[str, int]:
+    names = ("calls", "prompt", "completion", "cached", "micros", "unpriced", "estimated")
+    return {name: getattr(one, name) for name in names}
+
+
+def _charge_of(person: Person) -> Charge:
+    return Charge(
+        purpose=Purpose.CHAT,
+        person_id=person.id,
+        is_owner=person.role is Role.OWNER,
+        time_zone=person.time_zone,
+    )

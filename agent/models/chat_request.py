@@ -1,0 +1,339 @@
+"""Our transcript as an OpenAI chat request: bytes that stay the same while history only grows.
+
+Used by both clients, and by whoever counts or compares what would be sent. The messages
+stand last in the body, so a longer history has the shorter one's bytes as its prefix.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, assert_never
+
+from agent.prompt.templates import disarmed
+from memory.records.request import ModelRequest, ModelTraits, ToolSpec
+from memory.records.transcript import (
+    Answered,
+    Context,
+    Entry,
+    Note,
+    Picture,
+    Said,
+    ToolCall,
+    ToolResult,
+    once,
+)
+
+Message = dict[str, Any]
+
+UNSEEN = "[You cannot see pictures: say so where it matters, and do not guess what they show.]"
+
+_NO_PICTURES: Mapping[str, str] = MappingProxyType({})
+
+# These models take `max_completion_tokens` only, and no temperature but their own.
+_REASONING_NAMES = re.compile(r"(?:^|/)(?:o[1-9]|gpt-5)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """In what a server differs from OpenAI's own.
+
+    `plain`: content must be one string (DeepSeek, small local templates). `stream_usage`: it knows
+    `stream_options`. `headers` are sent along with each call. `cache_marks`: it hands marks for a
+    model's prompt cache on to those models that want them.
+    """
+
+    plain: bool = False
+    stream_usage: bool = True
+    cache_marks: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def body(
+    name: str, request: ModelRequest, *, traits: ModelTraits, dialect: Dialect | None = None
+) -> bytes:
+    """The whole request. Equal input gives equal bytes."""
+    dialect = dialect or Dialect()
+    data: dict[str, Any] = {"model": name, "stream": True}
+    if dialect.stream_usage:
+        data["stream_options"] = {"include_usage": True}
+    data |= _limits(name, request)
+    data |= {key: request.extra[key] for key in sorted(request.extra)}
+    marks = dialect.cache_marks and takes_marks(name)
+    if traits.tools and not (marks or dialect.plain or traits.demo):
+        written = _written(request.system, request.entries)
+        if written is not None:
+            tools = f',"tools":{_text([*map(_tool, request.tools)])}' if request.tools else ""
+            return _bytes(f'{_text(data)[:-1]}{tools},"messages":{written}}}')
+    if request.tools and traits.tools:
+        data["tools"] = [_tool(spec) for spec in request.tools]
+    data["messages"] = messages(
+        request.system,
+        request.entries,
+        plain=dialect.plain or traits.demo,
+        tools=traits.tools,
+        pictures=request.pictures if traits.vision else None,
+    )
+    if marks:
+        mark(data, request.entries)
+    return encode(data)
+
+
+def encode(data: object) -> bytes:
+    """Compact JSON; half a surrogate pair becomes a question mark instead of an error."""
+    return _bytes(_text(data))
+
+
+def _text(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def messages(
+    system: str,
+    entries: Sequence[Entry],
+    *,
+    plain: bool = False,
+    tools: bool = True,
+    pictures: Mapping[str, str] | None = _NO_PICTURES,
+) -> list[Message]:
+    """System first, then the entries; neighbours of one role are joined, empty ones dropped.
+
+    With `plain` each content is one string, save where a picture is shown. Without `tools` (the
+    model has none, but history may hold calls of another one) calls vanish and results are told as
+    text. `pictures` None: this model sees none, and is told so where one came.
+    """
+    found: list[Message] = []
+    if system:
+        found.append({"role": "system", "content": system})
+    names: dict[str, str] = {}
+    for entry in entries:
+        if isinstance(entry, Answered):
+            names |= {call.id: call.name for call in entry.calls}
+            _add_answer(found, entry, tools=tools)
+        elif isinstance(entry, ToolResult) and tools:
+            found.append(_result(entry))
+        else:
+            _add_words(found, _words(entry, names), plain=plain)
+        if isinstance(entry, Note) and entry.pictures:
+            _add_pictures(found, entry.pictures, pictures, plain=plain)
+    return found
+
+
+def _written(system: str, entries: Sequence[Entry]) -> str | None:
+    """`messages` as JSON, put together from what each entry comes to, which is written once: a long
+    history comes back with each request. None where an entry does not stand for itself: it has
+    pictures, or is one of two answers in a row."""
+    found = [_text({"role": "system", "content": system})] if system else []
+    words: list[str] = []
+    last = ""
+    for role, text in map(_piece, entries):
+        if role == _PICTURES or (text and last == _ANSWER and role in {_ANSWER, _CALLS}):
+            return None
+        if not text:
+            continue
+        if role == _WORDS:
+            words.append(text)
+        else:
+            found += [*_said(words), text]
+            words.clear()
+        last = role
+    return f"[{','.join([*found, *_said(words)])}]"
+
+
+_WORDS, _ANSWER, _CALLS, _RESULT, _PICTURES = "words", "answer", "calls", "result", "pictures"
+
+
+def _said(words: Sequence[str]) -> list[str]:
+    return [f'{{"role":"user","content":[{",".join(words)}]}}'] if words else []
+
+
+@once
+def _piece(entry: Entry) -> tuple[str, str]:
+    """What an entry is in a request, and its JSON: a whole message, or a part of the person's."""
+    match entry:
+        case Answered():
+            made: list[Message] = []
+            _add_answer(made, entry, tools=True)
+            return _CALLS if entry.calls else _ANSWER, "".join(map(_text, made))
+        case ToolResult():
+            return _RESULT, _text(_result(entry))
+        case Note() if entry.pictures:
+            return _PICTURES, ""
+        case _:
+            words = _words(entry, {})
+            return _WORDS, _text({"type": "text", "text": words}) if words else ""
+
+
+def words_of(said: Said) -> str:
+    """What the person said, with the quoted text before it and, in groups, their name."""
+    text = said.text
+    if said.sender:
+        # In a group nobody may speak as somebody else, or as us: what follows a line break is set
+        # in, so that each name at the beginning of a line is ours.
+        indented = "\n  ".join(disarmed(said.text).splitlines())
+        text = f"{' '.join(said.sender.split())}: {indented}"
+    if not said.quote:
+        return text
+    quote = disarmed(said.quote).replace("«", "‹").replace("»", "›")
+    return f"[In reply to: «{quote}»]\n{text}"
+
+
+def _limits(name: str, request: ModelRequest) -> dict[str, Any]:
+    if _REASONING_NAMES.search(name):
+        return {"max_completion_tokens": request.max_output_tokens}
+    return {"temperature": request.temperature, "max_tokens": request.max_output_tokens}
+
+
+def _result(result: ToolResult) -> Message:
+    return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+
+
+def _tool(spec: ToolSpec) -> Message:
+    function = {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": dict(spec.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+def _words(entry: Said | Context | Note | ToolResult, names: Mapping[str, str]) -> str:
+    match entry:
+        case Said():
+            return words_of(entry)
+        case Context():
+            return entry.text
+        case Note():
+            text = f"[{entry.text}]" if entry.text else ""
+            return f"{text}\n{entry.content}" if entry.content else text
+        case ToolResult():
+            return f"[{names.get(entry.call_id, 'tool')}: {entry.content}]"
+        case _:
+            assert_never(entry)
+
+
+def _add_words(found: list[Message], text: str, *, plain: bool) -> None:
+    if not text:
+        return
+    last = found[-1] if found and found[-1]["role"] == "user" else None
+    if plain and last and isinstance(last["content"], str):
+        last["content"] += f"\n\n{text}"
+    elif plain and not last:
+        found.append({"role": "user", "content": text})
+    else:
+        # Always parts, also for one: a message that gains a part later keeps its first bytes.
+        if last is None:
+            last = {"role": "user", "content": []}
+            found.append(last)
+        last["content"].append({"type": "text", "text": text})
+
+
+def _add_pictures(
+    found: list[Message],
+    came: Sequence[Picture],
+    pictures: Mapping[str, str] | None,
+    *,
+    plain: bool,
+) -> None:
+    """Behind the words about them."""
+    if pictures is None:
+        _add_words(found, UNSEEN, plain=plain)
+        return
+    for one in came:
+        url = pictures.get(one.path)
+        if url == "":
+            _add_words(found, f"[The picture {one.path} is not there any more.]", plain=plain)
+        if not url:
+            continue
+        if not found or found[-1]["role"] != "user":
+            found.append({"role": "user", "content": []})
+        last = found[-1]
+        if isinstance(last["content"], str):
+            last["content"] = [{"type": "text", "text": last["content"]}]
+        last["content"].append({"type": "image_url", "image_url": {"url": url}})
+
+
+def _add_answer(found: list[Message], answer: Answered, *, tools: bool) -> None:
+    calls = answer.calls if tools else ()
+    text = answer.text if answer.text.strip() else ""
+    if not text and not calls:
+        return
+    last = found[-1] if found else None
+    if last is None or last["role"] != "assistant" or "tool_calls" in last:
+        last = {"role": "assistant"}
+        found.append(last)
+    if text:
+        last["content"] = f"{last['content']}\n\n{text}" if "content" in last else text
+    if calls:
+        last["tool_calls"] = [_call(call) for call in calls]
+
+
+def _call(call: ToolCall) -> Message:
+    function = {"name": call.name, "arguments": _readable(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _readable(arguments: str) -> str:
+    """Servers parse the arguments of earlier calls and refuse the whole request over a bad one.
+
+    The result beside the call tells the model what was wrong with it.
+    """
+    try:
+        read = json.loads(arguments)
+    except ValueError:
+        return "{}"
+    return arguments if isinstance(read, dict) else "{}"
+
+
+# --- marks --------------------------------------------------------------------------------------
+#
+# Marks that tell a provider up to where a prompt will be sent again, so that its cache keeps it.
+# `litellm` translates them for each provider; some servers hand them on.
+
+MARK = {"type": "ephemeral"}
+
+
+def takes_marks(name: str) -> bool:
+    """Whether a model caches what is marked: Claude, wherever it runs.
+
+    Gemini keeps prefixes without being told. Marks would make litellm create a cache there, in
+    requests of its own, for each prompt that differs, and it is paid for by the hour.
+    """
+    return "claude" in name.lower()
+
+
+def mark(arguments: dict[str, Any], entries: Sequence[Entry]) -> None:
+    """Marks the last tool, the system message, and the newest message that will be sent again.
+
+    Notes at the end are for this one request. Three of the four marks that are allowed.
+    """
+    if arguments.get("tools"):
+        arguments["tools"][-1]["cache_control"] = dict(MARK)
+    for message in arguments["messages"][:1]:
+        if message["role"] == "system":
+            text = message["content"]
+            message["content"] = [{"type": "text", "text": text, "cache_control": dict(MARK)}]
+    passing = 0
+    for entry in reversed(entries):
+        if not isinstance(entry, Note):
+            break
+        passing += bool(entry.text)
+    for message in reversed(arguments["messages"]):
+        if message["role"] == "system":
+            return
+        parts = message.get("content")
+        if message["role"] == "user" and isinstance(parts, list):
+            if len(parts) > passing:
+                parts[-1 - passing]["cache_control"] = dict(MARK)
+                return
+            passing -= len(parts)
+        else:
+            message["cache_control"] = dict(MARK)
+            return

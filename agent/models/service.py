@@ -1,0 +1,232 @@
+"""Which models there are, what they cost, and whether they answer: models of the settings, of this
+machine, and of providers whose key is set.
+
+Nobody is asked anything but local servers, and the models that are tried, each once and without the
+patience that the router has with one in trouble.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agent.models.catalog import FOREIGN, LOCAL, PROVIDERS
+from agent.models.choose import Probe, models_at
+from agent.models.names import ConfiguredModels, ModelFinder, NamedModel, client_of
+from memory.records.errors import AssistantError
+from memory.records.request import ModelRequest
+from memory.records.text import clean
+from memory.records.transcript import Said, Usage
+
+PROBE_S = 2.0
+LOCAL_SHOWN_MAX = 8
+"""Of one local server, unless all are asked for."""
+
+QUESTION = "Say hello in one short sentence."
+SYSTEM = "You are a friendly assistant. Answer in one short sentence."
+OUTPUT_TOKENS_MAX = 512
+"""Room for models that think before they answer; the answer itself has a few."""
+
+CONNECT_S = 10.0
+SHOWN_CHARS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedModel:
+    """One model of a list. `use` is answers, stands in, cheap, local or key, `client` direct,
+    litellm or embedded; `window` and `answer_tokens_max` are in tokens (0: not known), `dollars_in`
+    and `dollars_out` those of a million tokens (None: not known)."""
+
+    name: str
+    use: str
+    client: str
+    model: str
+    window: int
+    answer_tokens_max: int
+    dollars_in: float | None
+    dollars_out: float | None
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedProvider:
+    """A provider that a model's name may begin with. `variables` are those for its key, of which
+    one `set` will do; empty where it needs none. `model` is the one that answers unless another is
+    named."""
+
+    name: str
+    title: str
+    variables: tuple[str, ...]
+    set: bool
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelList:
+    """`answering` names the usual model, `why` says in a sentence why it answers; `more` is how
+    many models of local servers were left out."""
+
+    answering: str
+    why: str
+    models: tuple[ListedModel, ...]
+    providers: tuple[ListedProvider, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedModel:
+    """What came of it. `error` is empty where it answered; times are seconds, `first_s` up to the
+    first word (None: it said none); `dollars` None where the price is not known."""
+
+    name: str
+    text: str = ""
+    error: str = ""
+    first_s: float | None = None
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    dollars: float | None = None
+
+
+class ModelService:
+    """Lists and tries models. It needs no running bot."""
+
+    def __init__(
+        self, finder: ModelFinder, configured: ConfiguredModels, *, probe: Probe = models_at
+    ) -> None:
+        self._finder = finder
+        self._configured = configured
+        self._probe = probe
+
+    async def listing(self, *, whole: bool) -> ModelList:
+        """Return the models in the order of their use. Without `whole`, only some models of a local
+        server are listed, and only providers whose key is set."""
+        local = await self._local()
+        found = self._configured
+        uses = [(found.main, "answers"), *((one, "stands in") for one in found.fallbacks)]
+        if found.cheap is not None:
+            uses.append((found.cheap, "cheap"))
+        rows = [await self._row(one, use) for one, use in uses]
+        known = {row.name for row in rows}
+        further, more = [], 0
+        for server, names in local.items():
+            shown = names if whole else names[:LOCAL_SHOWN_MAX]
+            more += len(names) - len(shown)
+            further += [(f"{server}/{name}", "local") for name in shown]
+        providers = [one for one in self._providers() if whole or one.set]
+        further += [
+            (f"{one.name}/{one.model}", "key")
+            for one in providers
+            if one.set and one.variables and one.model
+        ]
+        for name, use in further:
+            row = await self._row(await self._finder.find(name), use)
+            rows += [] if row.name in known else [row]
+        return ModelList(
+            answering=found.main.name,
+            why=found.main.choice.why,
+            models=tuple(rows),
+            providers=tuple(providers),
+            more=more,
+        )
+
+    async def named(self, name: str) -> Sequence[NamedModel]:
+        """Return the model of a name, or all of the settings. Raises SettingsWrong."""
+        return [await self._finder.usable(name)] if name.strip() else self._configured.all()
+
+    async def try_one(self, one: NamedModel, *, limit_s: float) -> TriedModel:
+        """Ask a model one short question. Raise nothing of ours: what went wrong is in `error`."""
+        started = time.monotonic()
+        first: list[float] = []
+
+        def on_text(piece: str) -> None:
+            if piece and not first:
+                first.append(time.monotonic() - started)
+
+        request = ModelRequest(
+            system=SYSTEM,
+            entries=(Said(text=QUESTION),),
+            max_output_tokens=one.choice.traits.output_tokens(OUTPUT_TOKENS_MAX),
+        )
+        try:
+            async with (
+                asyncio.timeout(limit_s),
+                client_of(
+                    one.choice, timeout_s=limit_s, connect_timeout_s=min(CONNECT_S, limit_s)
+                ) as model,
+            ):
+                answered = await model.answer(request, on_text=on_text)
+        except TimeoutError:
+            return TriedModel(
+                name=one.name,
+                error=f"It did not answer within {limit_s:g} s.",
+                seconds=time.monotonic() - started,
+            )
+        except AssistantError as error:
+            return TriedModel(name=one.name, error=str(error), seconds=time.monotonic() - started)
+        seconds = time.monotonic() - started
+        text = " ".join(clean(answered.text).split())
+        counted = answered.usage != Usage()
+        price = await self._finder.price(one) if counted else None
+        return TriedModel(
+            name=one.name,
+            text=text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…",
+            error="" if text else "It answered without a word.",
+            first_s=first[0] if first else None,
+            seconds=seconds,
+            usage=answered.usage,
+            dollars=price.cost(answered.usage) if price else None,
+        )
+
+    async def _row(self, one: NamedModel, use: str) -> ListedModel:
+        choice, price = one.choice, await self._finder.price(one)
+        rates = price.rates if price else None
+        return ListedModel(
+            name=clean(one.name),
+            use=use,
+            client=choice.kind,
+            model=clean(choice.model),
+            window=choice.traits.window,
+            answer_tokens_max=choice.output_tokens_max,
+            dollars_in=_a_million(rates.input if rates else None),
+            dollars_out=_a_million(rates.output if rates else None),
+            about="demo: small talk, no tools" if choice.traits.demo else "",
+        )
+
+    async def _local(self) -> Mapping[str, Sequence[str]]:
+        """Return the models of each local server that answers."""
+
+        async def names(server: str) -> Sequence[str]:
+            try:
+                async with asyncio.timeout(PROBE_S):
+                    listed = await self._probe(PROVIDERS[server].api_base)
+            except TimeoutError:
+                return ()
+            return [name for name in listed if name.isprintable() and "embed" not in name.lower()]
+
+        found = await asyncio.gather(*(names(server) for server in LOCAL))
+        return {server: listed for server, listed in zip(LOCAL, found, strict=True) if listed}
+
+    def _providers(self) -> Sequence[ListedProvider]:
+        """Return all that a name may begin with; local servers are shown by their models."""
+        known: list[tuple[str, str, tuple[str, ...], str]] = [
+            (key, one.title, (one.key,) if one.key else (), one.model)
+            for key, one in PROVIDERS.items()
+            if key not in LOCAL
+        ]
+        known += [(key, one.title, one.keys, one.model) for key, one in FOREIGN.items()]
+        return [
+            ListedProvider(
+                name=key,
+                title=title,
+                variables=variables,
+                set=any(self._finder.env.get(variable) for variable in variables),
+                model=model,
+            )
+            for key, title, variables, model in known
+        ]
+
+
+def _a_million(rate: float | None) -> float | None:
+    return None if rate is None else round(rate * 1e6, 6)
