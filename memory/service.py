@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Self
 
 from memory.database.connection import Database
+from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
-from memory.erasure.run import Premises
 from memory.facts.export import Transfer
 from memory.facts.profile import SqliteProfiles
 from memory.facts.store import SqliteFacts
-from memory.records.erasure import Wish
+from memory.records.erasure import ForgetWish
 from memory.records.errors import Permanent
 from memory.records.facts import (
     Category,
@@ -30,12 +29,8 @@ from memory.records.facts import (
     fact_key,
 )
 from memory.records.messages import Role, RunId
-from memory.records.ports import Clock
 from memory.records.rows import Person
-from memory.search.archive import SqliteArchive
 from memory.search.documents import SqliteDocuments
-from memory.search.indexes import Indexes
-from memory.search.vectors import Embedding
 from memory.stores.conversations import SqliteConversations
 from memory.stores.private import SqlitePrivate
 from memory.stores.sessions import SqliteSessions
@@ -96,35 +91,6 @@ class MemoryService:
         self.private = SqlitePrivate(database, conversations, sessions, premises)
         self.turns = SqliteTurnsDone(database)
         self.former_files = SqliteFormerFiles(database)
-
-    @classmethod
-    def over(
-        cls,
-        database: Database,
-        conversations: SqliteConversations,
-        *,
-        premises: Premises,
-        clock: Clock,
-        embedding: Embedding,
-    ) -> Self:
-        """Make one with stores of its own, where no bot runs that has them."""
-        facts = SqliteFacts(database, Indexes(database, embedding=embedding))
-        return cls(
-            database,
-            facts=facts,
-            profiles=SqliteProfiles(database),
-            documents=SqliteDocuments(database, embedding=embedding),
-            conversations=conversations,
-            forgetting=Forgetting(
-                database,
-                facts,
-                conversations,
-                premises=premises,
-                clock=clock,
-                indexes=[SqliteArchive(database, embedding=embedding)],
-            ),
-            premises=premises,
-        )
 
     # --- looking ------------------------------------------------------------------------------
 
@@ -211,7 +177,7 @@ class MemoryService:
         *,
         lanes: tuple[str, ...] = (),
         with_files: bool = False,
-    ) -> Wish:
+    ) -> ForgetWish:
         """Return what is to be forgotten by words of a person: numbers of facts, `everything`, or
         else the words themselves.
 
@@ -229,7 +195,7 @@ class MemoryService:
             for fact_id in facts:
                 if fact_id not in known:
                     await self.own_fact(of, fact_key(fact_id))
-        return Wish(
+        return ForgetWish(
             person_id=person.id,
             facts=facts if is_numbers else (),
             phrases=() if is_numbers or everything or not keys else (what.strip(),),

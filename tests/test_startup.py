@@ -35,7 +35,6 @@ UNASKED = (
     "html_to_markdown",
     "litellm",
     "markdown_it",
-    "memory.stores.explained",
     "numpy",
     "pydantic_settings",
     "rich",

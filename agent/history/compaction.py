@@ -17,7 +17,13 @@ import structlog
 
 from agent.history.digest import DONE, cut_at_sentence, digest
 from agent.history.summaries import ONE_CALL_LINES, Summaries
-from agent.history.window import estimate_tokens, last_request, sent_size, tail_start
+from agent.history.window import (
+    estimate_tokens,
+    last_request,
+    sent_size,
+    shorten_before,
+    tail_start,
+)
 from agent.policy.taint import tainted_by
 from memory.records.errors import AssistantError
 from memory.records.facts import Compaction, CompactionWanted
@@ -25,7 +31,7 @@ from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
 from memory.records.spending import Charge, Purpose, Scope, zone_for
 from memory.records.text import clean
-from memory.stores.compactions import NEVER, NewCompaction, SqliteCompactions, Stretch
+from memory.stores.compactions import NEVER, HistoryStretch, SqliteCompactions
 from memory.stores.material import Dated, effects_of, exchanges_in, lines_of
 
 log = structlog.get_logger()
@@ -125,7 +131,9 @@ class SqliteCompactor:
             row = replace(row, tainted=_is_tainted(material, found.former, wanted))
             if row.tokens_after >= row.tokens_before:
                 return None  # a summary as long as what it stands for
-            made = await self._compactions.add(wanted.conversation, row)
+            made = await self._compactions.add(
+                wanted.conversation, row, after=found.newest, generation=found.generation
+            )
         if made is not None:
             log.info(
                 "history.compacted",
@@ -149,9 +157,11 @@ class SqliteCompactor:
 
     # --- whether, and where ----------------------------------------------------------------------
 
-    def _cut(self, found: Stretch, wanted: CompactionWanted, window: int) -> _CutPoint | None:
+    def _cut(
+        self, found: HistoryStretch, wanted: CompactionWanted, window: int
+    ) -> _CutPoint | None:
         """Where to cut; None where it is not due, or there is nothing to sum up."""
-        options, sent = self._options, found.as_sent()
+        options, sent = self._options, _as_sent(found)
         messages, tokens = sent_size(sent, 0)
         summary_tokens = min(options.summary_tokens, max(window // 8, 60))
         if wanted.forced and not wanted.tokens_max:
@@ -179,7 +189,7 @@ class SqliteCompactor:
         )
 
     def _is_due(
-        self, found: Stretch, sent: Sequence[StoredEntry], size: tuple[int, int], window: int
+        self, found: HistoryStretch, sent: Sequence[StoredEntry], size: tuple[int, int], window: int
     ) -> bool:
         options, newest = self._options, found.newest
         messages, tokens = size
@@ -234,7 +244,11 @@ class SqliteCompactor:
             log.warning("compaction.no_facts", why=str(trouble) or "it took too long")
 
     async def _summed(
-        self, material: Sequence[Dated], found: Stretch, cut: _CutPoint, wanted: CompactionWanted
+        self,
+        material: Sequence[Dated],
+        found: HistoryStretch,
+        cut: _CutPoint,
+        wanted: CompactionWanted,
     ) -> _Summed:
         """By a model, or mechanically where none can: nothing is lost by its failure."""
         former = found.former.summary if found.former else ""
@@ -285,12 +299,17 @@ def _older(before: Sequence[Dated], tokens_max: int) -> Callable[[int, str], str
     return older
 
 
-def _row(found: Stretch, cut: _CutPoint, summed: _Summed) -> NewCompaction:
-    tail = [one for one in found.as_sent() if one.id >= summed.start]
+def _as_sent(found: HistoryStretch) -> list[StoredEntry]:
+    """With old tool results as short as they are sent."""
+    stored = [one.stored for one in found.sent]
+    entries = shorten_before(stored, found.shortened_to)
+    return [replace(one, entry=entry) for one, entry in zip(stored, entries, strict=True)]
+
+
+def _row(found: HistoryStretch, cut: _CutPoint, summed: _Summed) -> Compaction:
+    tail = [one for one in _as_sent(found) if one.id >= summed.start]
     messages, tokens = sent_size(tail, 0)
-    return NewCompaction(
-        after=found.newest,
-        generation=found.generation,
+    return Compaction(
         kind=summed.kind,
         from_id=found.start,
         sent_from=summed.start,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from agent.guards.text import visible
 from agent.history.window import estimate_tokens
-from agent.prompt.scene import one_line
+from memory.records.text import one_line
 from memory.records.transcript import Answered, Said
 from memory.search.fts import STOP_WORDS
 from memory.stores.material import Dated, effects_of, exchanges_in, own_words

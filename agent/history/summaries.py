@@ -14,12 +14,12 @@ from typing import TypeVar
 import structlog
 from pydantic import Field
 
-from agent.learning.proposals import Answer, AnswerUnreadable, PlainText, read_answer
+from agent.learning.proposals import AnswerUnreadable, ModelAnswer, PlainText, read_answer
 from agent.prompt.assemble import from_template
 from memory.records.errors import ContextTooLong, ModelRefused
 from memory.records.ports import CheapModel
 from memory.records.spending import Charge
-from memory.stores.material import Line
+from memory.stores.material import MaterialLine
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ ANSWER_TOKENS_MAX = 1_500
 """Of an answer: the summary's words, whatever the language, and some JSON."""
 
 
-class _Summary(Answer):
+class _Summary(ModelAnswer):
     """What both templates ask for."""
 
     summary: PlainText = Field(min_length=1)
@@ -76,7 +76,7 @@ class Summaries:
         self._cheap = cheap
         self._texts = texts
 
-    async def detect(self, lines: Sequence[Line], former: str, charge: Charge) -> Detected:
+    async def detect(self, lines: Sequence[MaterialLine], former: str, charge: Charge) -> Detected:
         """The last topic boundary among the newest lines, and a summary of them."""
         shown = lines[-LINES_MAX:]
         found = await self._summed(shown, former, charge)
@@ -90,7 +90,7 @@ class Summaries:
 
     async def of(
         self,
-        lines: Sequence[Line],
+        lines: Sequence[MaterialLine],
         former: str,
         charge: Charge,
         *,
@@ -113,7 +113,7 @@ class Summaries:
             summary = await self._merged(summary, part, charge) if summary else part
         return summary
 
-    async def _summed(self, lines: Sequence[Line], former: str, charge: Charge) -> Boundary:
+    async def _summed(self, lines: Sequence[MaterialLine], former: str, charge: Charge) -> Boundary:
         traits = await self._cheap.traits(charge.lane)
         if traits.demo:
             # Tried: it takes most of a minute, and tells the template's example as what was said.

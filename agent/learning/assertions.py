@@ -27,7 +27,7 @@ _CLAUSE_END = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ClausePlace:
     """Where a quote stands: what is before and after it in its sentence, with the mark at the end,
     and the whole of the message before that sentence and after it. All folded."""
 
@@ -42,7 +42,7 @@ class Place:
         return f"{self.before}{self.quote}{self.after}"
 
 
-def places(quote: str, said: str) -> Iterator[Place]:
+def places(quote: str, said: str) -> Iterator[ClausePlace]:
     """Each place where a quote stands in a message, whatever the case, the blanks and the marks."""
     text = _BLANKS.sub(" ", fold(said.translate(_MARKS)))
     needle = fold(quote.translate(_MARKS)).replace('"', "").strip(_EDGES)
@@ -54,7 +54,7 @@ def places(quote: str, said: str) -> Iterator[Place]:
         begins = max((one.end() for one in _SENTENCE_END.finditer(text, 0, start)), default=0)
         ending = _SENTENCE_END.search(text, end)
         ends = ending.end() if ending else len(text)
-        yield Place(
+        yield ClausePlace(
             quote=match.group(),
             before=text[begins:start],
             after=text[end:ends],
@@ -76,7 +76,7 @@ def is_asserted(quote: str, said: str, note: str) -> bool:
     return bool(found) and all(_is_plain(place, noted) for place in found)
 
 
-def _is_plain(place: Place, note: str) -> bool:
+def _is_plain(place: ClausePlace, note: str) -> bool:
     return not (
         _is_asked(place)
         or _is_material(place)
@@ -90,7 +90,7 @@ def _is_plain(place: Place, note: str) -> bool:
     )
 
 
-def _region(place: Place, mood: str) -> str:
+def _region(place: ClausePlace, mood: str) -> str:
     """Where a mark of this kind would belong to the quote: a condition anywhere in the sentence,
     what is past, wished or doubted in the quote's own clause and in what is before it."""
     if mood == "condition":
@@ -118,7 +118,7 @@ _ASKS_WHETHER = re.compile(
 )
 
 
-def _is_asked(place: Place) -> bool:
+def _is_asked(place: ClausePlace) -> bool:
     sentence = place.sentence
     if _ASKS_WHETHER.search(sentence):
         return True
@@ -232,7 +232,7 @@ _BY_OTHERS_GLUED = re.compile("(?<!我)(?:说|說)|と言|って言|라고")
 _QUOTE_SELF = re.compile(r"^(?:i|we|ich|wir|i've|i have|as i)$")
 
 
-def _reported(place: Place) -> bool:
+def _reported(place: ClausePlace) -> bool:
     """Whether somebody else says it, or it stands between quotation marks."""
     if (place.earlier + place.before).count('"') % 2 and '"' not in place.quote:
         return True
@@ -303,7 +303,7 @@ _COLON = re.compile(r"[:：](?=[\s\"]|$)")
 _NAME_WORDS_MAX = 3
 
 
-def _is_material(place: Place) -> bool:
+def _is_material(place: ClausePlace) -> bool:
     if _WORK_FIRST.search(place.before) or _HOW_TO_SAY.search(place.sentence):
         return True
     if _HEADER.search(f"{place.earlier}{place.before}"):
@@ -316,7 +316,7 @@ def _is_material(place: Place) -> bool:
     return bool(_BEHIND.search(f"{place.after}{place.later}"))
 
 
-def _leads(place: Place) -> Iterator[str]:
+def _leads(place: ClausePlace) -> Iterator[str]:
     """What stands before a colon that the quote comes after, in its line or at the end of one."""
     yield from _COLON.split(place.before)[:-1]
     for line in place.earlier.splitlines():
@@ -354,7 +354,7 @@ sempre, ogni, mai, всегда, каждый, никогда
 )
 
 
-def _is_ordered(place: Place, note: str) -> bool:
+def _is_ordered(place: ClausePlace, note: str) -> bool:
     """Whether one errand was made a habit, or a habit is noted that nobody spoke of."""
     if _LASTING.search(place.sentence):
         return False

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from agent.learning.assertions import Place, clauses, places
+from agent.learning.assertions import ClausePlace, clauses, places
 from agent.learning.said_values import says_no
 from memory.facts.similarity import stem
 from memory.records.words import fold, is_unbordered, squeezed, unbordered_runs, words
@@ -60,20 +60,20 @@ def is_turned_round(quote: str, said: str, note: str) -> bool:
     return any(_says_no(place, told) != noted for place in places(quote, said))
 
 
-def _says_no(place: Place, told: AbstractSet[str]) -> bool:
+def _says_no(place: ClausePlace, told: AbstractSet[str]) -> bool:
     """Of parts like "tea, not coffee" only those count that the note has something of."""
     parts = clauses(place.quote)
     meant = [part for part in parts if keys(part) & told] or parts
     return any(says_no(part) for part in (_before(place), *meant, _after(place)))
 
 
-def _before(place: Place) -> str:
+def _before(place: ClausePlace) -> str:
     """What is before a quote in its sentence; nothing where the quote is a statement of its own."""
     before = _CONTRAST.split(place.before)[-1]
     return "" if _IS_OVER.search(before) and _I.match(place.quote) else before
 
 
-def _after(place: Place) -> str:
+def _after(place: ClausePlace) -> str:
     part = re.split(r"[,;:、，]", place.after)[0]
     near = words(part)[:NOT_AFTER_WORDS]
     return part[:NOT_AFTER_CHARS] if is_unbordered(part) else part[: near[-1].end if near else 0]
@@ -117,7 +117,7 @@ def is_covered(note: str, line: str, *, speaker: str, year: int) -> bool:
     endings, all names and all numbers. Of the speaker's name parts may be left in the note. A day
     that is reckoned from the `year` and day of the line needs not stand there, if no other one
     does."""
-    theirs, left = _Line.of(line), _DATE.sub(" ", note)
+    theirs, left = _EvidenceLine.of(line), _DATE.sub(" ", note)
     months = {found[:3].casefold() for found in _MONTH.findall(note)}
     others = {found[:3].casefold() for found in _MONTH.findall(line)}
     if others and not months <= others:
@@ -138,7 +138,7 @@ def is_covered(note: str, line: str, *, speaker: str, year: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
+class _EvidenceLine:
     """The words of a line, as those of a note are looked for among them."""
 
     keys: AbstractSet[str]
@@ -147,7 +147,7 @@ class _Line:
     numbers: AbstractSet[str]
 
     @classmethod
-    def of(cls, line: str) -> _Line:
+    def of(cls, line: str) -> _EvidenceLine:
         every = {word.text.removesuffix("'s") for word in words(fold(line))}
         # Of all words: what says nothing in one sentence ("I own it") is the point of another.
         begun = {word[:STEM_CHARS] for word in every} | keys(line)

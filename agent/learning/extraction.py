@@ -21,18 +21,18 @@ import structlog
 from agent.history.window import estimate_tokens
 from agent.learning.proposals import AnswerUnreadable, read_answer
 from agent.prompt.assemble import from_template
-from agent.prompt.scene import one_line
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.facts import Facts, NewFact, Stored, StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
 from memory.records.spending import Charge, Purpose, Scope, zone_for
+from memory.records.text import one_line
 from memory.records.words import fold, read_list, squeezed
-from memory.stores.lines import SpokenLine, SqliteLines, Stretch
+from memory.stores.lines import SpokenLine, SpokenStretch, SqliteLines
 
 if TYPE_CHECKING:
-    from agent.learning.proposals import FoundFacts, Refusal
+    from agent.learning.proposals import FactRefusal, FoundFacts
 
 log = structlog.get_logger()
 
@@ -84,10 +84,10 @@ _NO_USE_IN_GOING_ON = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedFinding:
     """`words` is the store's reason, fit for the person."""
 
-    why: Refusal
+    why: FactRefusal
     words: str = ""
 
 
@@ -101,7 +101,7 @@ class Extracted:
     stored: tuple[StoredFact, ...] = ()
     superseded: tuple[StoredFact, ...] = ()
     refreshed: tuple[StoredFact, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedFinding, ...] = ()
     asked: int = 0
     upto: int = 0
 
@@ -196,7 +196,7 @@ class Extractor:
                 break
         return looks
 
-    async def _look(self, reading: Awaitable[Stretch], *, moves: bool = True) -> Extracted:
+    async def _look(self, reading: Awaitable[SpokenStretch], *, moves: bool = True) -> Extracted:
         """`moves` tells whether the cursor does: all before the stretch was looked at."""
         generation = await self._facts.generation()  # before anything is read
         stretch = await reading
@@ -220,7 +220,7 @@ class Extractor:
             await self._lines.looked_at(conversation, upto=stretch.upto)
         return looking.told()
 
-    def _reason_to_skip(self, stretch: Stretch) -> Skipped | None:
+    def _reason_to_skip(self, stretch: SpokenStretch) -> Skipped | None:
         own = stretch.own()
         if stretch.is_private:
             return Skipped.PRIVATE
@@ -238,7 +238,7 @@ class Extractor:
             return Skipped.SMALL_TALK
         return None
 
-    async def _known(self, stretch: Stretch) -> dict[int, StoredFact]:
+    async def _known(self, stretch: SpokenStretch) -> dict[int, StoredFact]:
         """What is known of those who speak, the most relevant first, then the newest: what is
         corrected need not share a word with its correction."""
         known: dict[int, StoredFact] = {}
@@ -269,15 +269,15 @@ class Extractor:
         return read_answer(await self._model.ask(again, charge, tokens_max=tokens_max), FoundFacts)
 
     async def _store(self, looking: _Looking, found: FoundFacts) -> None:
-        from agent.learning.proposals import Judge, Refusal
+        from agent.learning.proposals import FactRefusal, Judge
 
-        looking.refused += [Refused(why=Refusal.UNREADABLE)] * found.unreadable
+        looking.refused += [RefusedFinding(why=FactRefusal.UNREADABLE)] * found.unreadable
         judge = Judge(looking.stretch, looking.known, confidence_min=self._options.confidence_min)
         for verdict in await asyncio.to_thread(judge.verdicts, found.facts):
-            if isinstance(verdict, Refusal):
-                looking.refused.append(Refused(why=verdict))
+            if isinstance(verdict, FactRefusal):
+                looking.refused.append(RefusedFinding(why=verdict))
             elif len(looking.outcomes) >= self._options.facts_max:
-                looking.refused.append(Refused(why=Refusal.TOO_MANY))
+                looking.refused.append(RefusedFinding(why=FactRefusal.TOO_MANY))
             else:
                 looking.count(await self._facts.store(looking.dated(verdict)))
 
@@ -305,12 +305,12 @@ _AGAIN = "Your last answer could not be used: {why} Answer with one JSON object 
 class _Looking:
     """One look: what is looked at, what is known, and what came of it so far."""
 
-    stretch: Stretch
+    stretch: SpokenStretch
     options: ExtractionOptions
     known: Mapping[int, StoredFact]
     generation: int
     outcomes: list[Stored] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedFinding] = field(default_factory=list)
     asked: int = 0
 
     def prompt(self, texts: Mapping[str, str], *, room: int) -> str:
@@ -360,10 +360,10 @@ class _Looking:
 
     def count(self, outcome: Stored) -> None:
         """What the store said."""
-        from agent.learning.proposals import Refusal
+        from agent.learning.proposals import FactRefusal
 
         if outcome.outcome is Storing.REFUSED:
-            self.refused.append(Refused(why=Refusal.BY_STORE, words=outcome.why))
+            self.refused.append(RefusedFinding(why=FactRefusal.BY_STORE, words=outcome.why))
         else:
             self.outcomes.append(outcome)
 

@@ -13,12 +13,11 @@ from itertools import islice
 
 from agent.learning.evidence import is_carried, keys
 from agent.policy.taint import called_name
-from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from memory.facts.secrets import secret_in
 from memory.records.messages import PersonId
 from memory.records.ports import TurnEnd
-from memory.records.text import clean
+from memory.records.text import clean, one_line
 from memory.records.transcript import Answered, Said, ToolCall, ToolResult
 from memory.records.words import fold, is_unbordered, unbordered_runs, words
 from memory.stores.lines import own_words

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 from pydantic import Field
 
-from agent.learning.proposals import Answer, plain_text, read_answer
+from agent.learning.proposals import ModelAnswer, plain_text, read_answer
 from agent.prompt.assemble import Prompt, from_template
 from memory.database.connection import Database
 from memory.database.stored_text import dump
@@ -168,7 +168,7 @@ def _ms(now: datetime) -> int:
 # --- how they are made -------------------------------------------------------------------------
 
 
-class FoundInsights(Answer):
+class FoundInsights(ModelAnswer):
     """What a model answers; what is no text in its lists is passed over."""
 
     pins: list[object] = Field(max_length=50)
@@ -176,7 +176,7 @@ class FoundInsights(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class MadeInsights:
     """Notes that were made. `dropped` counts those that nothing in the turn carries."""
 
     by: Literal["model", "rules"]
@@ -210,7 +210,7 @@ class InsightMaker:
         self._clock = clock
         self._options = options or InsightOptions()
 
-    async def after(self, turn: TurnInput, end: TurnEnd) -> Made | None:
+    async def after(self, turn: TurnInput, end: TurnEnd) -> MadeInsights | None:
         """Makes notes, or None where there is nothing to make any of. A model in trouble, and an
         answer that cannot be read, leave it to the rules. Raises StorageError.
         """
@@ -246,7 +246,7 @@ class InsightMaker:
 
     async def _by_model(
         self, turn: TurnInput, material: Material, current: Insights
-    ) -> Made | None:
+    ) -> MadeInsights | None:
         if self._model is None:
             return None
         try:
@@ -305,7 +305,7 @@ class InsightMaker:
         lines += [f"- recommendation: {note}" for note in current.recommendations]
         return "\n".join([f"{minutes} min old:", *lines])
 
-    def _carried(self, found: FoundInsights, material: Material, current: Insights) -> Made:
+    def _carried(self, found: FoundInsights, material: Material, current: Insights) -> MadeInsights:
         """What the turn carries. For a thread: what tools returned may be long."""
         pins, recommendations = _notes(found.pins), _notes(found.recommendations)
         good = [note for note in pins if material.carries_pin(note, current.pins)]
@@ -317,9 +317,9 @@ class InsightMaker:
         insights = self._insights(good, useful)
         kept = len(insights.pins) + len(insights.recommendations)
         dropped = len(found.pins) + len(found.recommendations) - kept
-        return Made(by="model", insights=insights, dropped=dropped)
+        return MadeInsights(by="model", insights=insights, dropped=dropped)
 
-    def _by_rules(self, material: Material, current: Insights) -> Made | None:
+    def _by_rules(self, material: Material, current: Insights) -> MadeInsights | None:
         """What is new goes before what still holds; None where nothing is new."""
         from agent.learning.insight_rules import pins_by_rules, recommendations_by_rules
 
@@ -330,7 +330,7 @@ class InsightMaker:
         insights = self._insights(
             [*pins, *current.pins], [*recommendations, *current.recommendations]
         )
-        return Made(by="rules", insights=insights)
+        return MadeInsights(by="rules", insights=insights)
 
     def _insights(self, pins: Sequence[str], recommendations: Sequence[str]) -> Insights:
         from agent.learning.insight_rules import NOTES_MAX

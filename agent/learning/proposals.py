@@ -37,7 +37,7 @@ from memory.records.facts import (
 )
 from memory.records.rows import Person
 from memory.records.words import fold, squeezed, without_name
-from memory.stores.lines import SpokenLine, Stretch
+from memory.stores.lines import SpokenLine, SpokenStretch
 
 # --- answers ------------------------------------------------------------------------------------
 #
@@ -58,7 +58,7 @@ class AnswerUnreadable(Temporary):
     it may be shown to the model that is asked again, and stand in the log."""
 
 
-class Answer(BaseModel):
+class ModelAnswer(BaseModel):
     """Base of what is wanted: frozen, unknown fields passed over, numbers taken for texts."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
@@ -187,7 +187,7 @@ def _problems(problems: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{where}: {message}"
 
 
-class Refusal(StrEnum):
+class FactRefusal(StrEnum):
     """Why a proposed fact was not stored."""
 
     UNREADABLE = "unreadable"
@@ -203,7 +203,7 @@ class Refusal(StrEnum):
     BY_STORE = "refused by the store"
 
 
-class FoundFact(Answer):
+class FoundFact(ModelAnswer):
     """One fact that a model proposes."""
 
     text: PlainText = Field(min_length=1)
@@ -214,7 +214,7 @@ class FoundFact(Answer):
     replaces: PlainText | None = None
 
 
-class FoundFacts(Answer):
+class FoundFacts(ModelAnswer):
     """All of them. One that cannot be read does not spoil the others; it is counted."""
 
     facts: tuple[FoundFact, ...]
@@ -255,7 +255,7 @@ class Judge:
     """Decides which proposed facts rest on what somebody said in one stretch."""
 
     def __init__(
-        self, stretch: Stretch, known: Mapping[int, StoredFact], *, confidence_min: float
+        self, stretch: SpokenStretch, known: Mapping[int, StoredFact], *, confidence_min: float
     ) -> None:
         """`known` are the facts that were shown, by id: no other one can be replaced."""
         self._stretch = stretch
@@ -263,44 +263,44 @@ class Judge:
         self._confidence_min = confidence_min
         self._speakers = stretch.speakers()
 
-    def verdicts(self, found: Sequence[FoundFact]) -> list[NewFact | Refusal]:
+    def verdicts(self, found: Sequence[FoundFact]) -> list[NewFact | FactRefusal]:
         """For each the fact as it may be stored, or why it may not be."""
         return [self._verdict(one) for one in found]
 
-    def _verdict(self, found: FoundFact) -> NewFact | Refusal:
+    def _verdict(self, found: FoundFact) -> NewFact | FactRefusal:
         text = " ".join(found.text.split())
         if found.confidence < self._confidence_min:
-            return Refusal.UNSURE
+            return FactRefusal.UNSURE
         if len(text) > FACT_CHARS_MAX:
-            return Refusal.TOO_LONG
+            return FactRefusal.TOO_LONG
         label = self._speaker(found.speaker)
         if label is None:
-            return Refusal.NO_SPEAKER
+            return FactRefusal.NO_SPEAKER
         line = next((one for one in self._own(label) if stands_in(found.quote, one.text)), None)
         if line is None or line.person is None:
-            return Refusal.NO_QUOTE
+            return FactRefusal.NO_QUOTE
         why = self._why_not(text, found.quote, line)
         return self._new(found, text, line, line.person) if why is None else why
 
-    def _why_not(self, text: str, quote: str, line: SpokenLine) -> Refusal | None:
+    def _why_not(self, text: str, quote: str, line: SpokenLine) -> FactRefusal | None:
         outside = self._stretch.outside
         # A name tells no fact, be it "Dr. No", "U1" or "Will".
         told = without_name(text, line.speaker)
         if is_pasted(quote, (one.text for one in outside if one.message_id < line.message_id)):
-            return Refusal.PASTED
+            return FactRefusal.PASTED
         if is_turned_round(quote, line.text, told):
-            return Refusal.TURNED_ROUND
+            return FactRefusal.TURNED_ROUND
         own = "\n".join(one.text for one in self._own(line.speaker))
         foreign = self._outside_keys.union(
             *(keys(one.text) for one in self._stretch.lines if one.speaker != line.speaker)
         )
         if not is_carried(told, by=line.text, own=own, foreign=foreign, names=self._speakers):
-            return Refusal.NOT_CARRIED
+            return FactRefusal.NOT_CARRIED
         if not is_asserted(quote, line.text, told):
-            return Refusal.NOT_ASSERTED
+            return FactRefusal.NOT_ASSERTED
         year = datetime.fromtimestamp(line.at_ms / 1000, UTC).year
         if not is_covered(told, line.text, speaker=line.speaker, year=year):
-            return Refusal.NOT_CARRIED
+            return FactRefusal.NOT_CARRIED
         return None
 
     @cached_property

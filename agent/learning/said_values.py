@@ -21,7 +21,7 @@ _SAME_DIGITS = 6
 """Numbers of telephones that end alike are one, whatever stands before."""
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """Of which kind a value is. A PLACE may lie within another one, a TOWN does not."""
 
     NAME = "name"
@@ -42,22 +42,22 @@ class Kind(Enum):
 class Value:
     """`text` is folded. `unit` is that of a number."""
 
-    kind: Kind
+    kind: ValueKind
     text: str
     unit: str = ""
 
     def excludes(self, other: Value) -> bool:
         """Whether only one of both can hold."""
-        if (self.kind, self.unit) != (other.kind, other.unit) or self.kind is Kind.PLACE:
+        if (self.kind, self.unit) != (other.kind, other.unit) or self.kind is ValueKind.PLACE:
             return False
-        if self.kind is Kind.DATE:
+        if self.kind is ValueKind.DATE:
             return self.text[-5:] != other.text[-5:]
-        if self.kind is Kind.PHONE:
+        if self.kind is ValueKind.PHONE:
             return self.text[-_SAME_DIGITS:] != other.text[-_SAME_DIGITS:]
-        if self.kind in (Kind.NUMBER, Kind.MAIL, Kind.HANDLE, Kind.ZONE):
+        if self.kind in (ValueKind.NUMBER, ValueKind.MAIL, ValueKind.HANDLE, ValueKind.ZONE):
             return self.text != other.text
         mine, others = _telling(self.text), _telling(other.text)
-        if self.kind is Kind.SOMEBODY:
+        if self.kind is ValueKind.SOMEBODY:
             return mine.isdisjoint(others)
         return not (mine <= others or others <= mine)
 
@@ -133,12 +133,14 @@ def _liked_best(what: str, text: str) -> Value | None:
     folded = squeezed(fold(text))
     if what.endswith(" color"):
         is_colour = bool(_COLOURS & set(folded.split())) and len(folded.split()) <= 2
-        return Value(kind=Kind.COLOUR, text=folded) if is_colour else None
+        return Value(kind=ValueKind.COLOUR, text=folded) if is_colour else None
     return _number(text) or _name(text)
 
 
 def _name(text: str) -> Value | None:
-    return Value(kind=Kind.NAME, text=squeezed(fold(text)).strip(".")) if is_name(text) else None
+    return (
+        Value(kind=ValueKind.NAME, text=squeezed(fold(text)).strip(".")) if is_name(text) else None
+    )
 
 
 def _somebody(text: str) -> Value | None:
@@ -148,7 +150,7 @@ def _somebody(text: str) -> Value | None:
         return None
     if any(len(part) > 1 and part.isupper() for part in bare.split()):
         return None
-    return Value(kind=Kind.SOMEBODY, text=squeezed(fold(bare)))
+    return Value(kind=ValueKind.SOMEBODY, text=squeezed(fold(bare)))
 
 
 def _number(text: str) -> Value | None:
@@ -158,24 +160,24 @@ def _number(text: str) -> Value | None:
     named = [_UNITS.get(word, stem(word)) for word in fold(match["unit"]).split()]
     said = [_UNITS[match["sign"]]] if match["sign"] in _UNITS else []
     unit = " ".join([*said, *(word for word in named if word not in _IDLE_IN_UNITS)])
-    return Value(kind=Kind.NUMBER, text=match["number"], unit=unit)
+    return Value(kind=ValueKind.NUMBER, text=match["number"], unit=unit)
 
 
 def _date(text: str) -> Value | None:
     folded = squeezed(fold(text))
     if match := _ISO.fullmatch(folded):
-        return Value(kind=Kind.DATE, text=match[1])
+        return Value(kind=ValueKind.DATE, text=match[1])
     match = _DATE.fullmatch(folded)
     if match is None:
         return None
     month = _MONTHS.index(match["month"] or match["month2"]) + 1
     day = f"{month:02}-{int(match['day'] or match['day2']):02}"
-    return Value(kind=Kind.DATE, text=f"{match['year']}-{day}" if match["year"] else day)
+    return Value(kind=ValueKind.DATE, text=f"{match['year']}-{day}" if match["year"] else day)
 
 
 def _town(text: str) -> Value | None:
     folded = squeezed(fold(text))
-    return Value(kind=Kind.TOWN, text=folded) if folded in CITIES else None
+    return Value(kind=ValueKind.TOWN, text=folded) if folded in CITIES else None
 
 
 def _address(text: str) -> Value | None:
@@ -185,26 +187,26 @@ def _address(text: str) -> Value | None:
         return None
     if not all(part[0].isdigit() or part[0].isupper() for part in parts):
         return None
-    return Value(kind=Kind.ADDRESS, text=squeezed(fold(text)))
+    return Value(kind=ValueKind.ADDRESS, text=squeezed(fold(text)))
 
 
 def _phone(text: str) -> Value | None:
     digits = "".join(letter for letter in text if letter.isdigit())
     is_phone = _PHONE.fullmatch(text) and len(digits) >= PHONE_DIGITS_MIN
-    return Value(kind=Kind.PHONE, text=digits) if is_phone else None
+    return Value(kind=ValueKind.PHONE, text=digits) if is_phone else None
 
 
 def _mail(text: str) -> Value | None:
-    return Value(kind=Kind.MAIL, text=fold(text)) if _MAIL.fullmatch(text) else None
+    return Value(kind=ValueKind.MAIL, text=fold(text)) if _MAIL.fullmatch(text) else None
 
 
 def _handle(text: str) -> Value | None:
-    return Value(kind=Kind.HANDLE, text=fold(text)) if _HANDLE.fullmatch(text) else None
+    return Value(kind=ValueKind.HANDLE, text=fold(text)) if _HANDLE.fullmatch(text) else None
 
 
 def _zone(text: str) -> Value | None:
     """By its place alone: CET and Europe/Vienna are both true."""
-    return Value(kind=Kind.ZONE, text=fold(text)) if _ZONE.fullmatch(text) else None
+    return Value(kind=ValueKind.ZONE, text=fold(text)) if _ZONE.fullmatch(text) else None
 
 
 _OF_PEOPLE = """
@@ -212,28 +214,28 @@ boss manager supervisor landlord dentist doctor spouse husband wife partner fian
 boyfriend girlfriend
 """
 _KIND_OF = {
-    **dict.fromkeys(("name", "employer", "title"), Kind.NAME),
-    **dict.fromkeys(_OF_PEOPLE.split(), Kind.SOMEBODY),
-    **dict.fromkeys(("age", "salary", "rent", "weight", "height", "size"), Kind.NUMBER),
-    "birthday": Kind.DATE,
-    **dict.fromkeys(("residence", "hometown", "city"), Kind.TOWN),
-    "address": Kind.ADDRESS,
-    **dict.fromkeys(("phone", "mobile"), Kind.PHONE),
-    "email": Kind.MAIL,
-    **dict.fromkeys(("handle", "username"), Kind.HANDLE),
-    **dict.fromkeys(("timezone", "zone"), Kind.ZONE),
+    **dict.fromkeys(("name", "employer", "title"), ValueKind.NAME),
+    **dict.fromkeys(_OF_PEOPLE.split(), ValueKind.SOMEBODY),
+    **dict.fromkeys(("age", "salary", "rent", "weight", "height", "size"), ValueKind.NUMBER),
+    "birthday": ValueKind.DATE,
+    **dict.fromkeys(("residence", "hometown", "city"), ValueKind.TOWN),
+    "address": ValueKind.ADDRESS,
+    **dict.fromkeys(("phone", "mobile"), ValueKind.PHONE),
+    "email": ValueKind.MAIL,
+    **dict.fromkeys(("handle", "username"), ValueKind.HANDLE),
+    **dict.fromkeys(("timezone", "zone"), ValueKind.ZONE),
 }
 _READERS = {
-    Kind.NAME: _name,
-    Kind.SOMEBODY: _somebody,
-    Kind.NUMBER: _number,
-    Kind.DATE: _date,
-    Kind.TOWN: _town,
-    Kind.ADDRESS: _address,
-    Kind.PHONE: _phone,
-    Kind.MAIL: _mail,
-    Kind.HANDLE: _handle,
-    Kind.ZONE: _zone,
+    ValueKind.NAME: _name,
+    ValueKind.SOMEBODY: _somebody,
+    ValueKind.NUMBER: _number,
+    ValueKind.DATE: _date,
+    ValueKind.TOWN: _town,
+    ValueKind.ADDRESS: _address,
+    ValueKind.PHONE: _phone,
+    ValueKind.MAIL: _mail,
+    ValueKind.HANDLE: _handle,
+    ValueKind.ZONE: _zone,
 }
 
 

@@ -27,7 +27,16 @@ from agent.prompt.templates import (
     USING_TOOLS,
     disarmed,
 )
-from memory.records.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
+from memory.records.transcript import (
+    NOBODY,
+    Answered,
+    Context,
+    Entry,
+    Note,
+    Said,
+    ToolCall,
+    ToolResult,
+)
 from memory.records.words import after_name, fold, forms, is_unbordered, words
 
 # --- meant --------------------------------------------------------------------------------------
@@ -169,9 +178,6 @@ def rests_on_memory(entries: Iterable[Entry]) -> bool:
 LINKS_FROM = frozenset({"web_fetch", "web_search"})
 """Tools whose results may name the next address. What another one returns can be the model's own
 words come back: a file that it wrote, an error that quotes its argument, a subagent's answer."""
-
-NOBODY = ("agent:", "task-")
-"""How `Said.by` begins where no person spoke: the task of a subagent, the report of one."""
 
 
 def has_seen(entries: Sequence[Entry], target: str) -> bool:

@@ -80,16 +80,6 @@ class Scene:
     reminder_due: bool = False
 
 
-def one_line(text: str, *, chars_max: int = 80) -> str:
-    """An outside name or title, made harmless: one line, no markup that could pose as ours.
-
-    A display name is whatever its bearer typed, so it must not be able to open or close our
-    marked blocks (threat model T13, case SE-18).
-    """
-    flat = " ".join(text.replace("<", "‹").replace(">", "›").split())
-    return flat if len(flat) <= chars_max else flat[: chars_max - 1] + "…"
-
-
 def fill(template: str, **values: str) -> str:
     """Replaces `{{NAME}}` placeholders; text that a value brings is not looked at again."""
     pieces = template.split("{{")

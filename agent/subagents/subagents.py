@@ -12,10 +12,10 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from agent.prompt.scene import one_line
 from agent.prompt.templates import UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
 from memory.records.errors import Permanent, Temporary
 from memory.records.messages import (
+    AGENT_CHANNEL,
     JOB_RUN,
     Address,
     IncomingMessage,
@@ -39,10 +39,7 @@ from memory.records.ports import (
     RunStatus,
     TurnEnd,
 )
-from memory.records.text import clean, cut_middle
-
-CHANNEL = "agent"
-"""What the lanes of subagents begin with. No channel has this name: nothing is delivered there."""
+from memory.records.text import clean, cut_middle, one_line
 
 HEAD_CHARS_MAX = 80
 RESULT_CHARS_MAX = 16_000
@@ -178,7 +175,7 @@ class Subagents:
         self, order: SubagentCall, wish: SubagentTask, started: StartedSubagent
     ) -> NewRun:
         turn, limits = order.turn, self._limits
-        lane = Address(channel=CHANNEL, chat_id=order.child).key
+        lane = Address(channel=AGENT_CHANNEL, chat_id=order.child).key
         text = clean(wish.task).strip()
         task = Task(
             parent=order.run_id,

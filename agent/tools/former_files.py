@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from agent.policy.presentation import visible
-from agent.prompt.scene import one_line
 from agent.tools.tool import Caller, ChangedFile
 from agent.tools.workspace import CHANGE_TRIES, PathRefused, Workspace
 from memory.records.erasure import FileChange, Loss, loss_of
+from memory.records.text import one_line
 
 SHOWN_MAX, SHOWN_CHARS_MAX = 2, 60
 """How many lost lines the person is shown, and how many characters of each."""

@@ -21,13 +21,13 @@ from agent.files.extract import (
     FileText,
     kind_of_name,
 )
-from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from agent.tools.profile import NOTHING_HERE, PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Trust, others_in_groups, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
 from memory.records.facts import Chunk, Document, Documents, whose
+from memory.records.text import one_line
 
 TEXT_CHARS_MAX = 200_000
 """Of a text that a model writes out; a longer one is a file."""

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from agent.tools.tool import Caller, Effect, Needs, tool
 from memory.records.errors import Permanent
@@ -19,7 +18,7 @@ from memory.records.facts import Facts, Profiles, StoredFact, Whose, fact_id_of,
 from memory.records.messages import ConversationId, PersonId
 from memory.records.ports import Clock
 from memory.records.schedule import Event, TimeRead
-from memory.records.text import clean
+from memory.records.text import clean, one_line
 
 # --- household ----------------------------------------------------------------------------------
 #

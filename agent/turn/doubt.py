@@ -10,10 +10,10 @@ import json
 from collections.abc import Callable, Sequence
 
 from agent.policy.presentation import visible
-from agent.prompt.scene import one_line
 from agent.tools.arguments import ArgumentsWrong
 from agent.tools.discovery import resolved
 from agent.turn.steps.tools import UNKNOWN_FATE
+from memory.records.text import one_line
 from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
 
 ASKED_CHARS_MAX = 120

@@ -107,7 +107,7 @@ def job_commands_of(app: App) -> JobCommands:
 def why_desk_of(app: App) -> WhyDesk:
     """Build what answers `/why`."""
     from bot.commands.why import WhyDesk, WhySources
-    from memory.stores.explained import SqliteTurnRecords
+    from memory.stores.traces import SqliteTraces
 
     def server_of(name: str) -> str:
         tool = app.abilities.toolbox.get(name)
@@ -123,7 +123,7 @@ def why_desk_of(app: App) -> WhyDesk:
         server_of=server_of,
         redact=app.redact,
     )
-    return WhyDesk(SqliteTurnRecords(app.database), sources, host_zone=host_zone())
+    return WhyDesk(SqliteTraces(app.database), sources, host_zone=host_zone())
 
 
 class _Why:

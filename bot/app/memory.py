@@ -25,10 +25,10 @@ from bot.commands.memory_operations import MemoryOperations
 from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
+from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
-from memory.erasure.run import Premises
 from memory.facts.profile import SqliteProfiles
-from memory.facts.recall import Insight, Parts, SqliteRecall
+from memory.facts.recall import Insight, RecallParts, SqliteRecall
 from memory.facts.store import SqliteFacts
 from memory.records import words
 from memory.records.facts import CompactionWanted, Exchange, RecallWanted
@@ -119,7 +119,7 @@ class Memories:
             self.app.database,
             facts=self.facts,
             facts_max=self.app.settings.memory.recalled,
-            parts=Parts(
+            parts=RecallParts(
                 about=AboutPeople(self.app.database),
                 insight=noted,
                 coming=self.app.calendar.events.coming,
@@ -242,9 +242,10 @@ class Memories:
     def operations(self) -> MemoryOperations:
         """What answers `hearthbot memory`."""
         app = self.app
+        access = app.access  # now, so that it is entered
         return MemoryOperations(
             self.service,
-            lambda: app.access.directory.people,
+            lambda: access.directory.people,
             root=app.home.path,
             host_zone=host_zone(),
         )

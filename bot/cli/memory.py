@@ -6,11 +6,11 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -24,9 +24,6 @@ from bot.cli.memory_shown import (
     proof_lines,
 )
 from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, opened
-
-if TYPE_CHECKING:
-    from bot.rpc import Operation
 
 app = typer.Typer(
     help="What is remembered of you: seen, corrected, erased, taken along.", no_args_is_help=True
@@ -154,8 +151,8 @@ async def _forget(
     """The proof; None where there was nothing to do. Raises ForgettingRefused before it asks."""
     from memory.records.erasure import ForgettingRefused
 
-    async with _desk(home) as desk:
-        found = await desk.ask("memory.find", person=person, what=what)
+    async with _client(home) as client:
+        found = await client.ask("memory.find", person=person, what=what)
     if found["is_empty"] and not found["under_way"]:
         if as_json:
             return {"ok": True, **found}
@@ -168,10 +165,10 @@ async def _forget(
     if asks:
         # Nothing is held open while somebody reads: another command may run meanwhile.
         typer.confirm("\nErase all of it for good?", abort=True)
-    async with _desk(home) as desk:
+    async with _client(home) as client:
         with _progress(as_json=as_json) as tell:
             arguments = {"person": person, "what": what, "files": files}
-            return await desk.follow("memory.forget", tell, **arguments)
+            return await client.follow("memory.forget", tell, **arguments)
 
 
 # --- out and in --------------------------------------------------------------------------------
@@ -274,7 +271,7 @@ def _wrong_usage(sentence: str) -> typer.Exit:
 # --- asking the bot ----------------------------------------------------------------------------
 
 
-class _Desk:
+class _Client:
     """The running bot, or what is opened here in its place."""
 
     def __init__(self, found: Any) -> None:
@@ -301,53 +298,23 @@ class _Desk:
 
 def _run(do: Callable[[Ask], Awaitable[Answer]]) -> Answer:
     async def once(home: Opened) -> Answer:
-        async with _desk(home) as desk:
-            return await do(desk.ask)
+        async with _client(home) as client:
+            return await do(client.ask)
 
     with exit_for(), opened(log_to_terminal=False) as home:
         return asyncio.run(once(home))
 
 
 @asynccontextmanager
-async def _desk(home: Opened) -> AsyncIterator[_Desk]:
-    """Asks the running bot; where none runs, the database alone."""
-    from bot.cli.asking import running_or
+async def _client(home: Opened) -> AsyncIterator[_Client]:
+    """Asks the running bot; where none runs, an App that is opened for the moment."""
+    from bot.cli.asking import opened_here, running_or
 
     async with AsyncExitStack() as stack:
-        yield _Desk(await running_or(stack, home, lambda: _open_memory(home)))
-
-
-@asynccontextmanager
-async def _open_memory(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
-    """What can be asked where no bot runs: opens the database and nothing else.
-
-    Raises HomeBusy, StorageError.
-    """
-    from bot.commands.memory_operations import MemoryOperations
-    from bot.settings.home import HomeLock
-    from bot.settings.options import host_zone
-    from memory.database.connection import Database
-    from memory.erasure.run import Premises
-    from memory.search.vectors import Embedding
-    from memory.service import MemoryService
-    from memory.stores.conversations import SqliteConversations
-    from memory.stores.people import SqlitePeople
-    from scheduler.clock.machine import SystemClock
-
-    clock, place = SystemClock(), home.home
-    premises = Premises(root=place.path, workspace=place.workspace, backups=place.backups)
-    embedding = Embedding(enabled=home.settings.memory.embeddings)
-    with HomeLock(place, started_at=clock.now()):
-        async with Database.open(place.database, clock=clock, backups=place.backups) as database:
-            people = (await SqlitePeople(database).directory()).people
-            memory = MemoryService.over(
-                database,
-                SqliteConversations(database),
-                premises=premises,
-                clock=clock,
-                embedding=embedding,
+        yield _Client(
+            await running_or(
+                stack,
+                home,
+                lambda: opened_here(home, lambda app: app.memories.operations.served()),
             )
-            operations = MemoryOperations(
-                memory, lambda: people, root=place.path, host_zone=host_zone()
-            )
-            yield operations.served()
+        )

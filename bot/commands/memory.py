@@ -15,7 +15,7 @@ from bot.channels.base import Pressed
 from bot.commands import memory_messages as words
 from bot.commands.memory_erasure import ForgetQuestions
 from bot.people.timezone import zone_of
-from memory.records.erasure import ForgettingRefused, Wish, typed_run
+from memory.records.erasure import ForgettingRefused, ForgetWish, typed_run
 from memory.records.facts import Whose, fact_id_of, whose
 from memory.records.messages import IncomingMessage, Role
 from memory.records.rows import Person
@@ -138,7 +138,7 @@ class MemoryCommands:
         what = await self._named(of, wish)
         return await self._questions.ask(wish, what, found, lane=lane) + hint
 
-    async def _named(self, of: Whose, wish: Wish) -> str:
+    async def _named(self, of: Whose, wish: ForgetWish) -> str:
         """What is to go, in words for the question."""
         if wish.everything:
             return "everything that I know of you, and all that we said"

@@ -20,7 +20,7 @@ import structlog
 from bot.channels.base import Pressed
 from bot.commands import memory_messages as words
 from bot.commands.table import as_typed
-from memory.records.erasure import ForgettingRefused, Found, Wish
+from memory.records.erasure import ForgettingRefused, ForgetWish, FoundPlaces
 from memory.records.errors import AssistantError
 from memory.records.messages import OutboxId
 from memory.records.ports import Clock
@@ -45,8 +45,8 @@ class Cards(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
-    wish: Wish
+class _ForgetQuestion:
+    wish: ForgetWish
     similar: tuple[str, ...]
     lane: str
     until_s: float
@@ -75,7 +75,7 @@ class ForgetQuestions:
         self._clock = clock
         self._root = root
         self._new_token = new_token
-        self._questions: dict[str, _Question] = {}
+        self._questions: dict[str, _ForgetQuestion] = {}
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -103,7 +103,7 @@ class ForgetQuestions:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def ask(self, wish: Wish, what: str, found: Found, *, lane: str) -> str:
+    async def ask(self, wish: ForgetWish, what: str, found: FoundPlaces, *, lane: str) -> str:
         """Ask with a card whether it is meant, that names every place. Raise ForgettingRefused."""
         if found.refusal:
             raise ForgettingRefused(found.refusal)
@@ -119,12 +119,12 @@ class ForgetQuestions:
             del self._questions[next(iter(self._questions))]
         until_s = self._clock.monotonic() + ASKED_S
         wish = replace(wish, cards=(card,))
-        self._questions[token] = _Question(
+        self._questions[token] = _ForgetQuestion(
             wish=wish, similar=found.similar, lane=lane, until_s=until_s
         )
         return words.ASKED_ABOVE
 
-    async def forget(self, wish: Wish) -> str:
+    async def forget(self, wish: ForgetWish) -> str:
         """Forget it, and return how it went. Raise ForgettingRefused, StorageError."""
         begun = await self._memory.forgetting.under_way()
         proof = await self._memory.forgetting.forget(wish)
@@ -165,7 +165,7 @@ class ForgetQuestions:
         self._spawn(self._forget_and_tell(question))
         return words.FORGETTING
 
-    def _ticked(self, token: str, question: _Question, number: int) -> str:
+    def _ticked(self, token: str, question: _ForgetQuestion, number: int) -> str:
         """Have a similar sentence go too, or stay after all."""
         if not 1 <= number <= len(question.similar):
             return words.TOO_OLD
@@ -177,7 +177,7 @@ class ForgetQuestions:
         said = words.TICKED if is_ticked else words.UNTICKED
         return said.format(text=words.bare(text, chars_max=100))
 
-    async def _forget_and_tell(self, question: _Question) -> None:
+    async def _forget_and_tell(self, question: _ForgetQuestion) -> None:
         try:
             text = await self.forget(question.wish)
         except ForgettingRefused as error:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from memory.records.erasure import Found, Kind, Proof, Stage
+from memory.records.erasure import ForgetStage, FoundPlaces, PlaceKind, Proof
 from memory.records.facts import (
     CATEGORIES,
     FactSource,
@@ -81,33 +81,33 @@ FACTS_SHOWN_MAX, NEWEST_SHOWN = 60, 5
 TEXT_CHARS = 300
 QUOTE_CHARS = 120
 
-_PLURALS: Mapping[Kind, tuple[str, str]] = {
-    Kind.FACT: ("fact", "facts"),
-    Kind.PROFILE: ("entry of the profile", "entries of the profile"),
-    Kind.DOCUMENT: ("passage of a document", "passages of documents"),
-    Kind.HISTORY: ("entry of the history", "entries of the history"),
-    Kind.SUMMARY: ("summary", "summaries"),
-    Kind.INSIGHT: ("set of insights", "sets of insights"),
-    Kind.REPLY: ("message that was sent", "messages that were sent"),
-    Kind.NOTE: ("hint for the next answer", "hints for the next answer"),
-    Kind.TRACE: ("trace of an answer", "traces of answers"),
-    Kind.PROMPT: ("kept prompt", "kept prompts"),
-    Kind.QUESTION: ("question that was asked", "questions that were asked"),
-    Kind.TASK: ("background task", "background tasks"),
-    Kind.JOB: ("job or date", "jobs and dates"),
-    Kind.INCOMING: ("message that just came", "messages that just came"),
-    Kind.FILE: ("file of notes", "files of notes"),
-    Kind.FORMER: ("earlier text of a file", "earlier texts of files"),
+_PLURALS: Mapping[PlaceKind, tuple[str, str]] = {
+    PlaceKind.FACT: ("fact", "facts"),
+    PlaceKind.PROFILE: ("entry of the profile", "entries of the profile"),
+    PlaceKind.DOCUMENT: ("passage of a document", "passages of documents"),
+    PlaceKind.HISTORY: ("entry of the history", "entries of the history"),
+    PlaceKind.SUMMARY: ("summary", "summaries"),
+    PlaceKind.INSIGHT: ("set of insights", "sets of insights"),
+    PlaceKind.REPLY: ("message that was sent", "messages that were sent"),
+    PlaceKind.NOTE: ("hint for the next answer", "hints for the next answer"),
+    PlaceKind.TRACE: ("trace of an answer", "traces of answers"),
+    PlaceKind.PROMPT: ("kept prompt", "kept prompts"),
+    PlaceKind.QUESTION: ("question that was asked", "questions that were asked"),
+    PlaceKind.TASK: ("background task", "background tasks"),
+    PlaceKind.JOB: ("job or date", "jobs and dates"),
+    PlaceKind.INCOMING: ("message that just came", "messages that just came"),
+    PlaceKind.FILE: ("file of notes", "files of notes"),
+    PlaceKind.FORMER: ("earlier text of a file", "earlier texts of files"),
 }
-_SEARCHED = {Kind.FACT, Kind.HISTORY, Kind.DOCUMENT}
-STAGES: Mapping[Stage, str] = {
-    Stage.FACTS: "erasing facts",
-    Stage.ROWS: "erasing history, traces and whatever else is in the database",
-    Stage.FILES: "erasing notes",
-    Stage.INDEX: "building the search anew",
-    Stage.ANEW: "writing the database anew",
-    Stage.BACKUPS: "making a new backup, removing older ones",
-    Stage.SCAN: "looking through every file",
+_SEARCHED = {PlaceKind.FACT, PlaceKind.HISTORY, PlaceKind.DOCUMENT}
+STAGES: Mapping[ForgetStage, str] = {
+    ForgetStage.FACTS: "erasing facts",
+    ForgetStage.ROWS: "erasing history, traces and whatever else is in the database",
+    ForgetStage.FILES: "erasing notes",
+    ForgetStage.INDEX: "building the search anew",
+    ForgetStage.ANEW: "writing the database anew",
+    ForgetStage.BACKUPS: "making a new backup, removing older ones",
+    ForgetStage.SCAN: "looking through every file",
 }
 _SOURCES = {
     FactSource.MESSAGE: "from what was said",
@@ -226,7 +226,7 @@ def stored_text(stored: Stored) -> str:
 # --- forgetting --------------------------------------------------------------------------------
 
 
-def counted(kind: Kind, count: int) -> str:
+def counted(kind: PlaceKind, count: int) -> str:
     """`3 traces of answers`."""
     one, many = _PLURALS[kind]
     return f"{count:,} {one if count == 1 else many}"
@@ -241,7 +241,7 @@ def related_hint(facts: Sequence[StoredFact]) -> str:
     return "\n".join(["", "", "These may be meant too:", *lines, f"`/memory forget {keys}`"])
 
 
-def found_text(what: str, found: Found, root: Path) -> str:
+def found_text(what: str, found: FoundPlaces, root: Path) -> str:
     """Every place that holds it, before anything is erased."""
     lines = [f"**Forget {what}?** It stands in:", ""]
     lines += [f"- {counted(kind, count)}" for kind, count in found.counts.items()]
@@ -257,7 +257,7 @@ def found_text(what: str, found: Found, root: Path) -> str:
     if found.similar:
         lines += ["", "These say much the same in other words, and stay unless you tick them:"]
         lines += [f"{n}. “{bare(text)}”" for n, text in enumerate(found.similar, start=1)]
-    if Kind.TRACE in found.counts:
+    if PlaceKind.TRACE in found.counts:
         lines += ["", "Answers whose traces go cannot be replayed any more."]
     return "\n".join(lines)
 

@@ -20,7 +20,7 @@ from bot.people.register import called, gone
 from bot.people.timezone import zone_of
 from bot.rpc import Emit, Operation
 from bot.settings.home import write_private
-from memory.records.erasure import Proof, Stage, Wish
+from memory.records.erasure import ForgetStage, ForgetWish, Proof
 from memory.records.errors import Permanent, StorageError
 from memory.records.facts import EVERYWHERE, StoredFact, Whose
 from memory.records.messages import PersonId, Role
@@ -156,7 +156,7 @@ class MemoryOperations:
         who = await self._remembered(person)
         wish = await self._wish(who, what, files=files)
 
-        def tell(stage: Stage) -> None:
+        def tell(stage: ForgetStage) -> None:
             emit({"stage": stage.value, "words": words.STAGES[stage]})
 
         return {"person": who.id, **self._proven(await self._memory.forgetting.forget(wish, tell))}
@@ -192,7 +192,9 @@ class MemoryOperations:
             if _ID.fullmatch(wanted) is None:
                 raise
             gone = Person(id=PersonId(wanted), role=Role.MEMBER)
-            found = await self._memory.forgetting.find(Wish(person_id=gone.id, everything=True))
+            found = await self._memory.forgetting.find(
+                ForgetWish(person_id=gone.id, everything=True)
+            )
             begun = await self._memory.forgetting.under_way()
             if not found.counts and (begun is None or begun.person_id != gone.id):
                 raise
@@ -234,7 +236,7 @@ class MemoryOperations:
     def _head(self, who: Person) -> Json:
         return {"person": who.id, "zone": str(self._zone(who))}
 
-    async def _wish(self, who: Person, what: str, *, files: bool = False) -> Wish:
+    async def _wish(self, who: Person, what: str, *, files: bool = False) -> ForgetWish:
         """Raises MemoryWrong for a fact that is not there."""
         try:
             return await self._memory.wish(who, what, _all_of(who), with_files=files)

@@ -27,7 +27,7 @@ from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import IncomingMessage, PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.records.traces import Behind, DueSlot, TurnRecord
-from memory.stores.explained import SqliteTurnRecords
+from memory.stores.traces import SqliteTraces
 
 # --- why clock ----------------------------------------------------------------------------------
 #
@@ -111,7 +111,7 @@ class WhySources:
 class WhyDesk:
     """Implements `bot.commands.services.TellsWhy`."""
 
-    def __init__(self, records: SqliteTurnRecords, sources: WhySources, *, host_zone: str) -> None:
+    def __init__(self, records: SqliteTraces, sources: WhySources, *, host_zone: str) -> None:
         self._records = records
         self._sources = sources
         self._host_zone = host_zone

@@ -15,7 +15,6 @@ from typing import Self, assert_never
 
 import structlog
 
-from agent.prompt.scene import one_line
 from agent.turn.agents import Bindings
 from bot.channels.base import AlbumPart, Channel, Ignored, Pressed
 from bot.commands.given import given
@@ -34,6 +33,7 @@ from memory.records.errors import StorageError, StorageFull
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from memory.records.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
 from memory.records.rows import NewEvent, NewMessage, Person, StoredEvent
+from memory.records.text import one_line
 from memory.stores.inbox import SqliteInbox
 
 # --- edits --------------------------------------------------------------------------------------

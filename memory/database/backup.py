@@ -196,3 +196,58 @@ def _is_good(file: Path) -> bool:
             return is_ours(connection) and not problems(connection, "quick_check")
     except sqlite3.Error:
         return False
+
+
+# --- what SQLite keeps of erased rows -------------------------------------------------------------
+
+VACUUM_IN_MEMORY_MAX = 64 * 1024 * 1024
+"""Bytes of a database that is made anew in memory; a larger one needs a temporary file."""
+
+_READERS_WAITED_MS = 20
+
+
+def make_anew(connection: sqlite3.Connection) -> None:
+    """Rewrites the file without a free page, and its full-text index without a deleted word."""
+    connection.execute("insert into exchange_words (exchange_words) values ('optimize')")
+    pages, page_bytes = (
+        connection.execute(f"pragma {name}").fetchone()[0] for name in ("page_count", "page_size")
+    )
+    # What is built meanwhile holds nothing any more that was to go.
+    is_small = pages * page_bytes <= VACUUM_IN_MEMORY_MAX
+    connection.execute(f"pragma temp_store = {'memory' if is_small else 'file'}")
+    try:
+        connection.execute("vacuum")
+    finally:
+        connection.execute("pragma temp_store = memory")
+
+
+def empty_wal(connection: sqlite3.Connection) -> bool:
+    """Moves all commits into the main file and cuts the `-wal` to nothing. False while a reader
+    holds on to an older state; that is found out at once, for writers have to wait meanwhile."""
+    usual_ms = connection.execute("pragma busy_timeout").fetchone()[0]
+    connection.execute(f"pragma busy_timeout = {min(usual_ms, _READERS_WAITED_MS)}")
+    try:
+        busy, _, _ = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
+    finally:
+        connection.execute(f"pragma busy_timeout = {usual_ms}")
+    return not busy
+
+
+def renew_backups(path: Path, folder: Path, now: datetime) -> tuple[Path, list[Path]]:
+    """Makes today's backup anew, then removes all older ones and what upgrades set aside.
+
+    Raises StorageError: then the older ones are still there.
+    """
+    today = folder / daily_name(path, now)
+    make_backup(path, today)
+    older = [file for file in all_backups(path, folder, now=now) if file != today]
+    leftovers = [
+        *path.parent.glob(f"{path.name}.creating*"),
+        *path.parent.glob(f"{path.name}.upgrading*"),
+        *half_written(path, folder),
+    ]
+    for file in (*older, *leftovers):
+        remove_with_companions(file)
+    for place in {path.parent, folder}:
+        sync_folder(place)
+    return today, older

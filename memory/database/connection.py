@@ -28,7 +28,7 @@ from memory.database.opening import (
     put_back,
 )
 from memory.database.schema import MIGRATIONS, read_migrations
-from memory.database.worker import Line
+from memory.database.worker import WorkLine
 from memory.records.errors import StorageCorrupt, StorageError
 from memory.records.ports import Clock
 
@@ -69,8 +69,8 @@ class Database:
         opening: Opening,
         *,
         clock: Clock,
-        writer: Line,
-        reader: Line,
+        writer: WorkLine,
+        reader: WorkLine,
     ) -> None:
         self._opening = opening
         self._path = opening.path
@@ -109,8 +109,8 @@ class Database:
         )
         # The writer closes last: SQLite then moves all commits into the main file.
         async with (
-            Line.open(partial(open_writer, opening)) as writer,
-            Line.open(partial(open_reader, opening)) as reader,
+            WorkLine.open(partial(open_writer, opening)) as writer,
+            WorkLine.open(partial(open_reader, opening)) as reader,
         ):
             database = cls(opening, clock=clock, writer=writer, reader=reader)
             try:

@@ -25,19 +25,19 @@ _TOGETHER_MAX = 32
 """Functions whose callers hear of their ends together: the first waits for the last."""
 
 
-class Line:
+class WorkLine:
     """Runs functions on the connection, one after the other, in the order of the calls."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
         self._loop = asyncio.get_running_loop()
-        self._asked: deque[_Asked] = deque()
+        self._asked: deque[_QueuedWork] = deque()
         self._is_called = False
         self._stays_open = False
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, connect: Callable[[], sqlite3.Connection]) -> AsyncIterator[Line]:
+    async def open(cls, connect: Callable[[], sqlite3.Connection]) -> AsyncIterator[WorkLine]:
         """Raises what `connect` raises. What was asked for before the end is done before it."""
         connection = aiosqlite.Connection(connect, iter_chunk_size=64)
         try:
@@ -68,7 +68,9 @@ class Line:
 
         A call that was queued runs to its end, also when its caller is cancelled meanwhile.
         """
-        asked = _Asked(partial(work, self._connection._conn, *args), self._loop.create_future())
+        asked = _QueuedWork(
+            partial(work, self._connection._conn, *args), self._loop.create_future()
+        )
         self._asked.append(asked)
         if not self._is_called:
             self._is_called = True
@@ -93,7 +95,7 @@ def _leave_open(connection: aiosqlite.Connection) -> None:
     connection._connection = None
 
 
-class _Asked:
+class _QueuedWork:
     """A function on its way through the thread."""
 
     __slots__ = ("_error", "_value", "_work", "future")
@@ -121,6 +123,6 @@ class _Asked:
             self.future.set_exception(self._error)
 
 
-def _tell(ended: list[_Asked]) -> None:
+def _tell(ended: list[_QueuedWork]) -> None:
     for asked in ended:
         asked.tell()

@@ -16,15 +16,16 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from memory.database.backup import all_backups
+from memory.database.backup import all_backups, empty_wal, make_anew, renew_backups
 from memory.database.connection import Database
 from memory.database.errors import storage_error
-from memory.erasure.note import NAME, Note
+from memory.database.premises import Premises, note_files, text_of
+from memory.erasure.note import NAME, ForgetNote
 from memory.erasure.place_rows import places
 from memory.erasure.places import (
+    ErasurePlace,
     Key,
-    Place,
-    Search,
+    PlaceSearch,
     counted,
     facts_holding,
     is_busy,
@@ -33,30 +34,17 @@ from memory.erasure.places import (
     scopes_of,
 )
 from memory.erasure.plan import asked, search_of, similar, together
-from memory.erasure.run import (
-    BUSY,
-    Premises,
-    check_idle,
-    check_space,
-    clean_file,
-    empty_wal,
-    erase_rows,
-    looking,
-    make_anew,
-    note_files,
-    renew_backups,
-    text_of,
-)
+from memory.erasure.run import BUSY, check_idle, check_space, clean_file, erase_rows, looking
 from memory.erasure.verify import Scan, Wording, scan
 from memory.facts.tombstones import add, matching
 from memory.records.erasure import (
+    ForgetStage,
     ForgettingRefused,
-    Found,
-    Kind,
+    ForgetWish,
+    FoundPlaces,
+    PlaceKind,
     Proof,
-    Stage,
     Tell,
-    Wish,
     check_wish,
 )
 from memory.records.facts import Facts, Whose
@@ -107,24 +95,24 @@ class Forgetting:
         self._clock = clock
         self._indexes = tuple(indexes)
         self._revised = revised
-        self._note = Note(database.path.parent / NAME)
+        self._note = ForgetNote(database.path.parent / NAME)
         self._lock = asyncio.Lock()
 
     # --- looking ------------------------------------------------------------------------------
 
-    async def find(self, wish: Wish) -> Found:
+    async def find(self, wish: ForgetWish) -> FoundPlaces:
         """Every place that holds it. Changes nothing. Raises StorageError, ForgettingRefused."""
         check_wish(wish)
         return await self._apart(self._find, wish)
 
-    async def under_way(self) -> Wish | None:
+    async def under_way(self) -> ForgetWish | None:
         """What was begun and not finished, as after a kill."""
         found = await self._apart(self._note.read)
         return None if found is None else found[0]
 
     # --- erasing ------------------------------------------------------------------------------
 
-    async def forget(self, wish: Wish, tell: Tell = lambda stage: None) -> Proof:
+    async def forget(self, wish: ForgetWish, tell: Tell = lambda stage: None) -> Proof:
         """Erases it everywhere and looks whether that is so. May be repeated.
 
         Raises ForgettingRefused while it cannot be done, StorageError. Once it has begun, it is
@@ -144,7 +132,9 @@ class Forgetting:
             begun = await self._apart(self._note.read)
             return None if begun is None else await self._finish(*begun, tell)
 
-    async def _begin(self, wish: Wish, begun: tuple[Wish, Wording] | None) -> tuple[Wish, Wording]:
+    async def _begin(
+        self, wish: ForgetWish, begun: tuple[ForgetWish, Wording] | None
+    ) -> tuple[ForgetWish, Wording]:
         """Writes down what is to be done, before anything is: with its words, which are soon
         nowhere else."""
         search = await self._apart(looking, self._path, lambda connection: asked(wish, connection))
@@ -157,12 +147,12 @@ class Forgetting:
         log.info("forgetting.begun", person=wish.person_id, everything=wish.everything)
         return wish, wording
 
-    async def _finish(self, wish: Wish, wording: Wording, tell: Tell) -> Proof:
+    async def _finish(self, wish: ForgetWish, wording: Wording, tell: Tell) -> Proof:
         search = await self._located(wish, wording)
-        erased: dict[Kind, int] = {}
-        tell(Stage.FACTS)
-        _add(erased, {Kind.FACT: await self._forget_facts(search)})
-        tell(Stage.ROWS)
+        erased: dict[PlaceKind, int] = {}
+        tell(ForgetStage.FACTS)
+        _add(erased, {PlaceKind.FACT: await self._forget_facts(search)})
+        tell(ForgetStage.ROWS)
         for _ in range(ROUNDS_MAX):
             counts = await self._erase_rows(search)
             if not counts:
@@ -171,11 +161,11 @@ class Forgetting:
         if self._revised is not None:
             await self._revised()
         # What was found in them meanwhile: from here on nothing of that kind is stored any more.
-        _add(erased, {Kind.FACT: await self._forget_facts(search)})
-        tell(Stage.FILES)
+        _add(erased, {PlaceKind.FACT: await self._forget_facts(search)})
+        tell(ForgetStage.FILES)
         cleaned, blanked = await self._apart(self._clean_files, wish, wording)
-        _add(erased, {Kind.FILE: cleaned})
-        tell(Stage.INDEX)
+        _add(erased, {PlaceKind.FILE: cleaned})
+        tell(ForgetStage.INDEX)
         for index in self._indexes:
             await index.rebuild()
         proof = await self._prove(wish, search, erased, tell)
@@ -187,13 +177,13 @@ class Forgetting:
         log.info("forgetting.done", person=wish.person_id, ok=proof.ok, files=proof.files)
         return replace(proof, blanked=tuple(blanked))
 
-    async def _located(self, wish: Wish, wording: Wording) -> Search:
+    async def _located(self, wish: ForgetWish, wording: Wording) -> PlaceSearch:
         search = search_of(wish, wording)
         return await self._apart(
             looking, self._path, lambda connection: located(connection, search)
         )
 
-    async def _forget_facts(self, search: Search) -> int:
+    async def _forget_facts(self, search: PlaceSearch) -> int:
         """By the store of facts, which leaves tombstones."""
 
         def work(connection: sqlite3.Connection) -> dict[str, list[int]]:
@@ -206,7 +196,7 @@ class Forgetting:
         await self._database.write(partial(self._bury, search))
         return count
 
-    def _bury(self, search: Search, connection: sqlite3.Connection) -> None:
+    def _bury(self, search: PlaceSearch, connection: sqlite3.Connection) -> None:
         """Words that were to be forgotten are not to be learnt again, as a fact of their own."""
         if search.wording.everything:
             return
@@ -214,7 +204,7 @@ class Forgetting:
         unknown = [text for text in phrases if not matching(connection, of, text)]
         add(connection, of, unknown, now_ms=self._database.now_ms())
 
-    async def _erase_rows(self, search: Search) -> Mapping[Kind, int]:
+    async def _erase_rows(self, search: PlaceSearch) -> Mapping[PlaceKind, int]:
         """All of them in one transaction, once nobody is in the middle of reading them."""
         spots = places(self._database.now_ms())
         for attempt in range(BUSY_TRIES):
@@ -232,7 +222,7 @@ class Forgetting:
             return counted(found)
         raise AssertionError("the last try returns or raises")
 
-    def _clean_files(self, wish: Wish, wording: Wording) -> tuple[int, list[Path]]:
+    def _clean_files(self, wish: ForgetWish, wording: Wording) -> tuple[int, list[Path]]:
         """How many files of notes lost lines, and which others had the words blanked."""
         notes = note_files(self._premises, wish.person_id, is_owner=wish.is_owner)
         cleaned = sum(clean_file(path, wording.without_lines) for path in notes)
@@ -245,15 +235,17 @@ class Forgetting:
     # --- proving ------------------------------------------------------------------------------
 
     async def _prove(
-        self, wish: Wish, search: Search, erased: Mapping[Kind, int], tell: Tell
+        self, wish: ForgetWish, search: PlaceSearch, erased: Mapping[PlaceKind, int], tell: Tell
     ) -> Proof:
-        tell(Stage.ANEW)
+        tell(ForgetStage.ANEW)
         await self._database.between(make_anew)
         await self._empty_wal()
-        tell(Stage.BACKUPS)
-        backup, dropped = await self._apart(renew_backups, self._database, self._premises)
+        tell(ForgetStage.BACKUPS)
+        backup, dropped = await self._apart(
+            renew_backups, self._path, self._premises.backups, self._database.now()
+        )
         await self._empty_wal()
-        tell(Stage.SCAN)
+        tell(ForgetStage.SCAN)
         found = await self._apart(self._scan, search.wording)
         proof = Proof(
             erased=erased,
@@ -276,7 +268,7 @@ class Forgetting:
     def _scan(self, wording: Wording) -> Scan:
         return scan(self._premises.root, wording.phrases, leaving_out=[self._note.path])
 
-    def _judged(self, proof: Proof, wish: Wish, search: Search, found: Scan) -> Proof:
+    def _judged(self, proof: Proof, wish: ForgetWish, search: PlaceSearch, found: Scan) -> Proof:
         """Tells what is a failure from what is others', and from what was left on purpose."""
         in_copies, hits, left, theirs = [], [], [], []
         for path in found.hits:
@@ -298,7 +290,7 @@ class Forgetting:
         return replace(proof, tables=tuple(mine), theirs=tuple(others))
 
     def _standing(
-        self, connection: sqlite3.Connection, search: Search
+        self, connection: sqlite3.Connection, search: PlaceSearch
     ) -> tuple[list[str], list[str]]:
         """Where the phrases stand in rows of this person, and in those of others."""
         mine, others = left_over(connection, search)
@@ -321,15 +313,15 @@ class Forgetting:
     def _path(self) -> Path:
         return self._database.path
 
-    def _find(self, wish: Wish) -> Found:
+    def _find(self, wish: ForgetWish) -> FoundPlaces:
         spots = places(self._database.now_ms())
 
-        def work(connection: sqlite3.Connection) -> tuple[Wording, Found]:
+        def work(connection: sqlite3.Connection) -> tuple[Wording, FoundPlaces]:
             search = asked(wish, connection)
             facts = facts_holding(connection, search)
-            counts = {Kind.FACT: len(facts)} if facts else {}
+            counts = {PlaceKind.FACT: len(facts)} if facts else {}
             counts.update(counted(_found_in(connection, search, spots)))
-            return search.wording, Found(
+            return search.wording, FoundPlaces(
                 counts=counts,
                 facts=tuple(facts),
                 similar=similar(connection, search) if wish.facts else (),
@@ -344,7 +336,7 @@ class Forgetting:
             if wording.holds(text_of(path) or "")
         ]
         if notes:
-            counts[Kind.FILE] = len(notes)
+            counts[PlaceKind.FILE] = len(notes)
         return replace(
             found,
             counts=counts,
@@ -353,13 +345,13 @@ class Forgetting:
             backups=len(self._copies()),
         )
 
-    def _shared_files(self, wish: Wish, wording: Wording) -> list[Path]:
+    def _shared_files(self, wish: ForgetWish, wording: Wording) -> list[Path]:
         """Files of the workspace that have the words as they are, apart from anybody's notes."""
         mine = set(note_files(self._premises, wish.person_id, is_owner=wish.is_owner))
         found = scan(self._premises.workspace, wording.phrases, leaving_out=mine)
         return [path for path in found.hits if not self._is_of_another(path, wish)]
 
-    def _is_of_another(self, path: Path, wish: Wish) -> bool:
+    def _is_of_another(self, path: Path, wish: ForgetWish) -> bool:
         return self._premises.is_of_another(path, wish.person_id, is_owner=wish.is_owner)
 
     def _is_copy(self, path: Path) -> bool:
@@ -376,12 +368,12 @@ class Forgetting:
 
 
 def _found_in(
-    connection: sqlite3.Connection, search: Search, spots: Sequence[Place]
-) -> list[tuple[Place, Sequence[Key]]]:
+    connection: sqlite3.Connection, search: PlaceSearch, spots: Sequence[ErasurePlace]
+) -> list[tuple[ErasurePlace, Sequence[Key]]]:
     return [(place, place.find(connection, search)) for place in spots]
 
 
-def _add(erased: dict[Kind, int], more: Mapping[Kind, int]) -> None:
+def _add(erased: dict[PlaceKind, int], more: Mapping[PlaceKind, int]) -> None:
     for kind, count in more.items():
         if count:
             erased[kind] = erased.get(kind, 0) + count

@@ -15,7 +15,7 @@ import structlog
 
 from memory.database.backup import sync_folder
 from memory.erasure.verify import Wording
-from memory.records.erasure import Wish
+from memory.records.erasure import ForgetWish
 from memory.records.messages import OutboxId, PersonId
 
 log = structlog.get_logger()
@@ -24,12 +24,12 @@ NAME = "forgetting.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ForgetNote:
     """The file at `path`. At most one wish is under way at a time."""
 
     path: Path
 
-    def write(self, wish: Wish, wording: Wording) -> None:
+    def write(self, wish: ForgetWish, wording: Wording) -> None:
         """On the disk once this returns: before anything is erased. Raises OSError."""
         # A worded form of the same name is never seen half.
         making = self.path.with_name(f"{self.path.name}.writing")
@@ -42,7 +42,7 @@ class Note:
         making.replace(self.path)
         sync_folder(self.path.parent)
 
-    def read(self) -> tuple[Wish, Wording] | None:
+    def read(self) -> tuple[ForgetWish, Wording] | None:
         """What is under way; None when nothing is. Raises OSError.
 
         A file that cannot be read is set aside: it was written whole, so something else damaged it,
@@ -86,10 +86,10 @@ class Note:
         sync_folder(self.path.parent)
 
 
-def _read(data: dict[str, Any]) -> tuple[Wish, Wording]:
+def _read(data: dict[str, Any]) -> tuple[ForgetWish, Wording]:
     wish, wording = data["wish"], data["wording"]
     return (
-        Wish(
+        ForgetWish(
             person_id=PersonId(_text(wish["person_id"])),
             facts=tuple(int(one) for one in wish["facts"]),
             phrases=_texts(wish["phrases"]),

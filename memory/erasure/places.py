@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from memory.erasure.verify import Wording, sentences
-from memory.records.erasure import Kind
+from memory.records.erasure import PlaceKind
 from memory.records.messages import PersonId
 
 TOLD_MAX, TOLD_CHARS_MIN = 400, 12
@@ -25,7 +25,7 @@ Key = int | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class PlaceSearch:
     """Whose words are looked for, where, and which. The ids of `facts` count whatever they say.
 
     `lanes` are addresses that nobody else writes at, `own` the conversations there; `touched` those
@@ -43,10 +43,10 @@ class Search:
     told: tuple[str, ...] = ()
 
     @property
-    def among_others(self) -> Search:
+    def among_others(self) -> PlaceSearch:
         """For what was told of it in shared conversations, by its words: rows of nobody's own."""
         wording = Wording(self.told)
-        return Search(person_id=PersonId(""), wording=wording, touched=self.shared)
+        return PlaceSearch(person_id=PersonId(""), wording=wording, touched=self.shared)
 
     @property
     def values(self) -> dict[str, str]:
@@ -61,16 +61,18 @@ class Search:
         }
 
 
-class Place(Protocol):
+class ErasurePlace(Protocol):
     """A family of rows. `find` may run beside the bot; `erase` is part of a transaction."""
 
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> PlaceKind: ...
 
-    def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
+    def find(self, connection: sqlite3.Connection, search: PlaceSearch) -> Sequence[Key]:
         """Which rows hold it."""
 
-    def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
+    def erase(
+        self, connection: sqlite3.Connection, search: PlaceSearch, keys: Sequence[Key]
+    ) -> None:
         """Takes it out of these rows."""
 
 
@@ -119,7 +121,7 @@ select count(*) from turns where ended_ms is null and (
 """
 
 
-def located(connection: sqlite3.Connection, search: Search) -> Search:
+def located(connection: sqlite3.Connection, search: PlaceSearch) -> PlaceSearch:
     """The search with its lanes and conversations filled in, and the facts that belong to it."""
     found = replace(search, lanes=_column(connection, _OWN_LANES, search))
     found = replace(found, own=_column(connection, _OWN, found))
@@ -129,17 +131,17 @@ def located(connection: sqlite3.Connection, search: Search) -> Search:
     return replace(found, touched=_touched(connection, found))
 
 
-def is_busy(connection: sqlite3.Connection, search: Search) -> bool:
+def is_busy(connection: sqlite3.Connection, search: PlaceSearch) -> bool:
     """Whether a turn that may have read it is not over."""
     values = {**search.values, "touched": json.dumps((*search.touched, *search.shared))}
     return bool(connection.execute(_OPEN_TURNS, values).fetchone()[0])
 
 
-def _column(connection: sqlite3.Connection, sql: str, search: Search) -> tuple[Any, ...]:
+def _column(connection: sqlite3.Connection, sql: str, search: PlaceSearch) -> tuple[Any, ...]:
     return tuple(row[0] for row in connection.execute(sql, search.values))
 
 
-def _touched(connection: sqlite3.Connection, search: Search) -> tuple[str, ...]:
+def _touched(connection: sqlite3.Connection, search: PlaceSearch) -> tuple[str, ...]:
     mine: set[str] = set()
     theirs: set[str] = set()
     for conversation, body, person_id in connection.execute(_SHARED_SAYINGS, search.values):
@@ -149,7 +151,7 @@ def _touched(connection: sqlite3.Connection, search: Search) -> tuple[str, ...]:
     return tuple(sorted(mine - theirs))
 
 
-def _with_shared(connection: sqlite3.Connection, search: Search) -> Search:
+def _with_shared(connection: sqlite3.Connection, search: PlaceSearch) -> PlaceSearch:
     shared: dict[str, None] = {}
     mine: dict[str, None] = {}
     theirs: list[str] = []
@@ -179,11 +181,11 @@ where run_id = ? and ended_ms is not null
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traces:
+class TurnTraces:
     """What a turn began with and what its steps gave: such a turn cannot be replayed any more."""
 
     now_ms: int
-    kind: Kind = Kind.TRACE
+    kind: PlaceKind = PlaceKind.TRACE
 
     _TURNS = """
         select run_id, payload from turns
@@ -194,7 +196,7 @@ class Traces:
     """
     _STEPS = "select output from steps where run_id = ? and output is not null"
 
-    def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
+    def find(self, connection: sqlite3.Connection, search: PlaceSearch) -> Sequence[Key]:
         """Turns that hold it."""
         turns = connection.execute(self._TURNS, search.values).fetchall()
         return [
@@ -203,7 +205,9 @@ class Traces:
             if self._holds(connection, search.wording, run_id, payload)
         ]
 
-    def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
+    def erase(
+        self, connection: sqlite3.Connection, search: PlaceSearch, keys: Sequence[Key]
+    ) -> None:
         """Drops all steps of these turns, and what they began with."""
         connection.executemany(_DROP_STEPS, [(key,) for key in keys])
         connection.executemany(_MARK_ERASED, [(self.now_ms, key) for key in keys])
@@ -221,11 +225,11 @@ class Traces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompts:
+class KeptPrompts:
     """Kept texts of prompts, which hold notes, unless a turn of somebody else sent them too."""
 
     now_ms: int
-    kind: Kind = Kind.PROMPT
+    kind: PlaceKind = PlaceKind.PROMPT
 
     _TEXTS = "select digest, body from texts"
     # A turn names the text in the output of its first step.
@@ -236,7 +240,7 @@ class Prompts:
     """
     _DROP = "delete from texts where digest = ?"
 
-    def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
+    def find(self, connection: sqlite3.Connection, search: PlaceSearch) -> Sequence[Key]:
         """Digests of texts that hold it; of everything, those that the person alone was sent."""
         wording, senders = search.wording, self._senders(connection)
         found = []
@@ -249,7 +253,9 @@ class Prompts:
                 found.append(digest)
         return found
 
-    def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
+    def erase(
+        self, connection: sqlite3.Connection, search: PlaceSearch, keys: Sequence[Key]
+    ) -> None:
         """Drops the texts, and the steps of turns that cannot be told without them."""
         senders = self._senders(connection) if keys else {}
         runs = [run_id for key in keys for run_id, _ in senders.get(str(key), ())]
@@ -281,7 +287,7 @@ def scopes_of(connection: sqlite3.Connection, fact_ids: Sequence[int]) -> dict[s
 _FACTS_HELD = "select id, text, quote from facts where person_id = :person"
 
 
-def facts_holding(connection: sqlite3.Connection, search: Search) -> list[int]:
+def facts_holding(connection: sqlite3.Connection, search: PlaceSearch) -> list[int]:
     """Facts of the person that are to go: those that were named, and those that hold the words."""
     named, said = set(search.facts), search.wording
     return [
@@ -318,7 +324,7 @@ _EVERYTHING = (
 )
 
 
-def drop_everything(connection: sqlite3.Connection, search: Search) -> None:
+def drop_everything(connection: sqlite3.Connection, search: PlaceSearch) -> None:
     """Whole conversations, the profile and documents: what need not stay as a blank."""
     for statement in _EVERYTHING:
         connection.execute(statement, search.values)
@@ -334,11 +340,11 @@ order by name
 _RUNS = "select run_id from turns where person_id = :person"
 
 
-def left_over(connection: sqlite3.Connection, search: Search) -> tuple[list[str], list[str]]:
+def left_over(connection: sqlite3.Connection, search: PlaceSearch) -> tuple[list[str], list[str]]:
     """Tables in which the phrases still stand: in rows of this person, and in others.
 
     Looks at every column of every table, so that one that comes later is not overlooked. What is
-    whose by more than its own row is for `Place.find`.
+    whose by more than its own row is for `ErasurePlace.find`.
     """
     mine, theirs = [], []
     runs = {run_id for (run_id,) in connection.execute(_RUNS, search.values)}
@@ -368,9 +374,9 @@ def _says(wording: Wording, value: object) -> bool:
     return isinstance(value, str) and wording.says(value)
 
 
-def counted(found: Iterable[tuple[Place, Sequence[Key]]]) -> Mapping[Kind, int]:
+def counted(found: Iterable[tuple[ErasurePlace, Sequence[Key]]]) -> Mapping[PlaceKind, int]:
     """How many rows of each kind."""
-    counts: dict[Kind, int] = {}
+    counts: dict[PlaceKind, int] = {}
     for place, keys in found:
         if keys:
             counts[place.kind] = counts.get(place.kind, 0) + len(keys)

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from memory.erasure.places import Search, facts_holding, located
+from memory.erasure.places import PlaceSearch, facts_holding, located
 from memory.erasure.verify import Wording, sentences
 from memory.facts.similarity import sentence
-from memory.records.erasure import Wish, too_short
+from memory.records.erasure import ForgetWish, too_short
 from memory.records.words import fold
 
 T = TypeVar("T")
@@ -56,11 +56,13 @@ order by id desc
 """
 
 
-def search_of(wish: Wish, wording: Wording) -> Search:
-    return Search(person_id=wish.person_id, wording=wording, facts=wish.facts, lanes=wish.lanes)
+def search_of(wish: ForgetWish, wording: Wording) -> PlaceSearch:
+    return PlaceSearch(
+        person_id=wish.person_id, wording=wording, facts=wish.facts, lanes=wish.lanes
+    )
 
 
-def asked(wish: Wish, connection: sqlite3.Connection) -> Search:
+def asked(wish: ForgetWish, connection: sqlite3.Connection) -> PlaceSearch:
     """What to look for: the words of the facts too, and where."""
     plain = Wording(wish.phrases, everything=wish.everything)
     search = located(connection, search_of(wish, plain))
@@ -76,10 +78,12 @@ def asked(wish: Wish, connection: sqlite3.Connection) -> Search:
     return located(connection, replace(search, wording=wording))
 
 
-def together(former: tuple[Wish, Wording], now: tuple[Wish, Wording]) -> tuple[Wish, Wording]:
+def together(
+    former: tuple[ForgetWish, Wording], now: tuple[ForgetWish, Wording]
+) -> tuple[ForgetWish, Wording]:
     """Both wishes of one person as one: the words of the former may be nowhere else any more."""
     (a, said), (b, says) = former, now
-    wish = Wish(
+    wish = ForgetWish(
         person_id=b.person_id,
         facts=_both(a.facts, b.facts),
         phrases=_both(a.phrases, b.phrases),
@@ -96,7 +100,7 @@ def _both(first: tuple[T, ...], second: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(dict.fromkeys((*first, *second)))
 
 
-def _words_of(connection: sqlite3.Connection, search: Search) -> Iterable[str]:
+def _words_of(connection: sqlite3.Connection, search: PlaceSearch) -> Iterable[str]:
     """The texts and quotes of facts, and the lines that they are from."""
     found: dict[str, None] = {}
     for pair in connection.execute(_FACT_TEXTS, search.values):
@@ -108,7 +112,7 @@ def _words_of(connection: sqlite3.Connection, search: Search) -> Iterable[str]:
     return found
 
 
-def _sayings(connection: sqlite3.Connection, search: Search) -> Iterator[str]:
+def _sayings(connection: sqlite3.Connection, search: PlaceSearch) -> Iterator[str]:
     """What the person said, the newest first."""
     return (_said_in(body, search) for (body,) in connection.execute(_SAYINGS, search.values))
 
@@ -116,7 +120,7 @@ def _sayings(connection: sqlite3.Connection, search: Search) -> Iterator[str]:
 # --- what is similar -----------------------------------------------------------------------------
 
 
-def similar(connection: sqlite3.Connection, search: Search) -> tuple[str, ...]:
+def similar(connection: sqlite3.Connection, search: PlaceSearch) -> tuple[str, ...]:
     """Return sentences that tell one of the facts and do not hold the words that are to go: of
     summaries, then of conversations, the newest first."""
     facts = [text for text, _ in connection.execute(_FACT_TEXTS, search.values)]
@@ -129,7 +133,7 @@ def similar(connection: sqlite3.Connection, search: Search) -> tuple[str, ...]:
     return tuple(found)[:LISTED_MAX]
 
 
-def _texts(connection: sqlite3.Connection, search: Search) -> Iterator[str]:
+def _texts(connection: sqlite3.Connection, search: PlaceSearch) -> Iterator[str]:
     for (summary,) in connection.execute(_SUMMARIES, search.values):
         yield summary
     for (body,) in connection.execute(_CONVERSATIONS, search.values):
@@ -152,7 +156,7 @@ def _is_told(stems: set[str], of_them: set[str]) -> bool:
     return len(of_them) >= max(TELLING_MIN, TELLING_SHARE * len(stems))
 
 
-def _said_in(body: str, search: Search) -> str:
+def _said_in(body: str, search: PlaceSearch) -> str:
     """What an entry says; nothing where somebody else said it."""
     entry = json.loads(body)
     return entry.get("text", "") if entry.get("by", "") in {"", search.person_id} else ""

@@ -13,7 +13,6 @@ import html
 import json
 import os
 import re
-import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from memory.database.premises import all_files
 from memory.database.stored_text import dump
 
 _JOINTS = "-‐‑‒–—―−'‘’ʼ*_~`"
@@ -115,20 +115,6 @@ def scan(root: Path, phrases: Sequence[str], *, leaving_out: Iterable[Path] = ()
         if found:
             hits.append(path)
     return Scan(files=files, bytes=size, hits=tuple(hits), unread=tuple(unread))
-
-
-def all_files(root: Path) -> Iterator[Path]:
-    """Plain files below a folder, sorted; links, sockets and pipes are none."""
-    for folder, folders, names in os.walk(root):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(folder, name)
-            try:
-                is_file = stat.S_ISREG(path.lstat().st_mode)
-            except OSError:
-                continue
-            if is_file:
-                yield path
 
 
 def _look_into(path: Path, needles: Needles) -> tuple[bool, int]:

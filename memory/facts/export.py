@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from memory.database.connection import Database
-from memory.erasure.run import Premises, note_files, text_of
+from memory.database.premises import Premises, note_files, text_of
 from memory.records.erasure import FILE_BYTES_MAX, CarryingRefused, Imported
 from memory.records.errors import StorageError
 from memory.records.facts import FACT_CHARS_MAX, Category
@@ -184,11 +184,11 @@ Id = Annotated[int, Field(ge=1, le=2**53)]
 Line = Annotated[str, Field(max_length=FACT_CHARS_MAX)]
 
 
-class _Part(BaseModel):
+class _TransferPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class CarriedFact(_Part):
+class CarriedFact(_TransferPart):
     """A fact. The ids are those of the file: they link a fact to the one that replaced it."""
 
     id: Id
@@ -207,7 +207,7 @@ class CarriedFact(_Part):
     uses: Annotated[int, Field(ge=0, le=10**9)] = 0
 
 
-class CarriedChange(_Part):
+class CarriedChange(_TransferPart):
     """A change of the profile."""
 
     path: Annotated[str, Field(max_length=200)]
@@ -218,7 +218,7 @@ class CarriedChange(_Part):
     undone_ms: Ms | None = None
 
 
-class CarriedDocument(_Part):
+class CarriedDocument(_TransferPart):
     """A saved document, in its passages."""
 
     scope: Annotated[str, Field(max_length=200, pattern=r"^([a-z]+:[^\s:]+)?$")] = ""
@@ -232,14 +232,14 @@ class CarriedDocument(_Part):
     ]
 
 
-class CarriedNote(_Part):
+class CarriedNote(_TransferPart):
     """A file of notes; its path is below the folder of the person's notes."""
 
     path: Annotated[str, Field(max_length=200)]
     text: Annotated[str, Field(max_length=1_000_000)]
 
 
-class Carried(_Part):
+class Carried(_TransferPart):
     """The whole file."""
 
     format: Literal["hearthbot-memory"]

@@ -18,7 +18,7 @@ from memory.facts.profile_values import checked
 from memory.facts.rows import close, insert, owned_by, reopen, select
 from memory.facts.similarity import sentence
 from memory.facts.write import Alike, refusal, tidy, write
-from memory.records.erasure import CarryingRefused, Imported, Refused
+from memory.records.erasure import CarryingRefused, Imported, RefusedFact
 from memory.records.errors import ProfileWrong
 from memory.records.facts import FactSource, NewFact, StoredFact, Storing, Whose
 from memory.records.messages import PersonId
@@ -54,14 +54,14 @@ def take_in(
 ) -> Imported:
     """All of it, in the caller's transaction. Raises CarryingRefused."""
     taken = Imported()
-    _Facts(connection, person_id, now_ms, taken).take(carried.facts)
+    _FactLoader(connection, person_id, now_ms, taken).take(carried.facts)
     _take_profile(connection, person_id, carried, taken, now_ms=now_ms)
     for document in carried.documents:
         _take_document(connection, person_id, document, taken, now_ms=now_ms)
     return taken
 
 
-class _Facts:
+class _FactLoader:
     """Facts on their way in. `_ids` leads from the file's numbers to ours."""
 
     def __init__(
@@ -79,7 +79,7 @@ class _Facts:
         ordered = sorted(facts, key=lambda fact: (fact.valid_to_ms is None, fact.valid_from_ms))
         for fact in ordered:
             if why := self._refusal(fact):
-                self._taken.refused.append(Refused(text=fact.text, why=why))
+                self._taken.refused.append(RefusedFact(text=fact.text, why=why))
             elif fact.valid_to_ms is None:
                 self._take_current(fact)
             else:
@@ -105,7 +105,7 @@ class _Facts:
         text = tidy(fact.text)
         made = write(self._connection, self._new(fact), text, alike=alike, now_ms=self._now_ms)
         if made.fact is None:
-            self._taken.refused.append(Refused(text=fact.text, why=made.why))
+            self._taken.refused.append(RefusedFact(text=fact.text, why=made.why))
             return
         self._ids[fact.id] = made.fact.id
         if made.outcome is Storing.REFRESHED:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from agent.prompt.languages import language_name
-from agent.prompt.scene import one_line
 from memory.database.connection import Database
 from memory.database.stored_text import dump, storable
 from memory.facts.profile_values import appended, at, checked, cleaned, parsed, said, with_value
@@ -19,6 +18,7 @@ from memory.records.errors import ProfileWrong
 from memory.records.facts import ProfileChange
 from memory.records.messages import PersonId, RunId
 from memory.records.rows import Person
+from memory.records.text import one_line
 
 REASON_CHARS_MAX = 300
 TEXT_CHARS_MAX = 2_000

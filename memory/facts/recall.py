@@ -6,12 +6,12 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from agent.prompt.languages import language_name
-from agent.prompt.scene import one_line
 from memory.database.connection import Database
 from memory.facts.rows import gist, is_small_talk
+from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     Chunk,
     Coming,
@@ -19,10 +19,10 @@ from memory.records.facts import (
     Fact,
     Recalled,
     RecallWanted,
-    StoredFact,
     Whose,
 )
 from memory.records.messages import PersonId
+from memory.records.text import one_line
 
 T = TypeVar("T")
 Ask = Callable[[RecallWanted], Awaitable[T]]
@@ -31,13 +31,6 @@ Ask = Callable[[RecallWanted], Awaitable[T]]
 FACTS_RECALLED = 5
 _PERSON = "select name, language, time_zone, role from people where id = ?"
 _LABELS = ("Name", "Language", "Time zone", "Role")
-
-
-class FactsFound(Protocol):
-    """Facts that have to do with a message."""
-
-    async def recall(self, of: Whose, message: str, *, k: int) -> Sequence[StoredFact]:
-        """Up to `k` that this person may see here, best first; none that do not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +50,7 @@ class Insight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class RecallParts:
     """Who finds what. A part that is not given stays empty.
 
     `about`, `insight` and `coming` are private, and not asked for in a group. `exchanges` and
@@ -82,15 +75,15 @@ class SqliteRecall:
         self,
         database: Database,
         *,
-        facts: FactsFound | None = None,
+        facts: SqliteFacts | None = None,
         facts_max: int = FACTS_RECALLED,
-        parts: Parts | None = None,
+        parts: RecallParts | None = None,
     ) -> None:
         """Without `parts.about`, the profile is what is stored of the person's row."""
         self._database = database
         self._facts = facts
         self._facts_max = facts_max
-        self._parts = parts or Parts()
+        self._parts = parts or RecallParts()
 
     async def recall(self, wanted: RecallWanted) -> Recalled:
         """What this person may see in this place; nothing at all where memory is off. In a group

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from agent.prompt.scene import one_line
 from memory.database.stored_text import storable
 from memory.facts.secrets import secret_in
 from memory.facts.similarity import Sentence, sentence
 from memory.records.facts import EVERYWHERE, Category, FactSource, NewFact, StoredFact, Whose
 from memory.records.messages import PersonId, RunId
+from memory.records.text import one_line
 from memory.records.words import fold, words
 from memory.search.fts import STOP_WORDS
 

@@ -116,7 +116,7 @@ _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-z][\w'’-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class WordTurn:
     """A word like `over` with the stems on both sides of it."""
 
     word: str
@@ -135,7 +135,7 @@ class Sentence:
     numbers: frozenset[str]
     names: tuple[str, ...]
     every: frozenset[str]
-    turns: tuple[Turn, ...]
+    turns: tuple[WordTurn, ...]
     owners: frozenset[str]
     order: tuple[str, ...]
     past: frozenset[str]
@@ -281,11 +281,11 @@ def _is_telling(mark: str) -> bool:
     return mark in _TELLING_MARKS or unicodedata.category(mark) in _TELLING_KINDS
 
 
-def _turns(every: Sequence[str]) -> Iterable[Turn]:
+def _turns(every: Sequence[str]) -> Iterable[WordTurn]:
     for place, word in enumerate(every):
         if word in _DIRECTIONS:
             before, after = _stems(every[:place]), _stems(every[place + 1 :])
-            yield Turn(word=word, before=frozenset(before), after=frozenset(after))
+            yield WordTurn(word=word, before=frozenset(before), after=frozenset(after))
 
 
 def _pairs(folded: str) -> list[str]:

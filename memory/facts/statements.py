@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from agent.learning.said_values import Kind, Value, is_name, read
+from agent.learning.said_values import Value, ValueKind, is_name, read
 from memory.facts.cities import CITIES
 from memory.facts.countries import COUNTRIES
 from memory.records.words import after_name, fold, squeezed
@@ -222,7 +222,7 @@ def _lived(plain: str) -> Statement | None:
     if not is_name(value) or not (is_told or (match and _is_aside(rest)) or _is_land(rest)):
         return None
     left = squeezed(fold(moved["left"] or "")) if moved else ""
-    kind = Kind.TOWN if fold(value) in CITIES or _is_land(rest) else Kind.PLACE
+    kind = ValueKind.TOWN if fold(value) in CITIES or _is_land(rest) else ValueKind.PLACE
     known = Value(kind=kind, text=squeezed(fold(value)))
     return Statement(who=found["who"], what="residence", value=known, is_plain=is_told, left=left)
 

@@ -21,7 +21,7 @@ class ForgettingRefused(Permanent):
     """Nothing was erased; the text says why, and what to do."""
 
 
-class Kind(StrEnum):
+class PlaceKind(StrEnum):
     """What a place is for its person."""
 
     FACT = "facts"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
     FORMER = "earlier texts of files"
 
 
-class Stage(StrEnum):
+class ForgetStage(StrEnum):
     """How far it is; each is told as it begins."""
 
     FACTS = "facts"
@@ -54,11 +54,11 @@ class Stage(StrEnum):
     SCAN = "scan"
 
 
-Tell = Callable[[Stage], None]
+Tell = Callable[[ForgetStage], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ForgetWish:
     """What a person wants forgotten: facts by id, words, or everything that is theirs.
 
     `lanes` are private chats of theirs; `with_files`: files of the workspace too, not just their
@@ -76,13 +76,13 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundPlaces:
     """Where it stands: rows and note files by kind, the facts that would go, and `files` of the
     workspace, which are left unless asked for. `similar` are sentences that say much the same in
     other words, and stay unless they are named. `backups` are made anew in any case. `refusal` says
     why it could not be erased right now; empty: it could."""
 
-    counts: Mapping[Kind, int] = field(default_factory=dict)
+    counts: Mapping[PlaceKind, int] = field(default_factory=dict)
     facts: tuple[int, ...] = ()
     similar: tuple[str, ...] = ()
     notes: tuple[Path, ...] = ()
@@ -107,7 +107,7 @@ class Proof:
     `their_files` in which files, others said the same; that is for the owner's eyes alone.
     """
 
-    erased: Mapping[Kind, int]
+    erased: Mapping[PlaceKind, int]
     backup: Path
     dropped: tuple[Path, ...]
     files: int
@@ -132,7 +132,7 @@ def too_short(phrase: str) -> bool:
     return len(letters) < (LETTERS_MIN if phrase.isascii() else 2)
 
 
-def check_wish(wish: Wish) -> None:
+def check_wish(wish: ForgetWish) -> None:
     """Raises ForgettingRefused for words that would be found in too many others."""
     if not (wish.facts or wish.phrases or wish.everything):
         raise ForgettingRefused("Say what is to be forgotten: a fact, words, or everything.")
@@ -254,7 +254,7 @@ class CarryingRefused(Permanent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedFact:
     """A fact that was not taken, and why."""
 
     text: str
@@ -269,7 +269,7 @@ class Imported:
     stored: int = 0
     refreshed: int = 0
     superseded: int = 0
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedFact] = field(default_factory=list)
     profile: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -384,9 +384,9 @@ class Archive(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
     """What was summed up last in a conversation: its history is sent from `sent_from` on.
-    `tainted`: the summary may repeat text from outside."""
+    `tainted`: the summary may repeat text from outside. Without an id it is not stored yet."""
 
-    id: int
+    id: int = 0
     kind: Literal["truncate", "summarise", "digest"]
     from_id: int
     sent_from: int
@@ -395,7 +395,7 @@ class Compaction:
     messages: int
     tokens_before: int
     tokens_after: int
-    made_ms: int
+    made_ms: int = 0
     tainted: bool = False
 
 

@@ -54,6 +54,10 @@ DEFAULT_AGENT = "default"
 """The agent that always exists, and takes what no binding gives to another (SPEC §4)."""
 
 
+AGENT_CHANNEL = "agent"
+"""What the lanes of subagents begin with. No channel has this name: nothing is delivered there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     """A place where messages go: a chat, or one thread or topic of it."""

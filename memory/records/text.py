@@ -63,6 +63,16 @@ def _slices(text: str) -> Iterator[str]:
         start = end
 
 
+def one_line(text: str, *, chars_max: int = 80) -> str:
+    """An outside name or title, made harmless: one line, no markup that could pose as ours.
+
+    A display name is whatever its bearer typed, so it must not be able to open or close our
+    marked blocks (threat model T13, case SE-18).
+    """
+    flat = " ".join(text.replace("<", "‹").replace(">", "›").split())
+    return flat if len(flat) <= chars_max else flat[: chars_max - 1] + "…"
+
+
 def cut_middle(text: str, *, chars_max: int, pointer: str) -> str:
     """Head and tail of a long text, with a marker that names its size.
 

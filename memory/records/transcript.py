@@ -68,6 +68,10 @@ def changed_once(change: Callable[[K], K]) -> Callable[[K], K]:
     return changed
 
 
+NOBODY = ("agent:", "task-")
+"""How `Said.by` begins where no person spoke: the task of a subagent, the report of one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said(Keeps):
     """The person's words, clean. `quote` is what they replied to; in groups `sender` is the name

@@ -16,10 +16,9 @@ from functools import partial
 from itertools import groupby, pairwise
 
 from agent.guards.text import visible
-from agent.subagents.subagents import CHANNEL
 from memory.database.connection import Database
 from memory.records.facts import Exchange, place_of
-from memory.records.messages import Address, ConversationId, PersonId
+from memory.records.messages import AGENT_CHANNEL, Address, ConversationId, PersonId
 from memory.records.transcript import Answered, Entry, Said, entry_from_json
 from memory.search.fts import ROWS_MAX, expression, query_terms, spaced
 from memory.search.hybrid import Item, Search
@@ -95,7 +94,7 @@ _MONTHS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _New:
+class _NewExchanges:
     """An exchange that is to be indexed."""
 
     row: tuple[str, str, str, str, int, int, int]
@@ -257,14 +256,14 @@ def _take_in(connection: sqlite3.Connection, since: int) -> tuple[int, int, bool
     return _add(connection, new), upto, is_all
 
 
-def _unindexed(connection: sqlite3.Connection, since: int) -> tuple[list[_New], int, bool]:
+def _unindexed(connection: sqlite3.Connection, since: int) -> tuple[list[_NewExchanges], int, bool]:
     """What comes next behind `since` and behind what is indexed; the id up to which that goes, and
     whether it is all.
 
     The index itself is the only mark of how far it goes: ids of erased messages come again.
     """
     since = max(since, connection.execute(_INDEXED_UPTO).fetchone()[0])
-    rows = connection.execute(_NEW, (since, f"{CHANNEL}:%", ENTRIES_AT_ONCE)).fetchall()
+    rows = connection.execute(_NEW, (since, f"{AGENT_CHANNEL}:%", ENTRIES_AT_ONCE)).fetchall()
     turns = [list(turn) for _, turn in groupby(rows, key=lambda row: row[1])]
     is_all = len(rows) < ENTRIES_AT_ONCE
     if not is_all and len(turns) > 1:
@@ -273,7 +272,7 @@ def _unindexed(connection: sqlite3.Connection, since: int) -> tuple[list[_New], 
     return [new for turn in turns if (new := _new(turn)) is not None], upto, is_all
 
 
-def _new(turn: Sequence[tuple[int, str, str, int, str, str, str]]) -> _New | None:
+def _new(turn: Sequence[tuple[int, str, str, int, str, str, str]]) -> _NewExchanges | None:
     """A turn as an exchange; None where nobody spoke."""
     said, answered = _texts(entry_from_json(json.loads(row[2])) for row in turn)
     if not said and not answered:
@@ -281,10 +280,10 @@ def _new(turn: Sequence[tuple[int, str, str, int, str, str, str]]) -> _New | Non
     first_id, run_id, _, at_ms, conversation, lane, person_id = turn[0]
     place = place_of(Address.parse(lane))
     row = (run_id, conversation, person_id, place, first_id, turn[-1][0], at_ms)
-    return _New(row=row, body=_body(said, answered, at_ms))
+    return _NewExchanges(row=row, body=_body(said, answered, at_ms))
 
 
-def _add(connection: sqlite3.Connection, new: Sequence[_New]) -> int:
+def _add(connection: sqlite3.Connection, new: Sequence[_NewExchanges]) -> int:
     added = 0
     for one in new:
         row = connection.execute(_ADD, one.row).fetchone()

@@ -228,7 +228,7 @@ class SqliteDocuments:
         return [Chunk(id=str(one.id), text=one.text, document=one.name) for one in found]
 
     async def recalled(self, wanted: RecallWanted) -> Sequence[Chunk]:
-        """For a prompt: the part `chunks` of `memory.facts.recall.Parts`. Only of what is indexed
+        """For a prompt: `chunks` of `memory.facts.recall.RecallParts`. Only of what is indexed
         within a bound: after a start the first message does not wait for the index of all
         documents."""
         of = Whose(person_id=wanted.person_id, scope=wanted.scope)
@@ -291,7 +291,7 @@ class SqliteDocuments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _New:
+class _NewDocument:
     name: str
     kind: str
     source: str
@@ -300,7 +300,9 @@ class _New:
     passages: tuple[str, ...]
 
 
-def _prepared(*, name: str, kind: str, source: str, text: str, bounds: DocumentBounds) -> _New:
+def _prepared(
+    *, name: str, kind: str, source: str, text: str, bounds: DocumentBounds
+) -> _NewDocument:
     """Cut into passages, and nothing that the table could not hold. Raises DocumentWrong."""
     called = _name(name)
     if not called:
@@ -320,7 +322,7 @@ def _prepared(*, name: str, kind: str, source: str, text: str, bounds: DocumentB
             f"{called!r} has {len(pieces):,} passages (at most {bounds.passages_max:,}): save a "
             "part of it."
         )
-    return _New(
+    return _NewDocument(
         name=called,
         kind=storable(kind)[:20],
         source=storable(" ".join(clean(source).split()))[:SOURCE_CHARS_MAX],
@@ -336,7 +338,11 @@ def _name(name: str) -> str:
 
 
 def _save(
-    connection: sqlite3.Connection, of: Whose, new: _New, bounds: DocumentBounds, now_ms: int
+    connection: sqlite3.Connection,
+    of: Whose,
+    new: _NewDocument,
+    bounds: DocumentBounds,
+    now_ms: int,
 ) -> Document:
     known = connection.execute(_KNOWN, (of.person_id, of.scope, new.name)).fetchone()
     if known is None or known[1] != new.digest:
@@ -354,7 +360,7 @@ def _save(
 def _check_room(
     connection: sqlite3.Connection,
     of: Whose,
-    new: _New,
+    new: _NewDocument,
     bounds: DocumentBounds,
     replaced: int | None,
 ) -> None:
@@ -374,7 +380,7 @@ def _check_room(
 
 
 def _put(
-    connection: sqlite3.Connection, of: Whose, new: _New, replaced: int | None, now_ms: int
+    connection: sqlite3.Connection, of: Whose, new: _NewDocument, replaced: int | None, now_ms: int
 ) -> int:
     values = (new.kind, new.source, new.digest, new.chars, now_ms, now_ms)
     if replaced is not None:

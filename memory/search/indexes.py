@@ -38,7 +38,7 @@ class Hit:
 
 
 @dataclass(slots=True)
-class _Index:
+class _FactIndex:
     """`upto` is the highest id that was looked at."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -56,7 +56,7 @@ class Indexes:
         self._database = database
         self._embedding = embedding
         self._items_max = items_max
-        self._kept: OrderedDict[tuple[str, str], _Index] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], _FactIndex] = OrderedDict()
 
     @property
     def size(self) -> int:
@@ -123,14 +123,14 @@ class Indexes:
         if index is None:
             if not await self._database.read(partial(exists, where=holding(seen_by(of)))):
                 return None
-            index = self._kept.setdefault(_key(of), _Index())
+            index = self._kept.setdefault(_key(of), _FactIndex())
         self._kept.move_to_end(_key(of))
         async with index.lock:
             await self._catch_up(index, of)
         self._drop_oldest(but=_key(of))
         return index.search
 
-    async def _catch_up(self, index: _Index, of: Whose) -> None:
+    async def _catch_up(self, index: _FactIndex, of: Whose) -> None:
         items = await self._items_after(of, index.upto)
         if index.search is None:
             index.search = await asyncio.to_thread(self._built, items)

@@ -53,7 +53,7 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 _log = structlog.get_logger(__name__)
 
 
-class Table:
+class VectorTable:
     """A vector for each token. Safe to use from several threads; nobody changes what it gives."""
 
     def __init__(self, *, rows: Floats, tokenizer: Any) -> None:
@@ -92,11 +92,13 @@ class Embedding:
     Loading takes a third of a second and about 100 MB, so it is not for the event loop.
     """
 
-    def __init__(self, *, enabled: bool = True, load: Callable[[], Table] | None = None) -> None:
+    def __init__(
+        self, *, enabled: bool = True, load: Callable[[], VectorTable] | None = None
+    ) -> None:
         self._load = load or _load_wordllama
         self._lock = threading.Lock()
         self._settled = not enabled
-        self._table: Table | None = None
+        self._table: VectorTable | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -108,7 +110,7 @@ class Embedding:
         """Whether the table is there; looks, and loads nothing."""
         return self._table is not None
 
-    def table(self) -> Table | None:
+    def table(self) -> VectorTable | None:
         """The table, or None where there is none. Raises nothing; the reason is logged once."""
         with self._lock:
             if not self._settled:
@@ -136,7 +138,7 @@ class Embedding:
         pooled = _pooled(table, weights, table.tokens([text]) + table.tokens(list(others)))
         return [float(cosine) for cosine in pooled[1:] @ pooled[0]]
 
-    def _loaded(self) -> Table | None:
+    def _loaded(self) -> VectorTable | None:
         try:
             return self._load()
         except Exception as error:  # noqa: BLE001 - the tokenizer library raises bare Exceptions
@@ -148,7 +150,7 @@ class Meanings:
     """The vectors of a list of texts, weighted by how rare each token is among those at first."""
 
     def __init__(
-        self, table: Table, texts: Sequence[str], *, before: Sequence[int], context: float
+        self, table: VectorTable, texts: Sequence[str], *, before: Sequence[int], context: float
     ) -> None:
         """`before` holds for each text the place of the one that it follows, or -1.
 
@@ -231,7 +233,7 @@ class Cosines:
         return places
 
 
-def _pooled(table: Table, weights: Floats, documents: Sequence[Sequence[int]]) -> Floats:
+def _pooled(table: VectorTable, weights: Floats, documents: Sequence[Sequence[int]]) -> Floats:
     """One vector of length 1 for each document; zeros for one that has no token."""
     import numpy as np
 
@@ -266,7 +268,7 @@ def _with_neighbours(vectors: Floats, before: Sequence[int], share: float) -> Fl
 
 
 @cache
-def _load_wordllama() -> Table:
+def _load_wordllama() -> VectorTable:
     # One for a process: it takes a third of a second and 70 MB, and nothing in it changes.
     with _logging_untouched(), _one_thread():
         import wordllama  # type: ignore[import-untyped]
@@ -275,7 +277,7 @@ def _load_wordllama() -> Table:
         folder = Path(wordllama.__file__).parent
         model = wordllama.WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
     model.tokenizer.no_padding()
-    return Table(rows=model.embedding, tokenizer=model.tokenizer)
+    return VectorTable(rows=model.embedding, tokenizer=model.tokenizer)
 
 
 @contextmanager

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
-from agent.history.window import shorten_before
 from memory.database.connection import Database
 from memory.database.stored_text import storable
-from memory.facts.tombstones import generation
+from memory.facts.tombstones import generation as forgotten_times
 from memory.records.facts import Compaction
 from memory.records.messages import ConversationId
-from memory.records.ports import StoredEntry
 from memory.records.sessions import Aside
 from memory.stores.conversations import compaction_of
 from memory.stores.material import Dated, read_entries
@@ -67,7 +64,7 @@ NEVER = Newest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class HistoryStretch:
     """A history as it stands, after something was forgotten `generation` times. `sent` is what is
     sent of it, from the id `start` on; `floor` is from where on nothing was summed up yet,
     `answered_since` how many answers of the model there are since the newest compaction (counted up
@@ -83,30 +80,6 @@ class Stretch:
     is_private: bool
     generation: int
 
-    def as_sent(self) -> list[StoredEntry]:
-        """With old tool results as short as they are sent."""
-        stored = [one.stored for one in self.sent]
-        entries = shorten_before(stored, self.shortened_to)
-        return [replace(one, entry=entry) for one, entry in zip(stored, entries, strict=True)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCompaction:
-    """What is to be stored, if `after` still is the newest one then, and nothing was forgotten
-    since `generation`: the summary may tell of it. `tainted`: it may repeat text from outside."""
-
-    after: Newest
-    generation: int
-    kind: Literal["truncate", "summarise", "digest"]
-    from_id: int
-    sent_from: int
-    summary: str
-    reason: str
-    messages: int
-    tokens_before: int
-    tokens_after: int
-    tainted: bool = False
-
 
 class SqliteCompactions:
     """Implements `memory.records.sessions.Compactions`, and keeps what `agent.history.compaction`
@@ -115,7 +88,7 @@ class SqliteCompactions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def stretch(self, conversation: ConversationId) -> Stretch | None:
+    async def stretch(self, conversation: ConversationId) -> HistoryStretch | None:
         """How the history stands; None for a conversation that is not there."""
         return await self._database.read(lambda c: _stretch(c, conversation))
 
@@ -123,9 +96,11 @@ class SqliteCompactions:
         """All that was not summed up yet, whether it is sent or not."""
         return await self._database.read(lambda c: read_entries(c, conversation, floor))
 
-    async def add(self, conversation: ConversationId, new: NewCompaction) -> Compaction | None:
-        """Stores one; None where another was stored or undone meanwhile, something was forgotten,
-        or all is erased."""
+    async def add(
+        self, conversation: ConversationId, new: Compaction, *, after: Newest, generation: int
+    ) -> Compaction | None:
+        """Store one, if `after` still is the newest one, and nothing was forgotten since
+        `generation`: the summary may tell of it. None where it is not, or all is erased."""
         values = (
             *(new.kind, new.from_id, new.sent_from, storable(new.summary), storable(new.reason)),
             *(new.messages, new.tokens_before, new.tokens_after, self._database.now_ms()),
@@ -133,9 +108,9 @@ class SqliteCompactions:
         )
 
         def work(connection: sqlite3.Connection) -> Compaction | None:
-            if _newest(connection, conversation) != new.after:
+            if _newest(connection, conversation) != after:
                 return None
-            if generation(connection) != new.generation:
+            if forgotten_times(connection) != generation:
                 return None
             row = connection.execute(_ADD, values).fetchone()
             return None if row is None else compaction_of(row)
@@ -170,7 +145,7 @@ class SqliteCompactions:
         return await self._database.read(work)
 
 
-def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> Stretch | None:
+def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> HistoryStretch | None:
     row = connection.execute(_CONVERSATION, (conversation,)).fetchone()
     if row is None:
         return None
@@ -181,7 +156,7 @@ def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> St
     floor = former.sent_from if former else 0
     start = max(sent_from, floor)
     since = (conversation, newest.made_ms, start)
-    return Stretch(
+    return HistoryStretch(
         start=start,
         floor=floor,
         sent=read_entries(connection, conversation, start),
@@ -190,7 +165,7 @@ def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> St
         newest=newest,
         answered_since=connection.execute(_ANSWERED_SINCE, since).fetchone()[0],
         is_private=bool(is_private),
-        generation=generation(connection),
+        generation=forgotten_times(connection),
     )
 
 

@@ -8,7 +8,7 @@ import sqlite3
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from memory.database.connection import Database
@@ -139,26 +139,14 @@ class SqliteConversations:
         """
         kept, counts = self._kept, self._counts
         known = kept.get(conversation)
-        count = counts.get(conversation, _Count())
-
-        def work(connection: sqlite3.Connection) -> _Found:
-            return _read_on(connection, conversation, known, count)
-
-        found = await self._database.read(work)
-        # Into those that it began with: after a `reread` they are nobody's any more.
-        kept.put(conversation, found.entries)
-        _keep_count(counts, conversation, found.count)
-        entries = found.entries.entries
-        if upto is not None:
-            entries = _up_to(entries, upto)
-        return History(
-            entries=entries,
-            notes=found.notes,
-            turns=found.count.turns,
-            shortened_to=found.shortened_to,
-            compaction=found.compaction,
-            is_private=found.is_private,
+        former = counts.get(conversation, _Count())
+        found, entries, count = await self._database.read(
+            lambda c: _read_on(c, conversation, known, former)
         )
+        # Into those that it began with: after a `reread` they are nobody's any more.
+        kept.put(conversation, entries)
+        _keep_count(counts, conversation, count)
+        return found if upto is None else replace(found, entries=_up_to(found.entries, upto))
 
     async def entries(self, conversation: ConversationId, *, upto: int) -> Sequence[StoredEntry]:
         """Those of `history` up to id `upto`; where all of them were read before, nothing is read:
@@ -234,16 +222,6 @@ class _Count:
     upto: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    entries: _Entries
-    notes: tuple[WaitingNote, ...]
-    count: _Count
-    shortened_to: int
-    compaction: Compaction | None
-    is_private: bool
-
-
 def _up_to(entries: tuple[StoredEntry, ...], last_id: int) -> tuple[StoredEntry, ...]:
     return entries[: bisect_right(entries, last_id, key=lambda one: one.id)]
 
@@ -253,7 +231,7 @@ def _read_on(
     conversation: ConversationId,
     known: _Entries | None,
     count: _Count,
-) -> _Found:
+) -> tuple[History, _Entries, _Count]:
     row = connection.execute(_SENT, (conversation,)).fetchone()
     first, shortened_to, is_private = (0, 0, 0) if row is None else row
     # Where the start was moved (seldom, and mostly to near the end) all is read again.
@@ -262,14 +240,17 @@ def _read_on(
     rows = connection.execute(_ENTRIES, (conversation, next_id)).fetchall()
     notes = connection.execute(_NOTES, (conversation,)).fetchall()
     compacted = connection.execute(_COMPACTION, (conversation,)).fetchone()
-    return _Found(
-        entries=_extended(had, rows) if rows else had,
+    entries = _extended(had, rows) if rows else had
+    count = _counted_on(connection, conversation, count)
+    found = History(
+        entries=entries.entries,
         notes=tuple(note_of(note_id, text) for note_id, text in notes),
-        count=_counted_on(connection, conversation, count),
+        turns=count.turns,
         shortened_to=shortened_to,
         compaction=None if compacted is None else compaction_of(compacted),
         is_private=bool(is_private),
     )
+    return found, entries, count
 
 
 def _keep_count(

@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent.guards.text import visible
-from agent.policy.taint import NOBODY
-from agent.prompt.scene import one_line
 from memory.database.connection import Database
 from memory.records.facts import place_of
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.rows import Person
-from memory.records.text import clean
-from memory.records.transcript import Answered, Entry, Said, ToolResult, entry_from_json
+from memory.records.text import clean, one_line
+from memory.records.transcript import NOBODY, Answered, Entry, Said, ToolResult, entry_from_json
 
 ASSISTANT = "assistant"
 """What the assistant is called; a person of this name is told apart from it."""
@@ -79,7 +77,7 @@ class Outside(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class SpokenStretch:
     """What was said since the last look, of some exchanges, oldest first.
 
     `scope` is that of `Whose`; `upto` the last message, also where nothing of it is a line.
@@ -129,7 +127,9 @@ class SqliteLines:
 
         return await self._database.read(work)
 
-    async def since_last_look(self, conversation: ConversationId, *, exchanges_max: int) -> Stretch:
+    async def since_last_look(
+        self, conversation: ConversationId, *, exchanges_max: int
+    ) -> SpokenStretch:
         """What was said since, of the newest exchanges. Nothing of guests: what they say is not
         remembered, nor what was answered to them."""
         return await self._stretch(
@@ -138,7 +138,9 @@ class SqliteLines:
             exchanges_max,
         )
 
-    async def next_to_look_at(self, conversation: ConversationId, *, exchanges_max: int) -> Stretch:
+    async def next_to_look_at(
+        self, conversation: ConversationId, *, exchanges_max: int
+    ) -> SpokenStretch:
         """The same of the oldest exchanges that were not looked at; `upto` is the last of these."""
         return await self._stretch(
             conversation,
@@ -148,11 +150,11 @@ class SqliteLines:
 
     async def _stretch(
         self, conversation: ConversationId, choose: _Choose, exchanges_max: int
-    ) -> Stretch:
+    ) -> SpokenStretch:
         read = await self._database.read(lambda c: _read(c, conversation, choose))
         if read.is_private:
-            return Stretch(conversation=conversation, lane=read.lane, is_private=True)
-        return _Reading(conversation, read, self._person).stretch(exchanges_max)
+            return SpokenStretch(conversation=conversation, lane=read.lane, is_private=True)
+        return _LineReader(conversation, read, self._person).stretch(exchanges_max)
 
     async def looked_at(self, conversation: ConversationId, *, upto: int) -> None:
         """Up to this message nothing is to be looked at again."""
@@ -167,7 +169,7 @@ class SqliteLines:
 # --- reading -----------------------------------------------------------------------------------
 
 
-class _Row(NamedTuple):
+class _LineRow(NamedTuple):
     message_id: int
     at_ms: int
     entry: Entry
@@ -180,11 +182,11 @@ class _Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _ReadStretch:
     lane: str = ""
     is_private: bool = False
     upto: int = 0
-    exchanges: tuple[tuple[_Row, ...], ...] = ()
+    exchanges: tuple[tuple[_LineRow, ...], ...] = ()
 
 
 _Runs = tuple[list[str], int]
@@ -203,48 +205,48 @@ def _oldest_runs(connection: sqlite3.Connection, conversation: str, since: int, 
     return [run_id for run_id, _ in found], found[-1][1] if found else 0
 
 
-def _read(connection: sqlite3.Connection, conversation: str, choose: _Choose) -> _Read:
+def _read(connection: sqlite3.Connection, conversation: str, choose: _Choose) -> _ReadStretch:
     place = connection.execute(_PLACE, (conversation,)).fetchone()
     if place is None:
-        return _Read()
+        return _ReadStretch()
     lane, is_private, since = place
     if is_private:
-        return _Read(lane=lane, is_private=True)
+        return _ReadStretch(lane=lane, is_private=True)
     runs, upto = choose(connection, since)
     exchanges = tuple(
         tuple(_rows(connection.execute(_ROWS, (conversation, since, run_id)).fetchall()))
         for run_id in runs
     )
-    return _Read(lane=lane, upto=upto or since, exchanges=exchanges)
+    return _ReadStretch(lane=lane, upto=upto or since, exchanges=exchanges)
 
 
-def _rows(found: Sequence[tuple[int, int, str, str, str | None, int, str]]) -> Iterator[_Row]:
+def _rows(found: Sequence[tuple[int, int, str, str, str | None, int, str]]) -> Iterator[_LineRow]:
     for message_id, at_ms, body, run_id, person_id, came_in, sender in found:
         try:
             entry = entry_from_json(json.loads(body))
         except (ValueError, KeyError, TypeError):
             continue  # of a later version
         whose = PersonId(person_id or "")
-        yield _Row(message_id, at_ms, entry, RunId(run_id), whose, bool(came_in), str(sender))
+        yield _LineRow(message_id, at_ms, entry, RunId(run_id), whose, bool(came_in), str(sender))
 
 
 @dataclass(slots=True)
-class _Reading:
+class _LineReader:
     """Takes rows for lines, and gives each person a label of their own."""
 
     conversation: ConversationId
-    read: _Read
+    read: _ReadStretch
     person: KnowsPerson
     _labels: dict[PersonId, str] = field(default_factory=dict)
 
-    def stretch(self, exchanges_max: int) -> Stretch:
+    def stretch(self, exchanges_max: int) -> SpokenStretch:
         lines: list[SpokenLine] = []
         outside: list[Outside] = []
         for rows in self.read.exchanges:
             outside += _outside(rows)
             if not self._is_of_a_guest(rows):
                 lines += [line for row in rows if (line := self._line(row)) is not None]
-        return Stretch(
+        return SpokenStretch(
             conversation=self.conversation,
             lane=self.read.lane,
             scope=self._scope(),
@@ -264,11 +266,11 @@ class _Reading:
         except ValueError:
             return self.read.lane  # no place that is known; never private because of that
 
-    def _is_of_a_guest(self, rows: Sequence[_Row]) -> bool:
+    def _is_of_a_guest(self, rows: Sequence[_LineRow]) -> bool:
         speaking = (self._who(row, row.entry) for row in rows if isinstance(row.entry, Said))
         return any(person is not None and person.role is Role.GUEST for person in speaking)
 
-    def _who(self, row: _Row, said: Said) -> Person | None:
+    def _who(self, row: _LineRow, said: Said) -> Person | None:
         """Whose words these are; None where nobody spoke, or it cannot be said who."""
         if not row.came_in or said.by.startswith(NOBODY):
             return None
@@ -276,7 +278,7 @@ class _Reading:
             return None  # in a group, by a version that did not keep who it was
         return self.person(PersonId(said.by) if said.by else row.person_id)
 
-    def _line(self, row: _Row) -> SpokenLine | None:
+    def _line(self, row: _LineRow) -> SpokenLine | None:
         match row.entry:
             case Said() as said if (person := self._who(row, said)) is not None:
                 name = said.sender or person.name or row.sender
@@ -318,7 +320,7 @@ def _is_in_group(said: Said) -> bool:
     return bool(said.sender or (said.by and not said.by.startswith(NOBODY)))
 
 
-def _outside(rows: Sequence[_Row]) -> Iterator[Outside]:
+def _outside(rows: Sequence[_LineRow]) -> Iterator[Outside]:
     for row in rows:
         match row.entry:
             case ToolResult(untrusted=True, content=text) if text:

@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 
 from agent.guards.text import visible
-from agent.policy.taint import NOBODY
-from agent.prompt.scene import one_line
 from memory.records.messages import ConversationId, RunId
 from memory.records.ports import StoredEntry
-from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, entry_from_json
+from memory.records.text import one_line
+from memory.records.transcript import (
+    NOBODY,
+    Answered,
+    Entry,
+    Said,
+    ToolCall,
+    ToolResult,
+    entry_from_json,
+)
 
 ENTRIES_MAX = 3_000
 """Of one stretch; more stand in it only where nobody summed up for long, and the newest count."""
@@ -45,7 +52,7 @@ class Dated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class MaterialLine:
     """One message in plain words. `id` is that of its entry."""
 
     id: int
@@ -68,16 +75,16 @@ def read_entries(
     ]
 
 
-def lines_of(entries: Sequence[Dated], zone: tzinfo) -> list[Line]:
+def lines_of(entries: Sequence[Dated], zone: tzinfo) -> list[MaterialLine]:
     """Each message as one line; the first of a day says which day it is."""
-    found: list[Line] = []
+    found: list[MaterialLine] = []
     shown: date | None = None
     for one, call in _with_calls(entries):
         text = _line(one.stored.entry, call)
         if not text:
             continue
         day = datetime.fromtimestamp(one.at_ms / 1000, zone).date()
-        found.append(Line(id=one.id, text=text if day == shown else f"({day}) {text}"))
+        found.append(MaterialLine(id=one.id, text=text if day == shown else f"({day}) {text}"))
         shown = day
     return found
 

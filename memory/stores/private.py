@@ -15,10 +15,10 @@ from pathlib import Path
 
 import structlog
 
-from memory.database.backup import all_backups, connect
+from memory.database.backup import all_backups, connect, empty_wal, make_anew, renew_backups
 from memory.database.connection import Database
 from memory.database.errors import storage_error
-from memory.erasure.run import Premises, empty_wal, make_anew, renew_backups
+from memory.database.premises import Premises
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
 from memory.stores.sessions import SessionBusy, SqliteSessions
@@ -88,7 +88,12 @@ class SqlitePrivate:
             self._conversations.reread()
             await self._database.between(make_anew)
             if await asyncio.to_thread(self._is_in_backups, erased):
-                await asyncio.to_thread(renew_backups, self._database, self._premises)
+                await asyncio.to_thread(
+                    renew_backups,
+                    self._database.path,
+                    self._premises.backups,
+                    self._database.now(),
+                )
             await self._database.between(empty_wal)
         return len(ids) - len(erased)
 

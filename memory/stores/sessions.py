@@ -12,11 +12,10 @@ from typing import Any
 
 import structlog
 
-from agent.subagents.subagents import CHANNEL
+from memory.database.backup import empty_wal
 from memory.database.connection import BITE_ROWS, Database
-from memory.erasure.run import empty_wal
 from memory.records.errors import Temporary
-from memory.records.messages import ConversationId
+from memory.records.messages import AGENT_CHANNEL, ConversationId
 from memory.records.sessions import Session, SessionEntry
 from memory.records.transcript import entry_from_json
 from memory.search.archive import drop_from_index, drop_run_from_index, merge_some
@@ -194,7 +193,7 @@ class SqliteSessions:
 
     async def list(self, *, limit: int, all_lanes: bool = False) -> Sequence[Session]:
         """The last used first; those in which nothing was said are left out."""
-        values = (all_lanes, f"{CHANNEL}:%", max(limit, 0))
+        values = (all_lanes, f"{AGENT_CHANNEL}:%", max(limit, 0))
         return await self._database.read(lambda c: _sessions(c, _LISTED, values))
 
     async def find(self, wanted: str) -> Sequence[Session]:
@@ -302,7 +301,7 @@ class SqliteSessions:
 
 
 def _drop_over(connection: sqlite3.Connection, before_ms: int) -> int:
-    values = (before_ms, f"{CHANNEL}:%", BITE_ROWS // 2)
+    values = (before_ms, f"{AGENT_CHANNEL}:%", BITE_ROWS // 2)
     found = connection.execute(_OVER, values).fetchall()
     for (conversation,) in found:
         connection.execute("delete from notes where conversation_id = ?", (conversation,))

@@ -1,13 +1,13 @@
-"""What was sent to a model, read from the recorded steps: the `Traces` that the core needs.
-
-Nothing is written for it: the steps are there anyway, until the journal prunes them.
+"""What was sent to a model, what stands behind a message that was sent, and all that is kept of its
+turn. Nothing is written for it: the steps are there anyway, until the journal prunes them.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -16,16 +16,80 @@ import structlog
 from memory.database.connection import Database
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
-from memory.records.rows import PromptTrace
+from memory.records.rows import Outcome, PromptTrace
+from memory.records.spending import UsageSum
+from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
+from memory.records.transcript import Entry, entry_from_json
 
 log = structlog.get_logger()
 
+LOOKED_AT_MAX = 200
+"""Messages of an address, the newest first: between two answers there may be many of commands."""
+
+# The newest first: what people ask about is mostly young, and ids grow.
+_OF_MESSAGE = """
+select outbox.id, outbox.lane, outbox.run_id, outbox.created_ms, outbox.text
+from outbox_parts join outbox on outbox.id = outbox_id
+where message_id = ? and lane in (select value from json_each(?))
+order by outbox_id desc limit 1
+"""
+_OPEN = "select id, created_ms from conversations where lane = ? and closed_ms is null"
+_NEWEST = """
+select id, lane, run_id, created_ms, text from outbox
+where lane = ? and created_ms >= ? and state <> 'draft' order by id desc limit ?
+"""
+# The owner is also asked about turns of other chats, which they are not in.
+_CARD = "select run_id from approvals where outbox_id = ? and lane = ?"
+_SLOTS = """
+select outbox_id, job_id, due_ms, late_s, run_id from job_runs
+where outbox_id >= ? order by due_ms
+"""
+# A message that came by the clock joins the history of its chat in the same transaction: how it
+# came, and then its words, to which a button may have added something since.
+_BY_CLOCK = """
+select messages.created_ms, kind, body from messages
+join conversations on conversations.id = conversation_id
+where (run_id glob 'j[0-9]*:*' or run_id glob 'digest:*') and lane = ? and messages.created_ms >= ?
+order by messages.id
+"""
 _TURN = """
+select person_id, coalesce(started_ms, created_ms), ended_ms, erased_ms from turns where run_id = ?
+"""
+_IS_PRIVATE = """
+select exists (
+    select 1 from messages join conversations on conversations.id = conversation_id
+    where run_id = ? and is_private
+)
+"""
+_STEPS = "select name, output, started_ms, ended_ms from steps where run_id = ? order by n"
+_ENTRIES = "select body from messages where run_id = ? order by id"
+_AGREED = """
+select tool, state, decided_by, decided_ms from approvals where run_id = ? order by asked_ms, id
+"""
+# Turns of the conversation whose words were sent along, the newest first.
+_BEFORE = """
+select output from steps join (
+    select run_id, max(id) as last from messages
+    where conversation_id = ? and id >= ? and id <= ? group by run_id
+) as sent on sent.run_id = steps.run_id
+where name = 'begin' and output is not null order by last desc, n desc limit ?
+"""
+_CHILDREN = "select count(*) from children where parent_run = ?"
+_SPENT = """
+select model, count(*), sum(prompt), sum(completion), sum(cached), coalesce(sum(micros), 0),
+    sum(micros is null)
+from usage
+where run_id <> '' and run_id in (select ? union select run_id from children where parent_run = ?)
+group by model order by count(*) desc, model
+"""
+
+
+_PROMPTED = """
 select run_id, lane, person_id, coalesce(started_ms, created_ms) from turns where run_id = ?
 """
 # Turns that were joined to another, or whose steps are pruned, have no `begin`. Left out here and
 # not one by one: a chat may have thousands of them.
-_TURNS = """
+_ALL_PROMPTED = """
 select run_id, lane, person_id, coalesce(started_ms, created_ms) from turns
 where lane = ? and exists (
     select 1 from steps
@@ -33,15 +97,15 @@ where lane = ? and exists (
 )
 order by seq desc
 """
-_STEPS = """
+_PROMPTS = """
 select n, name, output from steps
 where run_id = ? and name in ('begin', 'model') and output is not null order by n
 """
 
 
 class SqliteTraces:
-    """Implements `memory.records.ports.Traces`. A step that cannot be read is left out, with a log
-    line."""
+    """Implements `memory.records.ports.Traces`, and finds records of turns. What cannot be read is
+    left out, with a log line. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -50,7 +114,7 @@ class SqliteTraces:
         """One turn's; None when it has not begun, or its steps are no longer kept."""
 
         def work(connection: sqlite3.Connection) -> PromptTrace | None:
-            turn = connection.execute(_TURN, (run_id,)).fetchone()
+            turn = connection.execute(_PROMPTED, (run_id,)).fetchone()
             return None if turn is None else _trace(connection, turn)
 
         return await self._database.read(work)
@@ -59,13 +123,88 @@ class SqliteTraces:
         """The newest turns of an address that have begun, newest first."""
 
         def work(connection: sqlite3.Connection) -> list[PromptTrace]:
-            return list(islice(_newest(connection, lane), max(limit, 0)))
+            return list(islice(_prompted(connection, lane), max(limit, 0)))
+
+        return await self._database.read(work)
+
+    async def of_message(self, lanes: Sequence[str], message_id: str) -> Behind | None:
+        """By the platform's id of a message at one of these addresses; None: it is not ours."""
+        values = (message_id, json.dumps(list(lanes)))
+
+        def work(connection: sqlite3.Connection) -> Behind | None:
+            row = connection.execute(_OF_MESSAGE, values).fetchone()
+            return None if row is None else next(_behind(connection, [row]))
+
+        return await self._database.read(work)
+
+    async def newest(self, lane: str, *, back: int = 1) -> Behind | None:
+        """The last message of the open conversation there that is an answer or came by the clock,
+        with `back` 2 the one before it; None where there is none."""
+
+        def work(connection: sqlite3.Connection) -> Behind | None:
+            conversation = connection.execute(_OPEN, (lane,)).fetchone()
+            if conversation is None:
+                return None
+            values = (lane, conversation[1], LOOKED_AT_MAX)
+            rows = connection.execute(_NEWEST, values).fetchall()
+            answers = list(_answers(_behind(connection, rows)))
+            return answers[back - 1] if 1 <= back <= len(answers) else None
+
+        return await self._database.read(work)
+
+    async def turn(self, run_id: RunId) -> TurnRecord | None:
+        """All that is kept of one."""
+
+        def work(connection: sqlite3.Connection) -> TurnRecord | None:
+            row = connection.execute(_TURN, (run_id,)).fetchone()
+            if row is None:
+                return None
+            person_id, started_ms, ended_ms, erased_ms = row
+            steps = tuple(_steps(connection, run_id))
+            return TurnRecord(
+                run_id=run_id,
+                person_id=PersonId(person_id),
+                started_ms=started_ms,
+                ended_ms=ended_ms,
+                is_erased=erased_ms is not None,
+                is_private=bool(connection.execute(_IS_PRIVATE, (run_id,)).fetchone()[0]),
+                steps=steps,
+                entries=tuple(_entries(connection, run_id)),
+                agreed=tuple(_agreed(connection, run_id)),
+                spent=tuple(
+                    UsageSum(
+                        model=model,
+                        calls=calls,
+                        prompt=prompt,
+                        completion=completion,
+                        cached=cached,
+                        micros=micros,
+                        unpriced=unpriced,
+                    )
+                    for model, calls, prompt, completion, cached, micros, unpriced in (
+                        connection.execute(_SPENT, (run_id, run_id))
+                    )
+                ),
+                before=tuple(_before(connection, steps)),
+                subagents=connection.execute(_CHILDREN, (run_id,)).fetchone()[0],
+            )
 
         return await self._database.read(work)
 
 
-def _newest(connection: sqlite3.Connection, lane: str) -> Iterator[PromptTrace]:
-    for turn in connection.execute(_TURNS, (lane,)):
+def _answers(messages: Iterable[Behind]) -> Iterator[Behind]:
+    """Those that are none of a command, of each turn its newest one: it may have asked before."""
+    seen: set[RunId] = set()
+    for one in messages:
+        if one.run_id is not None and one.run_id not in seen:
+            seen.add(one.run_id)
+            yield one
+        elif one.slots or one.gone:
+            yield one
+
+
+def _prompted(connection: sqlite3.Connection, lane: str) -> Iterator[PromptTrace]:
+    for turn in connection.execute(_ALL_PROMPTED, (lane,)):
         trace = _trace(connection, turn)
         if trace is not None:
             yield trace
@@ -74,7 +213,7 @@ def _newest(connection: sqlite3.Connection, lane: str) -> Iterator[PromptTrace]:
 def _trace(connection: sqlite3.Connection, turn: tuple[Any, ...]) -> PromptTrace | None:
     run_id, lane, person_id, started_ms = turn
     outputs: dict[str, list[Json]] = {"begin": [], "model": []}
-    for n, name, text in connection.execute(_STEPS, (run_id,)):
+    for n, name, text in connection.execute(_PROMPTS, (run_id,)):
         output = _object(text)
         if output is None:
             log.warning("trace.unreadable", turn=run_id, step=n, kind=name)
@@ -92,8 +231,97 @@ def _trace(connection: sqlite3.Connection, turn: tuple[Any, ...]) -> PromptTrace
     )
 
 
-def _object(text: str) -> Json | None:
-    """The JSON object in `text`, if it is one. Nested beyond reason counts as none."""
+# --- rows ---------------------------------------------------------------------------------------
+
+
+def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[Behind]:
+    """What stands behind each of these messages of one chat."""
+    if not rows:
+        return
+    slots = _slots(connection, min(row[0] for row in rows))
+    lanes, since_ms = {row[1] for row in rows}, min(row[3] for row in rows)
+    by_clock = {lane: list(_by_clock(connection, lane, since_ms)) for lane in lanes}
+    for outbox_id, lane, run_id, created_ms, text in rows:
+        if run_id is not None:
+            yield Behind(sent_ms=created_ms, run_id=RunId(run_id))
+        elif found := slots.get(outbox_id):
+            yield Behind(sent_ms=created_ms, slots=tuple(found))
+        elif card := connection.execute(_CARD, (outbox_id, lane)).fetchone():
+            yield Behind(sent_ms=created_ms, run_id=RunId(card[0]))
+        else:
+            notes = (one.note for one in by_clock[lane] if one.is_of(created_ms, text))
+            yield Behind(sent_ms=created_ms, gone=next(notes, ""))
+
+
+def _slots(connection: sqlite3.Connection, first: int) -> Mapping[int, list[DueSlot]]:
+    found: dict[int, list[DueSlot]] = {}
+    for outbox_id, job_id, due_ms, late_s, run_id in connection.execute(_SLOTS, (first,)):
+        slot = DueSlot(job_id=job_id, due_ms=due_ms, late_s=late_s, run_id=run_id)
+        found.setdefault(outbox_id, []).append(slot)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Joined:
+    """How the history names something that came by the clock, with its words."""
+
+    at_ms: int
+    note: str
+    text: str
+
+    def is_of(self, created_ms: int, text: str) -> bool:
+        """Whether it is this message: something else may have been said in the same moment."""
+        return self.at_ms == created_ms and text.startswith(self.text)
+
+
+def _by_clock(connection: sqlite3.Connection, lane: str, since_ms: int) -> Iterator[_Joined]:
+    note = ""
+    for at_ms, kind, body in connection.execute(_BY_CLOCK, (lane, since_ms)):
+        text = str((_object(body) or {}).get("text", ""))
+        if kind == "note":
+            note = text
+        else:
+            yield _Joined(at_ms=at_ms, note=note, text=text)
+
+
+def _steps(connection: sqlite3.Connection, run_id: RunId) -> Iterator[RecordedStep]:
+    for name, text, started_ms, ended_ms in connection.execute(_STEPS, (run_id,)):
+        output = None if text is None else _object(text)
+        yield RecordedStep(name=name, output=output, started_ms=started_ms, ended_ms=ended_ms)
+
+
+def _before(
+    connection: sqlite3.Connection, steps: Sequence[RecordedStep]
+) -> Iterator[dict[str, Any]]:
+    """What began the earlier turns that stand in the history of this one."""
+    begin = next((one.output for one in reversed(steps) if one.name == "begin" and one.output), {})
+    values = (begin.get("conversation"), begin.get("since"), begin.get("upto"), LOOKED_AT_MAX)
+    if isinstance(values[0], str) and all(isinstance(one, int) for one in values[1:]):
+        for (text,) in connection.execute(_BEFORE, values):
+            if (found := _object(text)) is not None:
+                yield found
+
+
+def _entries(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Entry]:
+    for (body,) in connection.execute(_ENTRIES, (run_id,)):
+        try:
+            yield entry_from_json(_object(body) or {})
+        except (KeyError, TypeError, ValueError):
+            log.warning("explained.unreadable", turn=run_id)
+
+
+def _agreed(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Agreed]:
+    for tool, state, decided_by, decided_ms in connection.execute(_AGREED, (run_id,)):
+        yield Agreed(
+            tool=tool,
+            outcome=None if state == "open" else Outcome(state),
+            by=PersonId(decided_by) if decided_by else None,
+            at_ms=decided_ms or 0,
+        )
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The JSON object in `text`, if it is one."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

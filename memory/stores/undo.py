@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from memory.database.connection import Database
-from memory.erasure.places import Key, Search
 from memory.records.erasure import (
     Done,
     FileChange,
     FormerFile,
-    Kind,
     LastTurn,
     digest_of,
     loss_of,
@@ -147,7 +145,7 @@ def _done(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Done]:
 # What files said before something was removed from them: a few texts for each person.
 #
 # Tools keep them (`agent.tools.former_files.KeepFormer`), and `/undo` puts them back. Forgetting
-# looks here too, and drops a text that holds the words.
+# drops a text that holds the words (`memory.erasure.place_rows`).
 
 KEPT_MAX = 20
 """How many texts are kept for one person; the oldest go first."""
@@ -208,24 +206,3 @@ class SqliteFormerFiles:
         """Forget it, once it is put back. May be repeated."""
         of = (file.run_id, file.path)
         await self._database.write(lambda connection: connection.execute(_DROP, of).rowcount)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormerTexts:
-    """The kept texts as a place of `memory.erasure.places`. One that holds the words goes as a
-    whole: else `/undo` would put a text with a gap into the file."""
-
-    kind: Kind = Kind.FORMER
-
-    _TEXTS = "select id, path, former from former_files where person_id = :person"
-    _DROP = "delete from former_files where id = ?"
-
-    def find(self, connection: sqlite3.Connection, search: Search) -> Sequence[Key]:
-        """Which texts hold it."""
-        found = connection.execute(self._TEXTS, search.values)
-        wording = search.wording
-        return [key for key, path, former in found if wording.holds(former) or wording.says(path)]
-
-    def erase(self, connection: sqlite3.Connection, search: Search, keys: Sequence[Key]) -> None:
-        """Drops them."""
-        connection.executemany(self._DROP, [(key,) for key in keys])

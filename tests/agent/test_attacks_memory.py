@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from memory.records.errors import ProfileWrong
+from memory.records.facts import Compaction
 from memory.records.transcript import ToolResult
-from memory.stores.compactions import NewCompaction, SqliteCompactions
+from memory.stores.compactions import SqliteCompactions
 from tests.agent.house import MEMBER, MEMBER_IN_GROUP, OWNER, OWNER_IN_GROUP, Somebody
 from tests.agent.memory_kit import ADA, ADAS, BOB, BOBS, BOBS_IN_GROUP, RememberingCastle
 from tests.agent.obedient import ObedientModel
@@ -294,9 +295,7 @@ async def summed_up(castle: RememberingCastle, told: str, *, tainted: bool) -> N
     compactions = SqliteCompactions(castle.database)
     found = await compactions.stretch(conversation)
     assert found is not None
-    made = NewCompaction(
-        after=found.newest,
-        generation=found.generation,
+    made = Compaction(
         kind="summarise",
         from_id=0,
         sent_from=found.sent[-1].id + 1,
@@ -307,7 +306,9 @@ async def summed_up(castle: RememberingCastle, told: str, *, tainted: bool) -> N
         tokens_after=10,
         tainted=tainted,
     )
-    assert await compactions.add(conversation, made) is not None
+    assert await compactions.add(
+        conversation, made, after=found.newest, generation=found.generation
+    )
 
 
 REMEMBERED = {

@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from agent.learning.insights import Insights
-from memory.records.facts import CATEGORIES, FactSource, NewFact, Whose
+from memory.records.facts import CATEGORIES, Compaction, FactSource, NewFact, Whose
 from memory.records.jobs import Asker, Job, JobKind, What
 from memory.records.messages import Address, ConversationId, Role
 from memory.records.recurrence import At
 from memory.records.rows import Person
 from memory.records.schedule import Event, TimeRead
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
-from memory.stores.compactions import NEVER, NewCompaction, SqliteCompactions
+from memory.stores.compactions import NEVER, SqliteCompactions
 from tests.bot.canary_kit import HOUSEHOLD, MEMBERS, Cage, Spot, spots
 from tests.memory.history_kit import add_turns
 from tests.memory.kit import START
@@ -186,9 +186,7 @@ async def _sum_up(cage: Cage, conversation: ConversationId, summary: str) -> Non
     history = await cage.app.conversations.history(conversation)
     made = await SqliteCompactions(cage.app.database).add(
         conversation,
-        NewCompaction(
-            after=NEVER,
-            generation=0,
+        Compaction(
             kind="summarise",
             from_id=0,
             sent_from=history.entries[-1].id + 1,
@@ -198,5 +196,7 @@ async def _sum_up(cage: Cage, conversation: ConversationId, summary: str) -> Non
             tokens_before=100,
             tokens_after=10,
         ),
+        after=NEVER,
+        generation=0,
     )
     assert made is not None

@@ -10,11 +10,8 @@ from pathlib import Path
 from bot.channels.base import Pressed
 from bot.commands.memory import MemoryCommands
 from bot.commands.memory_erasure import ForgetQuestions
-from memory.facts.profile import SqliteProfiles
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
 from memory.records.rows import ButtonRows, NewMessage, Person
-from memory.search.documents import SqliteDocuments
-from memory.search.vectors import Embedding
 from memory.service import MemoryService
 from memory.stores.outbox import SqliteOutbox
 from tests.memory.forgetting_kit import (
@@ -24,7 +21,6 @@ from tests.memory.forgetting_kit import (
     BENS_CHAT,
     Opened,
     opened_home,
-    premises,
 )
 from tests.memory.kit import StillClock
 
@@ -113,16 +109,7 @@ async def opened_chat(root: Path) -> AsyncIterator[Chat]:
     async with opened_home(root, clock) as opened:
         database = opened.database
         cards = Cards(SqliteOutbox(database))
-        home = premises(root)
-        memory = MemoryService(
-            database,
-            facts=opened.facts,
-            profiles=SqliteProfiles(database),
-            documents=SqliteDocuments(database, embedding=Embedding(enabled=False)),
-            conversations=opened.conversations,
-            forgetting=opened.forgetting,
-            premises=home,
-        )
+        memory = opened.memory
         async with ForgetQuestions(memory, cards, clock=clock, root=root) as questions:
             commands = MemoryCommands(memory, questions, host_zone="Europe/Oslo")
             yield Chat(

@@ -11,7 +11,7 @@ import pytest
 
 from bot.commands import memory_messages as words
 from bot.commands.memory_erasure import ASKED_S
-from memory.records.erasure import ForgettingRefused, Proof, Stage, typed_run
+from memory.records.erasure import ForgetStage, ForgettingRefused, Proof, typed_run
 from memory.records.errors import StorageError
 from memory.records.facts import Whose
 from memory.service import guessed_category
@@ -363,8 +363,8 @@ async def test_what_a_kill_cut_short_is_finished_at_the_start(home: Path) -> Non
     class Killed(BaseException):
         pass
 
-    def dies(stage: Stage) -> None:
-        if stage is Stage.FILES:
+    def dies(stage: ForgetStage) -> None:
+        if stage is ForgetStage.FILES:
             raise Killed
 
     async with opened_chat(home) as chat:
@@ -383,8 +383,8 @@ async def test_the_question_of_what_a_kill_cut_short_tells_how_it_went(home: Pat
     class Killed(BaseException):
         pass
 
-    def dies(stage: Stage) -> None:
-        if stage is Stage.FILES:
+    def dies(stage: ForgetStage) -> None:
+        if stage is ForgetStage.FILES:
             raise Killed
 
     async with opened_chat(home) as chat:
@@ -424,8 +424,8 @@ async def test_the_same_command_finishes_what_a_kill_cut_short(home: Path) -> No
     class Killed(BaseException):
         pass
 
-    def dies(stage: Stage) -> None:
-        if stage is Stage.ROWS:
+    def dies(stage: ForgetStage) -> None:
+        if stage is ForgetStage.ROWS:
             raise Killed
 
     async with opened_chat(home) as chat:

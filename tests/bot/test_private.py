@@ -18,14 +18,13 @@ from bot.commands.memory import (
     PrivateCommand,
 )
 from memory.database.connection import Database
-from memory.erasure.run import Premises
+from memory.database.premises import Premises
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.records.transcript import Answered, Said
-from memory.search.vectors import Embedding
-from memory.service import MemoryService
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
+from tests.memory.forgetting_kit import service_over
 from tests.memory.kit import StillClock, run, turn_end
 
 LANE = "telegram:5"
@@ -41,13 +40,7 @@ class Chat:
         self.journal = SqliteJournal(database)
         self.conversations = SqliteConversations(database)
         premises = Premises(root=home, workspace=home / "workspace", backups=home / "backups")
-        self.memory = MemoryService.over(
-            database,
-            self.conversations,
-            premises=premises,
-            clock=StillClock(),
-            embedding=Embedding(enabled=False),
-        )
+        self.memory = service_over(database, self.conversations, premises, clock=StillClock())
         self.store = self.memory.private
         self.desk = PrivateCommand(self.memory)
 

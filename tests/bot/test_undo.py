@@ -11,16 +11,15 @@ import pytest
 from agent.tools.workspace import Workspace
 from bot.commands.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoCommand
 from memory.database.connection import Database
-from memory.erasure.run import Premises
+from memory.database.premises import Premises
 from memory.records.erasure import typed_run
 from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
-from memory.search.vectors import Embedding
-from memory.service import MemoryService
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
+from tests.memory.forgetting_kit import service_over
 from tests.memory.kit import StillClock, run, turn_end
 
 LANE = "telegram:5"
@@ -36,13 +35,8 @@ class Chat:
         self.database = database
         self.journal = SqliteJournal(database)
         folder = database.path.parent
-        memory = MemoryService.over(
-            database,
-            SqliteConversations(database),
-            premises=Premises(root=folder, workspace=folder, backups=folder),
-            clock=clock,
-            embedding=Embedding(enabled=False),
-        )
+        home = Premises(root=folder, workspace=folder, backups=folder)
+        memory = service_over(database, SqliteConversations(database), home, clock=clock)
         self.facts, self.profiles = memory.facts, memory.profiles
         self.turns, self.files = memory.turns, memory.former_files
         self.workspace = Workspace(folder)

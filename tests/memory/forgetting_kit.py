@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from memory.database.connection import Database
+from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
-from memory.erasure.run import Premises
+from memory.facts.profile import SqliteProfiles
 from memory.facts.store import SqliteFacts
-from memory.records.erasure import Wish
+from memory.records.erasure import ForgetWish
 from memory.records.messages import PersonId
 from memory.search.archive import SqliteArchive
+from memory.search.documents import SqliteDocuments
 from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding
+from memory.service import MemoryService
 from memory.stores.conversations import SqliteConversations
 from tests.laid import lay
 from tests.memory.kit import START_MS, StillClock, rows
@@ -42,6 +45,7 @@ class Opened:
     facts: SqliteFacts
     conversations: SqliteConversations
     forgetting: Forgetting
+    memory: MemoryService
 
 
 def premises(root: Path) -> Premises:
@@ -58,26 +62,43 @@ async def opened_home(root: Path, clock: StillClock | None = None) -> AsyncItera
     (root / "workspace").mkdir(parents=True, exist_ok=True)
     lay(database_of(root))
     async with Database.open(database_of(root), clock=clock, busy_timeout_s=2) as database:
-        indexes = Indexes(database, embedding=Embedding(enabled=False))
-        facts, conversations = SqliteFacts(database, indexes), SqliteConversations(database)
+        conversations = SqliteConversations(database)
+        memory = service_over(database, conversations, premises(root), clock=clock)
         yield Opened(
             database=database,
-            facts=facts,
+            facts=memory.facts,
             conversations=conversations,
-            forgetting=Forgetting(
-                database,
-                facts,
-                conversations,
-                premises=premises(root),
-                clock=clock,
-                indexes=[SqliteArchive(database)],
-            ),
+            forgetting=memory.forgetting,
+            memory=memory,
         )
 
 
-def wish(**wanted: object) -> Wish:
+def service_over(
+    database: Database, conversations: SqliteConversations, home: Premises, *, clock: StillClock
+) -> MemoryService:
+    embedding = Embedding(enabled=False)
+    facts = SqliteFacts(database, Indexes(database, embedding=embedding))
+    return MemoryService(
+        database,
+        facts=facts,
+        profiles=SqliteProfiles(database),
+        documents=SqliteDocuments(database, embedding=embedding),
+        conversations=conversations,
+        forgetting=Forgetting(
+            database,
+            facts,
+            conversations,
+            premises=home,
+            clock=clock,
+            indexes=[SqliteArchive(database)],
+        ),
+        premises=home,
+    )
+
+
+def wish(**wanted: object) -> ForgetWish:
     values: dict[str, object] = {"person_id": ANN, "is_owner": True}
-    return Wish(**{**values, **wanted})  # type: ignore[arg-type]
+    return ForgetWish(**{**values, **wanted})  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)

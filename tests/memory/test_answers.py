@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from agent.learning.proposals import (
     ANSWER_CHARS_MAX,
-    Answer,
     AnswerUnreadable,
+    ModelAnswer,
     PlainText,
     read_answer,
 )
 
 
-class Summary(Answer):
+class Summary(ModelAnswer):
     summary: PlainText
     at: int = 0
 

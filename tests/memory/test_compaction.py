@@ -25,7 +25,7 @@ from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResul
 from memory.search.archive import SqliteArchive
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
-from memory.stores.material import Line
+from memory.stores.material import MaterialLine
 from memory.stores.turns import SqliteJournal
 from tests.agent.pairing import check_all
 from tests.fakes import OneModel
@@ -107,7 +107,7 @@ async def test_a_long_history_is_looked_through_beside_the_event_loop(
 
 
 async def test_what_no_model_is_shown_is_digested_beside_the_event_loop() -> None:
-    lines = [Line(id=n, text=f"person: q{n}") for n in range(PARTS_MAX * LINES_MAX + 1)]
+    lines = [MaterialLine(id=n, text=f"person: q{n}") for n in range(PARTS_MAX * LINES_MAX + 1)]
     threads = []
 
     def older(first: int, former: str) -> str:

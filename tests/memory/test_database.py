@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from memory.database.connection import Database
-from memory.database.worker import Line
+from memory.database.worker import WorkLine
 from memory.records.errors import (
     Permanent,
     StorageError,
@@ -134,7 +134,7 @@ async def test_a_line_runs_what_was_queued_whoever_still_waits() -> None:
         done.append(n)
         return n
 
-    async with Line.open(lambda: sqlite3.connect(":memory:")) as line:
+    async with WorkLine.open(lambda: sqlite3.connect(":memory:")) as line:
         tasks = [asyncio.create_task(line.run(work, n)) for n in range(3)]
         await asyncio.sleep(0)
         tasks[1].cancel()

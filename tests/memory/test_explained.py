@@ -16,11 +16,11 @@ from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRec
 from memory.records.transcript import Answered, Said, Usage
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
-from memory.stores.explained import SqliteTurnRecords
 from memory.stores.jobs import SqliteJobs
 from memory.stores.notifications import SqliteTellings
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.sessions import SqliteSessions
+from memory.stores.traces import SqliteTraces
 from memory.stores.turns import SqliteJournal
 from memory.stores.usage import SqliteUsage
 from tests.memory.kit import LANE, START_MS, StillClock, run, turn_end
@@ -38,7 +38,7 @@ class Chat:
         self.journal = SqliteJournal(database)
         self.outbox = SqliteOutbox(database)
         self.conversations = SqliteConversations(database)
-        self.records = SqliteTurnRecords(database)
+        self.records = SqliteTraces(database)
 
     async def turn(self, run_id: str, *steps: tuple[str, Json], lane: str = LANE) -> str:
         """A turn that was answered by the message whose id is returned."""

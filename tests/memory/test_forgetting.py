@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.records.erasure import ForgettingRefused, Kind, Stage
+from memory.records.erasure import ForgetStage, ForgettingRefused, PlaceKind
 from memory.records.facts import FactSource, NewFact, Storing, Whose
 from memory.records.messages import ConversationId, RunId
 from memory.records.transcript import Answered, ToolResult, check_pairs
@@ -52,7 +52,7 @@ async def test_every_place_that_holds_it_is_listed_and_nothing_is_changed(home: 
         found = await opened.forgetting.find(wish(facts=(1,)))
 
     assert found.facts == (1,)
-    assert set(found.counts) == set(Kind)
+    assert set(found.counts) == set(PlaceKind)
     assert [path.name for path in found.notes] == ["MEMORY.md", "20260731.md"]
     assert found.backups == 3
     assert [path.read_bytes() for path in sorted(home.rglob("*.md"))] == before
@@ -110,13 +110,13 @@ async def test_words_that_are_too_short_are_refused(home: Path, phrase: str) -> 
 
 async def test_afterwards_no_file_of_the_home_holds_it(home: Path) -> None:
     assert len(files_with(home, *TRACES_OF_IT)) >= 6
-    stages: list[Stage] = []
+    stages: list[ForgetStage] = []
 
     async with opened_home(home) as opened:
         proof = await opened.forgetting.forget(wish(facts=(1,)), stages.append)
         beside_the_bot = files_with(home, *TRACES_OF_IT)
 
-    assert stages == list(Stage)
+    assert stages == list(ForgetStage)
     assert proof.ok
     assert (proof.left, proof.theirs, proof.their_files) == ((), (), ())
     assert beside_the_bot == files_with(home, *TRACES_OF_IT) == []

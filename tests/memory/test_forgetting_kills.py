@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memory.erasure import run as erasing
-from memory.records.erasure import ForgettingRefused, Stage, Tell
+from memory.records.erasure import ForgetStage, ForgettingRefused, Tell
 from memory.records.errors import StorageFull
 from memory.records.messages import ConversationId, RunId
 from memory.stores.turns import SqliteJournal
@@ -116,17 +116,17 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-def dies_at(stage: Stage) -> Tell:
-    def tell(now: Stage) -> None:
+def dies_at(stage: ForgetStage) -> Tell:
+    def tell(now: ForgetStage) -> None:
         if now is stage:
             raise Killed
 
     return tell
 
 
-@pytest.mark.parametrize("stage", list(Stage))
+@pytest.mark.parametrize("stage", list(ForgetStage))
 async def test_killed_between_any_two_steps_the_next_start_finishes_it(
-    home: Path, stage: Stage
+    home: Path, stage: ForgetStage
 ) -> None:
     with pytest.raises(Killed):
         async with opened_home(home) as opened:
@@ -146,7 +146,7 @@ async def test_killed_between_any_two_steps_the_next_start_finishes_it(
 async def test_after_a_kill_the_same_wish_finishes_it(home: Path) -> None:
     with pytest.raises(Killed):
         async with opened_home(home) as opened:
-            await opened.forgetting.forget(wish(facts=(1,)), dies_at(Stage.ROWS))
+            await opened.forgetting.forget(wish(facts=(1,)), dies_at(ForgetStage.ROWS))
     assert rows(database_of(home), "select count(*) from facts") == [(0,)]
 
     async with opened_home(home) as opened:
@@ -159,7 +159,7 @@ async def test_after_a_kill_the_same_wish_finishes_it(home: Path) -> None:
 async def test_what_another_began_is_finished_before_ones_own(home: Path) -> None:
     with pytest.raises(Killed):
         async with opened_home(home) as opened:
-            await opened.forgetting.forget(wish(facts=(1,)), dies_at(Stage.ROWS))
+            await opened.forgetting.forget(wish(facts=(1,)), dies_at(ForgetStage.ROWS))
 
     async with opened_home(home) as opened:
         bens: dict[str, Any] = {"person_id": BEN, "is_owner": False}
@@ -181,13 +181,13 @@ async def test_a_note_of_it_that_cannot_be_read_stops_nobody(home: Path) -> None
 async def test_what_is_written_again_meanwhile_is_erased_again(home: Path) -> None:
     async with opened_home(home) as opened:
 
-        def write_again(stage: Stage) -> None:
+        def write_again(stage: ForgetStage) -> None:
             """As a summary that was being made of the old words."""
-            if stage is Stage.ANEW and not written:
+            if stage is ForgetStage.ANEW and not written:
                 written.append(stage)
                 changed(home, "update compactions set summary = ?", f"Long ago. {SECRET}.")
 
-        written: list[Stage] = []
+        written: list[ForgetStage] = []
         proof = await opened.forgetting.forget(wish(facts=(1,)), write_again)
 
     assert written
@@ -199,14 +199,14 @@ async def test_what_is_written_again_meanwhile_is_erased_again(home: Path) -> No
 async def test_what_a_turn_that_began_meanwhile_holds_is_a_failure(home: Path) -> None:
     async with opened_home(home) as opened:
 
-        def begin(stage: Stage) -> None:
-            if stage is Stage.SCAN and not begun:
+        def begin(stage: ForgetStage) -> None:
+            if stage is ForgetStage.SCAN and not begun:
                 begun.append(stage)
                 with closing(sqlite3.connect(database_of(home))) as connection, connection:
                     past = Past(connection, runs=90)
                     past.turn(ANN, "c_ann", ANNS_CHAT, f"{SECRET}", "", is_open=True)
 
-        begun: list[Stage] = []
+        begun: list[ForgetStage] = []
         with pytest.raises(ForgettingRefused, match="begun, but not finished"):
             await opened.forgetting.forget(wish(facts=(1,)), begin)
         assert await opened.forgetting.under_way() is not None

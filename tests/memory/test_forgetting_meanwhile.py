@@ -15,7 +15,7 @@ from agent.history.summaries import Summaries
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker, SqliteInsights
 from memory.facts.tombstones import ForgottenMeanwhile
-from memory.records.erasure import Wish
+from memory.records.erasure import ForgetWish
 from memory.records.facts import CompactionWanted, FactSource, NewFact, Storing, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, Role, TurnInput
 from memory.records.request import ModelTraits
@@ -30,8 +30,8 @@ from tests.memory.kit import LANE, StillClock, rows, turn_end
 
 CLINIC = "My clinic for chemo is in Zurich on Tuesdays"
 WISHES = [
-    Wish(person_id=ANA.id, is_owner=True, phrases=("Zurich",)),
-    Wish(person_id=ANA.id, is_owner=True, everything=True),
+    ForgetWish(person_id=ANA.id, is_owner=True, phrases=("Zurich",)),
+    ForgetWish(person_id=ANA.id, is_owner=True, everything=True),
 ]
 
 
@@ -53,7 +53,7 @@ class Waiting:
 
 
 async def forgotten_while(
-    opened: Opened, model: Waiting, work: Callable[[], Awaitable[object]], wish: Wish
+    opened: Opened, model: Waiting, work: Callable[[], Awaitable[object]], wish: ForgetWish
 ) -> BaseException | None:
     """What the work raises when the wish is fulfilled while it waits for its model."""
     task = asyncio.ensure_future(work())
@@ -74,7 +74,7 @@ async def talk(opened: Opened, *said: str) -> ConversationId:
 
 @pytest.mark.parametrize("wish", WISHES)
 async def test_facts_that_a_model_finds_meanwhile_are_not_stored(
-    tmp_path: Path, wish: Wish
+    tmp_path: Path, wish: ForgetWish
 ) -> None:
     async with opened_home(tmp_path) as opened:
         conversation = await talk(opened, "Hello you", CLINIC, "What else", "I like tea a lot")
@@ -94,7 +94,7 @@ async def test_facts_that_a_model_finds_meanwhile_are_not_stored(
 
 @pytest.mark.parametrize("wish", WISHES)
 async def test_a_summary_that_a_model_writes_meanwhile_is_not_stored(
-    tmp_path: Path, wish: Wish
+    tmp_path: Path, wish: ForgetWish
 ) -> None:
     async with opened_home(tmp_path) as opened:
         said = [f"{CLINIC}, visit {n} {'bla ' * 200}" for n in range(12)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.records.erasure import Kind
+from memory.records.erasure import PlaceKind
 from memory.records.errors import StorageError
 from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.messages import ConversationId
@@ -240,7 +240,7 @@ async def test_other_files_of_the_workspace_are_named_and_left_unless_asked(home
     assert second.ok
     assert not second.left
     assert list(second.blanked) == [letter]
-    assert Kind.FILE not in second.erased
+    assert PlaceKind.FILE not in second.erased
     assert letter.read_text() == "Dear Sue, [forgotten]. Yours, Ann"
 
 
@@ -313,7 +313,7 @@ async def test_of_everything_summaries_and_answers_to_others_do_not_tell_of_it(h
         proof = await opened.forgetting.forget(wish(everything=True))
         history = await opened.conversations.history(ConversationId("c_group"))
 
-    assert found.counts[Kind.SUMMARY] == 2  # of her own chat, and of the group
+    assert found.counts[PlaceKind.SUMMARY] == 2  # of her own chat, and of the group
     assert proof.ok
     assert files_with(home, "Zurich") == []
     kept = str(history.entries)

@@ -18,7 +18,7 @@ from memory.records.facts import Whose
 from memory.records.messages import PersonId, RunId
 from memory.search.hybrid import Search
 from memory.search.indexes import Indexes
-from memory.search.vectors import Embedding, Table
+from memory.search.vectors import Embedding, VectorTable
 from tests.memory.facts_kit import (
     ADA,
     ADA_IN_GROUP,
@@ -98,7 +98,7 @@ async def test_rows_that_others_added_are_found(
 
 
 async def test_without_facts_nothing_is_loaded(database: Database) -> None:
-    def never() -> Table:
+    def never() -> VectorTable:
         raise AssertionError("this must not be loaded")
 
     indexes = Indexes(database, embedding=Embedding(load=never))
@@ -137,7 +137,7 @@ class CountingDatabase:
 
 
 async def test_an_embedding_that_is_broken_leaves_words(database: Database) -> None:
-    def broken() -> Table:
+    def broken() -> VectorTable:
         raise OSError("the weights are damaged")
 
     indexes = Indexes(database, embedding=Embedding(load=broken))

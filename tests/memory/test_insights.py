@@ -21,9 +21,15 @@ from agent.learning.insight_rules import (
     recommendations_by_rules,
     tidy,
 )
-from agent.learning.insights import InsightMaker, Insights, Made, SqliteInsights, best, relevance
+from agent.learning.insights import (
+    InsightMaker,
+    Insights,
+    MadeInsights,
+    SqliteInsights,
+    best,
+    relevance,
+)
 from agent.models.embedded import Embedded, weights
-from agent.prompt.scene import one_line
 from agent.prompt.templates import harmless
 from agent.subagents.background import Background, BackgroundOptions
 from memory.database.connection import Database
@@ -40,6 +46,7 @@ from memory.records.messages import (
 )
 from memory.records.request import ModelTraits
 from memory.records.spending import Purpose, SpendingRefused
+from memory.records.text import one_line
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from tests.fakes import OneModel
 from tests.memory.extraction_kit import ANA, BOB, Brief, Cheap, Talk, shipped
@@ -82,7 +89,7 @@ class House:
         model: Cheap | None = None,
         reply: str = "I see.",
         **changes: Any,
-    ) -> Made | None:
+    ) -> MadeInsights | None:
         """Notes after a turn of these entries; by default somebody asked for trains."""
         entries = entries or (Said(text=ASKED),)
         end = turn_end("r1", self.conversation, entries=(*entries, Answered(text=reply)))

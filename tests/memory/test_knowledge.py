@@ -16,7 +16,7 @@ from memory.records.errors import DocumentWrong
 from memory.records.facts import Chunk, Document, RecallWanted, Whose
 from memory.records.messages import ConversationId, PersonId, Role
 from memory.search.documents import DocumentBounds, SqliteDocuments
-from memory.search.vectors import Embedding, Table
+from memory.search.vectors import Embedding, VectorTable
 from tests.memory.kit import START_MS, StillClock, rows
 
 ANA = Whose(person_id=PersonId("ana"))
@@ -295,7 +295,7 @@ class Gate:
         self.opened = threading.Event()
         self.loads = 0
 
-    def load(self) -> Table:
+    def load(self) -> VectorTable:
         self.loads += 1
         self.opened.wait(timeout=60)
         raise OSError("No embeddings here.")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.database.connection import Database
-from memory.facts.recall import About, Insight, Parts, SqliteRecall
+from memory.facts.recall import About, Insight, RecallParts, SqliteRecall
 from memory.facts.store import SqliteFacts
 from memory.records.errors import StorageError
 from memory.records.facts import (
@@ -217,7 +217,7 @@ async def test_where_memory_is_off_nothing_is_known(
 # --- the other parts --------------------------------------------------------------------------
 
 
-def every_part(asked: list[str]) -> Parts:
+def every_part(asked: list[str]) -> RecallParts:
     """Parts that say who was asked."""
 
     async def about(_: RecallWanted) -> About:
@@ -244,7 +244,7 @@ def every_part(asked: list[str]) -> Parts:
         asked.append("summary")
         return "so far"
 
-    return Parts(
+    return RecallParts(
         about=about,
         insight=insight,
         coming=coming,
@@ -296,7 +296,7 @@ async def test_a_part_that_fails_is_told_as_it_is(database: Database) -> None:
         raise StorageError("the disk is gone")
 
     with pytest.raises(StorageError, match="the disk is gone"):
-        await SqliteRecall(database, parts=Parts(summary=broken)).recall(wanted(ADA))
+        await SqliteRecall(database, parts=RecallParts(summary=broken)).recall(wanted(ADA))
 
 
 # --- what is of one person never reaches another ------------------------------------------------

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from memory.search.fts import ROWS_MAX, query_terms
 from memory.search.hybrid import FOR_MEMORY, FOR_TOOLS, Item, Search, Weights
-from memory.search.vectors import Embedding, Table
+from memory.search.vectors import Embedding, VectorTable
 
 EMBEDDING = Embedding()
 PLAIN = Weights(subject=0.0, neighbours=0.0, context=0.0)
@@ -274,7 +274,7 @@ def test_several_threads_may_search_at_once() -> None:
 
 
 def test_an_embedding_that_cannot_be_loaded_is_told_once_and_words_serve() -> None:
-    def broken() -> Table:
+    def broken() -> VectorTable:
         raise OSError("the weights are damaged")
 
     embedding = Embedding(load=broken)
@@ -287,7 +287,7 @@ def test_an_embedding_that_cannot_be_loaded_is_told_once_and_words_serve() -> No
 
 
 def test_an_embedding_that_is_switched_off_loads_nothing() -> None:
-    def never() -> Table:
+    def never() -> VectorTable:
         raise AssertionError("this must not be loaded")
 
     embedding = Embedding(enabled=False, load=never)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from agent.prompt import templates as headings
 from agent.prompt.languages import AUTO, language_name
-from agent.prompt.scene import PromptKind, Scene, fill, one_line
+from agent.prompt.scene import PromptKind, Scene, fill
 from memory.records.request import Piece, PromptLayer, Repeat, Stability
+from memory.records.text import one_line
 
 HEAD_SHARE, TAIL_SHARE = 0.7, 0.2
 """What is kept of a bootstrap file that is too long (SPEC §5, layer 4)."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agent.prompt import templates as headings
-from agent.prompt.scene import Scene, fill, one_line
+from agent.prompt.scene import Scene, fill
 from memory.records.facts import FACT_SOURCE, Coming, Exchange
 from memory.records.messages import IncomingMessage
 from memory.records.request import Piece, PromptLayer, Repeat, Stability
+from memory.records.text import one_line
 
 STOPPED = "The person ended this turn with /stop."
 
