@@ -3,6 +3,9 @@
 One JSON object a line, both ways; the socket file has mode 0600 and lies in the home. The server
 is the running bot's, the client any other `hearthbot` command's. A client pings while it waits, to
 tell a bot that hangs from one that is busy.
+
+A command calls a method of a part of the App by the method's own signature: `service` names the
+methods that can be called, and all others are closed.
 """
 
 from __future__ import annotations
@@ -12,14 +15,18 @@ import contextlib
 import json
 import math
 import os
+import pkgutil
 import socket
 import struct
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from inspect import Signature, getattr_static, signature
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, get_type_hints
 
 import structlog
 
@@ -62,6 +69,111 @@ class NotRunning(Permanent):
 
 class NotAnswering(Permanent):
     """A bot is there but does not answer: it hangs, or was stopped."""
+
+
+PIECE_CHARS = 500_000
+"""Longer answers go in several lines, whatever their characters take as JSON."""
+
+PartT = TypeVar("PartT")
+ResultT = TypeVar("ResultT")
+P = ParamSpec("P")
+
+
+# --- methods that can be called -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteMethod:
+    """A method that can be called: what `App.jobs.pause` is, where a type checker sees the method.
+
+    Arguments and result travel as the JSON of their types in the method's signature.
+    """
+
+    part: str
+    name: str
+    kind: str
+    """Where its class is: `package.module:Class`, loaded when it is called."""
+
+    def request(self, *given: object, **named: object) -> dict[str, Any]:
+        """Return the arguments by name, as JSON. Raise TypeError for those it does not take."""
+        shape, hints = _shape(self.kind, self.name)
+        arguments = shape.bind(None, *given, **named).arguments
+        own = list(arguments)[1:]
+        return {
+            name: _adapter(hints[name]).dump_python(arguments[name], mode="json") for name in own
+        }
+
+    def result(self, value: Any) -> Any:
+        """Return the result that was sent as JSON. Raise ValueError for another version's."""
+        return _adapter(_shape(self.kind, self.name)[1]["return"]).validate_python(value)
+
+    async def answer(self, part: object, arguments: dict[str, Any]) -> Any:
+        """Call it with arguments from JSON; return the result as JSON. Raise ValueError or
+        TypeError for arguments it does not take."""
+        shape, hints = _shape(self.kind, self.name)
+        named = {
+            name: _adapter(hints[name]).validate_python(value) for name, value in arguments.items()
+        }
+        shape.bind(None, **named)
+        result = await getattr(part, self.name)(**named)
+        return _adapter(hints["return"]).dump_python(result, mode="json")
+
+
+@cache
+def _shape(kind: str, name: str) -> tuple[Signature, dict[str, Any]]:
+    function = getattr(pkgutil.resolve_name(kind), name)
+    return signature(function), get_type_hints(function)
+
+
+@cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+class Service(Generic[PartT]):
+    """A part with methods that can be called. On an App it is the part itself, built when it is
+    first asked for; on the class it stands for its methods."""
+
+    def __init__(self, build: Callable[[Any], PartT], kind: str, methods: frozenset[str]) -> None:
+        self._build = build
+        self._kind = kind
+        self.methods = methods
+        self._name = build.__name__
+
+    def __get__(self, app: object | None, owner: type) -> PartT:
+        if app is None:
+            return cast("PartT", self)  # whose methods are those that `call` takes
+        part: PartT = self._build(app)
+        vars(app)[self._name] = part
+        return part
+
+    def __getattr__(self, name: str) -> RemoteMethod:
+        if name not in self.methods:
+            raise AttributeError(f"{self._name}.{name} cannot be called from outside")
+        return RemoteMethod(self._name, name, self._kind)
+
+
+def service(kind: str, *methods: str) -> Callable[[Callable[[Any], PartT]], Service[PartT]]:
+    """Make a part of the App one whose `methods` can be called, by whoever can open the socket.
+
+    `kind` is where its class is (`package.module:Class`): a client loads no more than that.
+    """
+    return lambda build: Service(build, kind, frozenset(methods))
+
+
+async def call_method(app: object, request: dict[str, Any]) -> dict[str, Any]:
+    """Answer a request to call a method of a part. Raise KeyError for one that is closed."""
+    found = getattr_static(type(app), request["part"], None)
+    if not isinstance(found, Service) or request["method"] not in found.methods:
+        raise KeyError(f"{request['part']}.{request['method']}")
+    method: RemoteMethod = getattr(found, request["method"])
+    part = getattr(app, request["part"])
+    return {"result": await method.answer(part, request["arguments"])}
+
+
+# --- the running bot ----------------------------------------------------------------------------
 
 
 async def _pong(request: dict[str, Any], emit: Emit) -> dict[str, Any]:
@@ -139,7 +251,13 @@ class ControlServer:
             operation = self._operations[request["op"]]
             doing = operation(request, lambda event: client.write({"id": number, "event": event}))
             answer = await (doing if request["op"] in FOLLOWED else self._to_its_end(doing))
-            client.write({"id": number, "ok": True, "answer": answer})
+            text = json.dumps(answer)
+            if len(text) <= PIECE_CHARS:
+                client.write({"id": number, "ok": True, "answer": answer})
+                return
+            for start in range(0, len(text), PIECE_CHARS):
+                client.write({"id": number, "piece": text[start : start + PIECE_CHARS]})
+            client.write({"id": number, "ok": True})
         except AssistantError as error:
             client.write({"id": number, "ok": False, "error": str(error)})
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -227,6 +345,20 @@ class ControlClient:
                 return value
         raise Permanent(WENT_AWAY)
 
+    async def call(
+        self,
+        method: Callable[P, Awaitable[ResultT]],
+        *given: P.args,
+        **named: P.kwargs,
+    ) -> ResultT:
+        """Call a method of a part, as `App.jobs.pause`. Raise Permanent with the bot's own words,
+        and NotAnswering."""
+        remote = cast(RemoteMethod, method)
+        asked = remote.request(*given, **named)
+        answer = await self.ask("call", part=remote.part, method=remote.name, arguments=asked)
+        result: ResultT = remote.result(answer["result"])
+        return result
+
     async def follow(
         self, operation: str, **arguments: Any
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
@@ -239,6 +371,7 @@ class ControlClient:
         if not self._waiting:
             self._quiet_ticks = 0
         queue = self._waiting[number] = asyncio.Queue()
+        pieces: list[str] = []
         try:
             by_s = time.monotonic() + self._silent_s
             asked = {"id": number, "op": operation, "by_s": by_s, **arguments}
@@ -251,8 +384,10 @@ class ControlClient:
                     raise self._lost
                 if "event" in message:
                     yield "event", message["event"]
+                elif "piece" in message:
+                    pieces.append(message["piece"])
                 elif message.get("ok"):
-                    yield "answer", message["answer"]
+                    yield "answer", json.loads("".join(pieces)) if pieces else message["answer"]
                     return
                 else:
                     raise Permanent(str(message.get("error", WENT_AWAY)))

@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import structlog
 
-from agent.version import VERSION
-from bot.settings.home import Home, HomeLock, ensure_open_files, settings_changed, shipped
-from bot.settings.schema.settings import Settings
-from memory.database.connection import Database
-from memory.records.messages import PersonId
-from memory.records.ports import Clock
-from scheduler.clock.machine import CheckedClock, checked
+from bot.rpc import service
 
 if TYPE_CHECKING:
     from agent.budget.budget import Budget
@@ -42,7 +36,6 @@ if TYPE_CHECKING:
     from bot.app.memory import Memories
     from bot.app.tools import Abilities
     from bot.commands.conversation import SessionCommands
-    from bot.commands.jobs import JobCommands
     from bot.commands.logs import LogReader
     from bot.commands.mcp import McpDesk
     from bot.commands.pairing import PairingQuestions
@@ -54,11 +47,17 @@ if TYPE_CHECKING:
     from bot.outbox.outbox import Outbox
     from bot.people.access import Access
     from bot.people.approvals import ApprovalService
+    from bot.settings.home import Home
     from bot.settings.logging import Redactor
+    from bot.settings.schema.settings import Settings
+    from memory.database.connection import Database
+    from memory.records.messages import PersonId
+    from memory.records.ports import Clock
     from memory.service import MemoryService
     from memory.stores.conversations import SqliteConversations
     from memory.stores.turns import SqliteJournal
     from memory.stores.usage import SqliteUsage
+    from scheduler.clock.machine import CheckedClock
     from scheduler.jobs.service import JobService
 
 log = structlog.get_logger()
@@ -88,6 +87,8 @@ class App:
         digest: str = "",
     ) -> None:
         """`digest` names the settings as they were read."""
+        from scheduler.clock.machine import checked
+
         self.home = home
         self.settings = settings
         self.env = env
@@ -101,6 +102,9 @@ class App:
 
     async def __aenter__(self) -> Self:
         """Raises HomeBusy, StorageError."""
+        from bot.settings.home import HomeLock
+        from memory.database.connection import Database
+
         try:
             self._stack.enter_context(HomeLock(self.home, started_at=self.clock.now()))
             opened = Database.open(self.home.database, clock=self.clock, backups=self.home.backups)
@@ -134,44 +138,16 @@ class App:
 
         Raises HomeBusy, StorageError, SettingsWrong.
         """
+        from bot.app.run import start
+        from bot.settings.home import ensure_open_files
+
         ensure_open_files()
         # Before the database is touched: a broken template is no reason to upgrade anything.
         self.library.check()
         async with self:
-            await self._start()
+            self.is_running = True
+            await start(self)
             yield self
-
-    async def _start(self) -> None:
-        from agent.sandbox.environment import close_to_others
-        from agent.skills.install import sweep
-        from bot.app.operations import operations_of
-        from bot.rpc import ControlServer
-
-        self.is_running = True
-        tokens = (self.settings.telegram.token, self.settings.slack.bot_token)
-        is_told = any(token.get_secret_value() for token in tokens)
-        self.clock.compare(await self.database.newest_ms(), is_told=is_told)
-        await self.ready(self.access, self.models)
-        await self.models.open()
-        await self.ready(self.channels, self.outbox, self.full_disk)
-        await asyncio.to_thread(sweep, self.home.workspace / "skills")
-        close_to_others()
-        await self.ready(self.mcp, self.abilities.toolbox, self.budget)
-        await self.ready(self.approvals, self.aftermath, self.engine)
-        await self.ready(self.memories.questions, self.pairing, self.status, self.intake)
-        log.info("bot.started", version=VERSION, model=self.choice.model, why=self.choice.why)
-        await self.outbox.start()
-        await self.engine.start()
-        await self.approvals.start()
-        self.memories.questions.start()
-        await self.memories.service.private.sweep()
-        await self._stack.enter_async_context(self.calendar.schedules.running())
-        await self.calendar.zones.start()
-        if self.settings.memory.extraction.enabled:
-            await self._stack.enter_async_context(self.memories.idle_timers())
-        await self.intake.resume(self.channels.by_name)
-        control = ControlServer(self.home.socket, operations_of(self))
-        await self._stack.enter_async_context(control)
 
     # --- running ------------------------------------------------------------------------------
 
@@ -267,11 +243,15 @@ class App:
 
     def are_settings_changed(self) -> bool:
         """Whether the settings on the disk are others than those in use."""
+        from bot.settings.home import settings_changed
+
         return settings_changed(self.home, self._digest, self.env)
 
     # --- people ----------------------------------------------------------------------------------
 
-    @cached_property
+    @service(
+        "bot.people.access:Access", "overview", "approve", "deny", "set_role", "remove", "link"
+    )
     def access(self) -> Access:
         from bot.people.access import Access
         from bot.settings.options import allowed_of
@@ -348,7 +328,7 @@ class App:
 
         return self.entered(intake_of(self))
 
-    @cached_property
+    @service("bot.commands.status:BotStatus", "lines")
     def status(self) -> BotStatus:
         from bot.app.commands import status_of
 
@@ -367,7 +347,7 @@ class App:
 
         return why_desk_of(self)
 
-    @cached_property
+    @service("bot.app.housekeeping:Housekeeping", "troubles")
     def housekeeping(self) -> Housekeeping:
         from bot.app.housekeeping import housekeeping_of
 
@@ -446,7 +426,7 @@ class App:
     def jobs(self) -> JobService:
         return self.calendar.jobs
 
-    @cached_property
+    @service("bot.commands.mcp:McpDesk", "listed", "waiting", "approve")
     def mcp(self) -> McpDesk:
         from bot.commands.mcp import McpDesk
 
@@ -463,6 +443,7 @@ class App:
     @cached_property
     def snippets(self) -> Snippets:
         from agent.prompt.snippets import Snippets
+        from bot.settings.home import shipped
 
         return Snippets(shipped=shipped("prompts"), workspace=self.home.workspace)
 
@@ -484,7 +465,7 @@ class App:
 
         return beginning_of(self)
 
-    @cached_property
+    @service("bot.commands.prompts:Prompts", "show", "compare")
     def prompts(self) -> Prompts:
         from bot.app.turns import prompts_of
 
@@ -502,17 +483,11 @@ class App:
 
         return self.entered(aftermath_of(self))
 
-    @cached_property
+    @service("bot.commands.conversation:SessionCommands", "list", "show", "whole", "clear")
     def sessions(self) -> SessionCommands:
         from bot.commands.conversation import SessionCommands
 
         return SessionCommands(self.memories.sessions)
-
-    @cached_property
-    def job_commands(self) -> JobCommands:
-        from bot.app.commands import job_commands_of
-
-        return job_commands_of(self)
 
 
 @asynccontextmanager

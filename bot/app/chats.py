@@ -145,7 +145,7 @@ class PostFile(Protocol):
 
 
 class BotMessenger:
-    """Implements `Messenger` and `FileSender` of `agent.tools` over the outbox."""
+    """Implements `agent.tools.messages.Messenger` over the outbox."""
 
     def __init__(
         self, access: Access, conversations: Conversations, say: Say, post_file: PostFile

@@ -136,7 +136,7 @@ class _Why:
         return await self._app.why.tell(message, person, rest)
 
 
-def tools_of_commands(app: App) -> Tools:
+def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
     """Build what slash commands act on."""
     settings = app.settings
     return Tools(
@@ -159,7 +159,7 @@ def tools_of_commands(app: App) -> Tools:
             busy=app.engine.busy,
             host_zone=host_zone(),
         ),
-        schedule=app.job_commands,
+        schedule=schedule,
         heartbeat=HeartbeatCommands(app.calendar.jobs, app.calendar.heartbeats),
         memory=app.memories.commands,
         undo=UndoCommand(
@@ -180,19 +180,20 @@ def tools_of_commands(app: App) -> Tools:
 
 def intake_of(app: App) -> Intake:
     """Build the way in of every message, command and press."""
+    schedule = job_commands_of(app)
     door = Intake(
         SqliteInbox(app.database),
         app.access,
         app.engine,
         app.conversations,
         app.outbox,
-        command_tools=tools_of_commands(app),
+        command_tools=tools_of_commands(app, schedule),
         clock=app.clock,
         presses={
             "ok": app.approvals.press,
             "brake": _brake_press(app),
             "mem": app.memories.commands.press,
-            "job": app.job_commands.press,
+            "job": schedule.press,
             "why": lambda pressed, person: app.why.press(pressed, person),  # loaded when asked
             "zone": app.calendar.zones.press,
             "pair": app.pairing.press,

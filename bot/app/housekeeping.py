@@ -70,8 +70,8 @@ class Housekeeping:
         self._resumed = resumed
         self._outages = defaultdict[str, Outage](lambda: Outage("housekeeping.failed", clock))
 
-    def troubles(self) -> list[str]:
-        """What the owner should know, a line each."""
+    async def troubles(self) -> list[str]:
+        """Return what the owner should know, a line each."""
         found = [self._clock.doubt] if self._clock.doubt else []
         for name, outage in self._outages.items():
             if outage.trouble is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from datetime import UTC, datetime
@@ -10,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.cli.opening import exit_for, opened
+from bot.app import App
+from bot.cli.asking import call
 from memory.records.messages import Role
 
 app = typer.Typer(help="Who may talk to the bot.", no_args_is_help=True)
@@ -27,7 +27,7 @@ Known = Annotated[
 @app.command("list")
 def list_people(as_json: AsJson = False) -> None:
     """Show people, group chats, and who asked to be let in."""
-    answer = _ask("access.list")
+    answer = call(App.access.overview)
     if as_json:
         typer.echo(json.dumps(answer, ensure_ascii=False))
     elif sys.stdout.isatty():
@@ -46,13 +46,14 @@ def approve(
     as_json: AsJson = False,
 ) -> None:
     """Let somebody in, or admit a group chat. The first one approved becomes the owner."""
-    _show(_ask("access.approve", who=who, role=role.value if role else ""), as_json=as_json)
+    done = call(App.access.approve, who, role=role)
+    _show({"text": done.text, "address": done.address}, as_json=as_json)
 
 
 @app.command("deny")
 def deny(who: Who, as_json: AsJson = False) -> None:
     """Shut somebody or a group chat out."""
-    _show(_ask("access.deny", who=who), as_json=as_json)
+    _show({"text": call(App.access.deny, who)}, as_json=as_json)
 
 
 @app.command("role")
@@ -62,13 +63,13 @@ def role(
     as_json: AsJson = False,
 ) -> None:
     """Give somebody another role. One owner is always left."""
-    _show(_ask("access.role", who=who, role=role.value), as_json=as_json)
+    _show({"text": call(App.access.set_role, who, role)}, as_json=as_json)
 
 
 @app.command("remove")
 def remove(who: Known, as_json: AsJson = False) -> None:
     """Make somebody a stranger again. What runs for them now goes on to its end."""
-    _show(_ask("access.remove", who=who), as_json=as_json)
+    _show({"text": call(App.access.remove, who)}, as_json=as_json)
 
 
 @app.command("link")
@@ -80,17 +81,10 @@ def link(
     as_json: AsJson = False,
 ) -> None:
     """Join one more address to somebody: both then share what is remembered, no transcripts."""
-    _show(_ask("access.link", who=who, address=address), as_json=as_json)
+    _show({"text": call(App.access.link, who, address)}, as_json=as_json)
 
 
-def _ask(operation: str, **arguments: str) -> dict[str, Any]:
-    from bot.cli.asking import ask_access
-
-    with exit_for(), opened(log_to_terminal=False) as home:
-        return asyncio.run(ask_access(home, operation, **arguments))
-
-
-def _show(answer: dict[str, Any], *, as_json: bool) -> None:
+def _show(answer: dict[str, str], *, as_json: bool) -> None:
     typer.echo(json.dumps(answer, ensure_ascii=False) if as_json else answer["text"])
 
 

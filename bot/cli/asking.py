@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from bot.cli.opening import Opened
-from bot.rpc import ControlClient, NotRunning, Operation
+from bot.cli.opening import Opened, exit_for, opened
+from bot.rpc import ControlClient, NotRunning, Operation, RemoteMethod
 from memory.records.errors import HomeBusy
 
 if TYPE_CHECKING:
     from bot.app import App
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 Make = Callable[["App"], Mapping[str, Operation]]
 """Returns what can be asked of an App."""
@@ -30,18 +31,44 @@ async def reach(home: Opened) -> AsyncIterator[ControlClient]:
         yield await running_or(stack, home, lambda: _own_bot(home))
 
 
-async def ask_access(home: Opened, operation: str, **arguments: Any) -> dict[str, Any]:
-    """One question about people: to the running bot, else to the database alone."""
-    from bot.app.operations import access_operations
-
-    async with asker(home, lambda app: access_operations(app.access)) as ask:
-        return await ask(operation, **arguments)
+def call(method: Callable[P, Awaitable[T]], *given: P.args, **named: P.kwargs) -> T:
+    """Call a method of a part, as `App.jobs.pause`, for a command that does nothing else."""
+    with exit_for(), opened(log_to_terminal=False) as home:
+        return asyncio.run(ask(home, method, *given, **named))
 
 
-async def ask_running(home: Opened, operation: str) -> dict[str, Any]:
-    """One question to the running bot. Raises NotRunning."""
+async def ask(
+    home: Opened, method: Callable[P, Awaitable[T]], *given: P.args, **named: P.kwargs
+) -> T:
+    """Call a method of a part in the running bot, else of an App that is opened for the moment.
+
+    Raises HomeBusy, StorageError, SettingsWrong, and what the method raises.
+    """
+    async with AsyncExitStack() as stack:
+        found = await running_or(stack, home, lambda: new_app(home))
+        if isinstance(found, ControlClient):
+            return await found.call(method, *given, **named)
+        remote = cast(RemoteMethod, method)
+        part = getattr(found, remote.part)
+        await found.ready()
+        act: Callable[P, Awaitable[T]] = getattr(part, remote.name)
+        return await act(*given, **named)
+
+
+async def ask_running(
+    home: Opened, method: Callable[P, Awaitable[T]], *given: P.args, **named: P.kwargs
+) -> T:
+    """Call a method of a part in the running bot. Raises NotRunning."""
     async with ControlClient(home.home.socket) as client:
-        return await client.ask(operation)
+        return await client.call(method, *given, **named)
+
+
+def new_app(home: Opened) -> App:
+    """An App to be opened for the moment: no turn is taken up and nothing sent."""
+    from bot.app import App
+    from scheduler.clock.machine import SystemClock
+
+    return App(home.home, home.settings, env=home.env, clock=SystemClock())
 
 
 @asynccontextmanager
@@ -68,10 +95,7 @@ async def opened_here(home: Opened, make: Make) -> AsyncIterator[Mapping[str, Op
 
     Raises HomeBusy, StorageError, SettingsWrong.
     """
-    from bot.app import App
-    from scheduler.clock.machine import SystemClock
-
-    async with App(home.home, home.settings, env=home.env, clock=SystemClock()) as app:
+    async with new_app(home) as app:
         operations = make(app)
         await app.ready()
         yield operations

@@ -172,16 +172,18 @@ def _save(here: _Here, plan: Plan, situation: SetupState) -> None:
 
 async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
     """Makes the owner, and keeps how they are called and where they live."""
-    from bot.cli.asking import ask_access
+    from bot.app import App
+    from bot.cli.asking import ask
     from bot.settings.home import HomeLock
     from memory.database.connection import Database
+    from memory.records.messages import Role
     from memory.stores.people import SqlitePeople
     from scheduler.clock.machine import SystemClock
 
     clock = SystemClock()
     address = plan.owner.address if plan.owner else situation.owners[0]
     if plan.owner is not None:
-        await ask_access(opened, "access.approve", who=address, role="owner")
+        await ask(opened, App.access.approve, address, role=Role.OWNER)
     if situation.is_running or not (plan.name or plan.zone):
         return
     home = opened.home

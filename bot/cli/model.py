@@ -71,12 +71,12 @@ def list_models(
 
 async def _listed(home: Opened, *, whole: bool) -> tuple[ModelList, list[Shown]]:
     """The list, and the models that a running bot leaves alone."""
-    from bot.cli.asking import ask_running
-    from bot.rpc import NotRunning
+    from bot.rpc import ControlClient, NotRunning
 
     found = await (await _service(home)).listing(whole=whole)
     try:
-        return found, (await ask_running(home, "models"))["resting"]
+        async with ControlClient(home.home.socket) as client:
+            return found, (await client.ask("models"))["resting"]
     except NotRunning:
         return found, []
 

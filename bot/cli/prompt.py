@@ -6,11 +6,12 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bot.app import App
+from bot.cli.asking import ask
 from bot.cli.opening import exit_for, opened
 from bot.commands.prompt_messages import (
     CACHE_WORDS,
@@ -71,29 +72,25 @@ def show(
     Sizes are estimated tokens. Nothing is sent, and no model is called.
     """
     _check(chat, message=message, turn=turn, kind=kind, task=task, full=full, diff=diff)
+    from agent.prompt.scene import PromptKind
+
     with exit_for(), opened(log_to_terminal=False) as home:
         if diff != NOTHING:
-            answer, texts = asyncio.run(
-                _ask(home, "prompt.diff", chat=chat, before=diff[0], after=diff[1])
-            )
+            answer = asyncio.run(ask(home, App.prompts.compare, chat, *diff))
         else:
             if kind == "heartbeat" and not task and not turn:
                 task = _heartbeat_list(home)
-            answer, texts = asyncio.run(
-                _ask(
-                    home,
-                    "prompt.show",
-                    chat=chat,
-                    message=message,
-                    turn=turn,
-                    kind=kind,
-                    task=task,
-                    full=full,
-                )
+            shown = ask(
+                home,
+                App.prompts.show,
+                chat,
+                turn=turn,
+                message=message,
+                kind=PromptKind(kind),
+                task=task,
+                full=full,
             )
-    if full:
-        for number, part in enumerate(answer["parts"]):
-            part["text"] = texts.get(number, "") if part["known"] else None
+            answer = asyncio.run(shown)
     if as_json:
         typer.echo(json.dumps(answer, ensure_ascii=False))
     elif diff != NOTHING:
@@ -146,34 +143,6 @@ def _heartbeat_list(home: Opened) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-async def _ask(home: Opened, operation: str, **arguments: Any) -> tuple[Shown, dict[int, str]]:
-    """The answer, and the texts of the parts. Of the running bot, else of the home itself."""
-    from bot.cli.asking import opened_here, running_or
-    from bot.commands.prompts import prompt_operations
-    from bot.rpc import ControlClient
-
-    texts: dict[int, str] = {}
-
-    def take(event: Shown) -> None:
-        texts[event["part"]] = texts.get(event["part"], "") + event["text"]
-
-    async with AsyncExitStack() as stack:
-        found = await running_or(
-            stack,
-            home,
-            lambda: opened_here(home, lambda app: prompt_operations(app.prompts)),
-        )
-        if not isinstance(found, ControlClient):
-            return await found[operation](arguments, take), texts
-        answer: Shown = {}
-        async for what, value in found.follow(operation, **arguments):
-            if what == "event":
-                take(value)
-            else:
-                answer = value
-        return answer, texts
 
 
 def _is_piped() -> bool:

@@ -63,18 +63,19 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """How the running bot is doing."""
+    from bot.app import App
     from bot.cli.asking import ask_running
 
     with exit_for(), opened(log_to_terminal=True) as home:
-        answer = asyncio.run(ask_running(home, "status"))
+        lines = asyncio.run(ask_running(home, App.status.lines, for_owner=True))
     if as_json:
         import json
 
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        typer.echo(json.dumps({"lines": lines}, ensure_ascii=False))
         return
     from bot.commands.typed import on_command_line
 
-    for line in answer["lines"]:
+    for line in lines:
         typer.echo(on_command_line(line))
 
 

@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bot.app import App
+from bot.cli.asking import ask, call
 from bot.cli.opening import WRONG_USAGE, exit_for, opened
 from bot.cli.sessions_shown import entry_lines, list_lines, list_table, markdown, session_line
 from bot.cli.skills_shown import print_lines
 
 if TYPE_CHECKING:
-    from bot.cli.opening import Opened
+    pass
 
 app = typer.Typer(help="Conversations: list, show, export, erase.", no_args_is_help=True)
-
-Answer = dict[str, Any]
-"""What `bot.commands.conversation` answers; its keys stand there."""
-
-Ask = Callable[..., Awaitable[Answer]]
 
 Id = Annotated[str, typer.Argument(help="As `list` names it; its beginning is enough.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -40,8 +35,7 @@ def list_sessions(
     as_json: AsJson = False,
 ) -> None:
     """Show the conversations, the last used first: where, who, when, and how large."""
-    with exit_for(), opened(log_to_terminal=False) as home:
-        answer = asyncio.run(_asked(home, "sessions.list", limit=limit, all_lanes=all_lanes))
+    answer = call(App.sessions.list, limit=limit, all_lanes=all_lanes)
     if as_json:
         typer.echo(json.dumps(answer, ensure_ascii=False))
     elif sys.stdout.isatty():
@@ -59,8 +53,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one, with what was said last; `export` has all of it."""
-    with exit_for(), opened(log_to_terminal=False) as home:
-        answer = asyncio.run(_asked(home, "sessions.show", session=id, limit=limit))
+    answer = call(App.sessions.show, id, limit=limit)
     if as_json:
         typer.echo(json.dumps(answer, ensure_ascii=False))
     else:
@@ -76,8 +69,7 @@ def export(
     if form not in FORMATS:
         typer.secho(f"--format {form[:40]!r} is not known: it takes json or md.", err=True)
         raise typer.Exit(WRONG_USAGE)
-    with exit_for(), opened(log_to_terminal=False) as home:
-        answer = asyncio.run(_exported(home, id))
+    answer = call(App.sessions.whole, id)
     if form == "json":
         typer.echo(json.dumps(answer, ensure_ascii=False, indent=1))
         return
@@ -96,7 +88,7 @@ def clear(
     Facts that were learnt in it stay. Where it is the open one of a chat, a new one begins there.
     """
     with exit_for(), opened(log_to_terminal=False) as home:
-        shown = asyncio.run(_asked(home, "sessions.show", session=id, limit=1))["session"]
+        shown = asyncio.run(ask(home, App.sessions.show, id, limit=1))["session"]
         if not yes:
             if not (sys.stdin.isatty() and sys.stdout.isatty()):
                 typer.secho("Nobody is here to be asked: say --yes to erase it.", err=True)
@@ -104,31 +96,5 @@ def clear(
             print_lines([(session_line(shown), "head")])
             # Nothing is held open while somebody reads: another command may run meanwhile.
             typer.confirm("Erase it for good?", abort=True)
-        answer = asyncio.run(_asked(home, "sessions.clear", session=shown["id"]))
+        answer = asyncio.run(ask(home, App.sessions.clear, shown["id"]))
     typer.echo(json.dumps(answer, ensure_ascii=False) if as_json else answer["text"])
-
-
-async def _asked(home: Opened, operation: str, **arguments: Any) -> Answer:
-    async with _desk(home) as ask:
-        return await ask(operation, **arguments)
-
-
-async def _exported(home: Opened, wanted: str) -> Answer:
-    """Page by page: a long conversation is more than one line of the socket."""
-    entries: list[Answer] = []
-    async with _desk(home) as ask:
-        while True:
-            after = entries[-1]["id"] if entries else 0
-            page = await ask("sessions.page", session=wanted, after=after)
-            entries += page["entries"]
-            if page["is_all"] or not page["entries"]:
-                return {"session": page["session"], "entries": entries}
-            wanted = page["session"]["id"]
-
-
-def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
-    """Asks the running bot; where none runs, the database alone."""
-    from bot.cli.asking import asker
-    from bot.commands.conversation import session_operations
-
-    return asker(home, lambda app: session_operations(app.sessions))

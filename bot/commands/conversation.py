@@ -5,7 +5,7 @@ what is in the archive alone. Built by `bot.app`, called by `bot.commands.table`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 from agent.history.window import sent_size, since_compaction
 from bot.channels.base import is_root, threads_of
 from bot.commands.services import Asked, Tools
-from bot.rpc import Emit, Operation
 from memory.records.errors import Permanent
 from memory.records.facts import Compaction, CompactionWanted, Compactor
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
@@ -238,13 +237,12 @@ def span(ms: int) -> str:
 # Conversations as their owner sees them: `hearthbot sessions`.
 #
 # The answers are JSON objects, documented at `session_as_json` and `entry_as_json`. Built by
-# `bot.app`; the operations are served on the private socket, which is the owner's alone.
+# `bot.app`, called by the command line.
 
 Json = dict[str, Any]
 
-PAGE_CHARS_MAX = 500_000
-"""Of entries in one answer: a line of the socket holds more, whatever the characters."""
-PAGE_ENTRIES_MAX = 500
+ENTRIES_MAX = 1_000_000
+"""Of one conversation: more than anybody ever said in one."""
 NAMED_MAX = 5
 
 
@@ -267,18 +265,16 @@ class SessionCommands:
         """`session`, and its newest `entries`."""
         session = await self._one(wanted)
         entries = await self._sessions.last_entries(session.id, limit=limit)
-        shown = [entry_as_json(one) for one in _bounded(entries[::-1])]
-        return {"session": session_as_json(session), "entries": shown[::-1]}
+        shown = [entry_as_json(one) for one in entries]
+        return {"session": session_as_json(session), "entries": shown}
 
-    async def page(self, wanted: str, *, after: int) -> Json:
-        """`session`, and its `entries` behind an id; `is_all` where no more follow."""
+    async def whole(self, wanted: str) -> Json:
+        """`session`, and all its `entries`."""
         session = await self._one(wanted)
-        entries = await self._sessions.entries(session.id, after=after, limit=PAGE_ENTRIES_MAX)
-        kept = _bounded(entries)
+        entries = await self._sessions.entries(session.id, after=0, limit=ENTRIES_MAX)
         return {
             "session": session_as_json(session),
-            "entries": [entry_as_json(one) for one in kept],
-            "is_all": len(kept) == len(entries) < PAGE_ENTRIES_MAX,
+            "entries": [entry_as_json(one) for one in entries],
         }
 
     async def clear(self, wanted: str) -> Json:
@@ -301,25 +297,6 @@ class SessionCommands:
             )
         names = ", ".join(one.id for one in found[:NAMED_MAX])
         raise UnknownSession(f"Several begin with {wanted[:60]!r}: {names}. Write more of the id.")
-
-
-def session_operations(desk: SessionCommands) -> Mapping[str, Operation]:
-    """What is offered on the private socket, and to a command where no bot runs."""
-
-    def asked(do: Callable[[Json], Awaitable[Json]]) -> Operation:
-        async def operation(request: Json, emit: Emit) -> Json:
-            return await do(request)
-
-        return operation
-
-    return {
-        "sessions.list": asked(
-            lambda r: desk.list(limit=int(r["limit"]), all_lanes=bool(r["all_lanes"]))
-        ),
-        "sessions.show": asked(lambda r: desk.show(str(r["session"]), limit=int(r["limit"]))),
-        "sessions.page": asked(lambda r: desk.page(str(r["session"]), after=int(r["after"]))),
-        "sessions.clear": asked(lambda r: desk.clear(str(r["session"]))),
-    }
 
 
 def session_as_json(session: Session) -> Json:
@@ -347,18 +324,6 @@ def entry_as_json(entry: SessionEntry) -> Json:
         "at_ms": entry.at_ms,
         **{key: value for key, value in to_json(entry.entry).items() if key != "id"},
     }
-
-
-def _bounded(entries: Sequence[SessionEntry]) -> list[SessionEntry]:
-    """As many as one answer holds, one at least."""
-    kept: list[SessionEntry] = []
-    chars = 0
-    for one in entries:
-        chars += len(str(to_json(one.entry)))
-        if kept and chars > PAGE_CHARS_MAX:
-            break
-        kept.append(one)
-    return kept
 
 
 # --- stopping -----------------------------------------------------------------------------------

@@ -1,19 +1,17 @@
 """The MCP servers of a home as its owner sees them: `hearthbot mcp` and the lines of `/status`.
 
-Built by `bot.app`; its operations are served on the private socket, which is the owner's alone.
+Built by `bot.app`; the command line calls it, through the private socket if a bot runs.
 Answers are JSON objects; what each holds stands at the method that makes it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agent.mcp.values import Decision, Health, ServerHealth
 from agent.tools.tool import Effect
-from bot.rpc import Emit, Operation
 from memory.records.errors import Permanent
 
 if TYPE_CHECKING:
@@ -79,9 +77,6 @@ APPROVING = (
 
 Json = dict[str, Any]
 
-PARAMETERS_BYTES_MAX = 2_000_000
-"""What one answer holds of parameters at most: it is one line on the socket, which is bounded."""
-
 SETTLED_S = 30.0
 """How long somebody who asks waits for servers that are just starting."""
 
@@ -114,23 +109,20 @@ class McpDesk:
         """`tools` that an approval would let in, and what it means (`approving`).
 
         Each has the `parameters` that the model reads and the `former_parameters`, None where they
-        were not kept; `is_whole` is false where both would be too much for one answer: ask for
-        that tool alone.
+        were not kept.
         """
         await self._ready()
-        found = [
-            (one, _tool_row(one, state.options.name))
+        rows = [
+            {
+                **_tool_row(one, state.options.name),
+                "parameters": one.parameters,
+                "former_parameters": one.former_parameters,
+            }
             for state in self._states()
             for one in state.waiting
             if state.options.name == server and (not tool or tool in {one.tool, one.name})
         ]
-        left = PARAMETERS_BYTES_MAX
-        for state, row in found:
-            whole = {"parameters": state.parameters, "former_parameters": state.former_parameters}
-            left -= len(json.dumps(whole))
-            row["is_whole"] = left >= 0
-            row.update(whole if row["is_whole"] else {})
-        return {"server": server, "tools": [row for _, row in found], "approving": APPROVING}
+        return {"server": server, "tools": rows, "approving": APPROVING}
 
     async def approve(self, server: str, tool: str, digests: Mapping[str, str] | None) -> Json:
         """`tools` that were approved, and `text`. Raises McpRefused, StorageError."""
@@ -159,23 +151,6 @@ class McpDesk:
             return
         self._servers.wake()
         await self._servers.settled(limit_s=SETTLED_S)
-
-
-def mcp_operations(desk: McpDesk) -> Mapping[str, Operation]:
-    """What is offered on the private socket, and to a command where no bot runs."""
-
-    async def listed(request: Json, emit: Emit) -> Json:
-        return await desk.listed()
-
-    async def waiting(request: Json, emit: Emit) -> Json:
-        return await desk.waiting(str(request["server"]), str(request["tool"]))
-
-    async def approve(request: Json, emit: Emit) -> Json:
-        return await desk.approve(
-            str(request["server"]), str(request["tool"]), request.get("digests")
-        )
-
-    return {"mcp.list": listed, "mcp.waiting": waiting, "mcp.approve": approve}
 
 
 def _server_row(state: ServerState) -> Json:

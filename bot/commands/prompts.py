@@ -1,5 +1,5 @@
 """What a prompt is made of, for `hearthbot prompt show` and `/context`: looks, sends and stores
-nothing. Built by `bot.app`; its operations are served on the private socket.
+nothing. Built by `bot.app`.
 
 The answers are JSON objects, documented at `view_as_json` and `diff_as_json`; texts come as events
 {"part": number, "text": piece}, for a whole prompt may be longer than a line of the socket.
@@ -7,7 +7,7 @@ The answers are JSON objects, documented at `view_as_json` and `diff_as_json`; t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from agent.history.window import repair, shorten_before
@@ -32,7 +32,6 @@ from agent.trace.sent import PromptRow, StoredTexts
 from agent.turn.agents import Bindings
 from agent.turn.steps.plan import PromptPlan
 from bot.people.access import ADMITTED, CONSOLE_ADDRESS, Access
-from bot.rpc import Emit, Operation
 from memory.records.errors import Permanent
 from memory.records.messages import (
     Address,
@@ -54,8 +53,6 @@ TURNS_LOOKED_AT = 200
 """So far a turn is counted back in a chat, and its former one looked for."""
 
 TURNS_NAMED = 5
-TEXT_CHARS_MAX = 100_000
-"""Of one event; a line of the socket holds more, whatever the characters."""
 
 
 class UnknownChat(Permanent):
@@ -140,6 +137,37 @@ class Prompts:
             self._models.price_at(view.lane) if model == usual else self._models.price(model)
         )
         return model, None if price is None else bill(view, price.cost)
+
+    # --- for the command line -----------------------------------------------------------------
+
+    async def show(
+        self,
+        chat: str,
+        *,
+        turn: str = "",
+        message: str = "",
+        kind: PromptKind = PromptKind.CHAT,
+        task: str = "",
+        full: bool = False,
+    ) -> Json:
+        """Return what would be sent now, or was sent in a turn, as `view_as_json` describes; with
+        the texts if `full`. Raise UnknownChat, UnknownTurn, NotRecorded, StorageError."""
+        if turn:
+            view = await self.turn(turn, chat=chat)
+        else:
+            view = await self.now(chat, text=message, kind=kind, task=task)
+        model, costs = await self.billed(view)
+        shown = view_as_json(view, costs, model=model)
+        if full:
+            for part, row in zip(shown["parts"], view.rows, strict=True):
+                part["text"] = row.text
+        return shown
+
+    async def compare(self, chat: str, before: str, after: str) -> Json:
+        """Return how two prompts differ, as `diff_as_json` describes; each is a turn, or `now`.
+        Raise as `show` does."""
+        first = await self.either(before, chat=chat)
+        return diff_as_json(diff(first, await self.either(after, chat=chat)))
 
     async def _answer_max(self, lane: str) -> int:
         traits = (await self._models.standing(lane)).answering.choice.traits
@@ -293,40 +321,6 @@ def _last_speaker(history: History) -> str:
 
 
 # --- for other commands --------------------------------------------------------------------------
-
-
-def prompt_operations(prompts: Prompts) -> Mapping[str, Operation]:
-    """`prompt.show` {chat, message, turn, kind, task, full}; `prompt.diff` {chat, before, after}.
-
-    They raise UnknownChat, UnknownTurn, NotRecorded, StorageError.
-    """
-
-    async def show(request: Json, emit: Emit) -> Json:
-        chat = str(request["chat"])
-        if request["turn"]:
-            view = await prompts.turn(str(request["turn"]), chat=chat)
-        else:
-            view = await prompts.now(
-                chat,
-                text=str(request["message"]),
-                kind=PromptKind(request["kind"]),
-                task=str(request["task"]),
-            )
-        if request["full"]:
-            for number, row in enumerate(view.rows):
-                text = row.text or ""
-                for start in range(0, len(text), TEXT_CHARS_MAX):
-                    emit({"part": number, "text": text[start : start + TEXT_CHARS_MAX]})
-        model, costs = await prompts.billed(view)
-        return view_as_json(view, costs, model=model)
-
-    async def show_diff(request: Json, emit: Emit) -> Json:
-        chat = str(request["chat"])
-        before = await prompts.either(str(request["before"]), chat=chat)
-        after = await prompts.either(str(request["after"]), chat=chat)
-        return diff_as_json(diff(before, after))
-
-    return {"prompt.show": show, "prompt.diff": show_diff}
 
 
 def view_as_json(view: PromptView, costs: Bill | None, *, model: str) -> Json:

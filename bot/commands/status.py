@@ -79,7 +79,7 @@ class StatusSources:
     clock: TellsNext
     bindings: Bindings
     kept: Kept
-    troubles: Callable[[], Sequence[str]]
+    troubles: Callable[[], Awaitable[Sequence[str]]]
     """What housekeeping could not do, and why nothing is done by the clock."""
 
 
@@ -114,7 +114,7 @@ class BotStatus:
             *bot.models.resting(),
             f"Channels: {', '.join(sorted(bot.channels))}",
             *self._unheard(),
-            *bot.troubles(),
+            *await bot.troubles(),
             *self._full(),
             f"People: {len(people)}, group chats: {list(chats.values()).count('admitted')}",
             f"Turns running or waiting: {bot.engine.waiting()}",

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bot.app import App
 from bot.doctor.base import Finding, fail, ok, warn
 from bot.rpc import ControlClient, NotAnswering, NotRunning
 from bot.settings.edit import BACKUP_ENDING
@@ -99,7 +100,7 @@ async def process(home: Home) -> list[Finding]:
     """Whether a bot runs, listens, hears its platforms, and has the settings that are there now."""
     try:
         async with ControlClient(home.socket) as client:
-            lines: list[str] = (await client.ask("status"))["lines"]
+            lines = await client.call(App.status.lines, for_owner=True)
     except (NotRunning, OSError):
         return [_silent(home)]
     except NotAnswering as hung:
@@ -116,7 +117,7 @@ async def housekeeping(home: Home) -> list[Finding]:
     """Whether the running bot makes backups, removes what is old, and trusts its clock."""
     try:
         async with ControlClient(home.socket) as client:
-            lines: list[str] = (await client.ask("house"))["lines"]
+            lines = await client.call(App.housekeeping.troubles)
     except (NotRunning, OSError):
         return [ok("not checked: no bot is running on this home")]
     fix = f"Search {home.log_file} for housekeeping and clock; failed tasks are tried again hourly."

@@ -221,6 +221,8 @@ class HomeLock:
             return
         # The file stays: who removes it could remove one that another just locked.
         os.ftruncate(self._descriptor, 0)
+        # Closing is not enough: a program that a thread is just starting has a copy until it runs.
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
         self._descriptor = None
 

@@ -161,7 +161,7 @@ async def test_house_keeping_makes_the_daily_backup(rig: Rig) -> None:
 async def typed(bot: App, rig: Rig, text: str) -> None:
     """A line in a terminal that is closed before its answer comes."""
     async with ControlClient(rig.home.socket) as client, asyncio.timeout(10):
-        await client.ask("status")
+        await client.ask("ping")
         asking = asyncio.ensure_future(client.ask("say", text=text, message_id="m1"))
         await rig.model.until(lambda: rig.model.requests)
         await bot.engine.idle()

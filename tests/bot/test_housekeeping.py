@@ -67,14 +67,14 @@ async def test_one_that_fails_is_told_once_and_stops_no_other(error: Exception) 
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
             await house.once()
-        told = house.troubles()
+        told = await house.troubles()
         tasks.fails.clear()
         await house.once()
 
     assert tasks.done == ["one", "three"] * 3 + ["one", "two", "three"]
     assert len(told) == 1
     assert told[0].startswith("two did not work: ")
-    assert house.troubles() == []
+    assert await house.troubles() == []
     assert len(named(logs, "housekeeping.failed")) == 1
     assert len(named(logs, "housekeeping.failed.over")) == 1
 

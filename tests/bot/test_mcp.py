@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agent.mcp.servers import McpRefused, ServerFolders
 from agent.mcp.values import Health, ServerOptions, ServerStart
-from bot.commands.mcp import McpDesk, mcp_operations
+from bot.commands.mcp import McpDesk
 from bot.doctor.base import FindingLevel, Result, run_checks
 from bot.doctor.reach import checks
 from bot.settings.home import Home as BotHome
@@ -36,12 +34,6 @@ from tests.memory.kit import opened
 ABSENT = ServerOptions(name="absent", command="no-such-program", start=ServerStart.EAGER)
 
 
-async def asked(desk: McpDesk, operation: str, **request: Any) -> dict[str, Any]:
-    """An answer as it goes over the socket."""
-    answer = await mcp_operations(desk)[operation](request, lambda event: None)
-    return dict(json.loads(json.dumps(answer)))
-
-
 async def with_a_changed_tool(tmp_path: Path) -> ServerOptions:
     """A server of which one tool has changed and one has come since it was first seen."""
     source = tmp_path / "t.json"
@@ -57,7 +49,7 @@ async def test_the_list_names_servers_and_tools_with_their_state(tmp_path: Path)
     options = await with_a_changed_tool(tmp_path)
 
     async with running(tmp_path, options, ABSENT) as mcp:
-        answer = await asked(McpDesk(mcp), "mcp.list")
+        answer = await McpDesk(mcp).listed()
 
     absent, server = answer["servers"]
     assert absent["health"] == "down"
@@ -76,16 +68,16 @@ async def test_what_is_approved_is_what_was_shown(tmp_path: Path) -> None:
 
     async with running(tmp_path, options) as mcp:
         desk = McpDesk(mcp)
-        shown = await asked(desk, "mcp.waiting", server="odd", tool="")
-        one = await asked(desk, "mcp.waiting", server="odd", tool="odd__mail")
+        shown = await desk.waiting("odd", "")
+        one = await desk.waiting("odd", "odd__mail")
         digests = {row["tool"]: row["digest"] for row in shown["tools"]}
         with pytest.raises(McpRefused):
-            await asked(desk, "mcp.approve", server="odd", tool="", digests={})
+            await desk.approve("odd", "", {})
         before = names(mcp)
-        done = await asked(desk, "mcp.approve", server="odd", tool="mail", digests=digests)
-        again = await asked(desk, "mcp.approve", server="odd", tool="mail", digests=digests)
-        rest = await asked(desk, "mcp.approve", server="odd", tool="", digests=digests)
-        nothing = await asked(desk, "mcp.approve", server="odd", tool="", digests=digests)
+        done = await desk.approve("odd", "mail", digests)
+        again = await desk.approve("odd", "mail", digests)
+        rest = await desk.approve("odd", "", digests)
+        nothing = await desk.approve("odd", "", digests)
 
     assert [row["former"] for row in shown["tools"]] == ["Does mail.", ""]
     assert [row["name"] for row in one["tools"]] == ["odd__mail"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.app.operations import operations_of
+from bot.app.run import operations_of
 from bot.lab.model import ScriptedModel
 from memory.records.messages import Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, SlowTool, eventually

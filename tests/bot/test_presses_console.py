@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.app.operations import terminal_operations
+from bot.app.run import terminal_operations
 from bot.channels.base import AnswersPresses, MessagePart, Pressed, RemembersButtons, SentMessage
 from bot.channels.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
 from bot.cli.chat import WAITED, _say, _say_once, _show

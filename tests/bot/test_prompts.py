@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from agent.prompt.scene import PromptKind
 from agent.trace.inspect import Bill, PromptView
 from agent.trace.sent import CacheState, PromptRow, Where
 from bot.app import App
-from bot.app.operations import operations_of
 from bot.commands.context import context_text
 from bot.commands.prompt_messages import broke_words, cut_words, money, percent
-from bot.commands.prompts import TEXT_CHARS_MAX, UnknownChat, UnknownTurn
+from bot.commands.prompts import UnknownChat, UnknownTurn
 from memory.records.errors import Permanent
 from memory.records.messages import PersonId, Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually
@@ -25,33 +25,15 @@ Shown = dict[str, Any]
 CHAT = f"telegram:{OWNER}"
 
 
-async def shown(bot: App, **asked: Any) -> Shown:
-    """`prompt.show`, its texts put into the parts."""
-    request = {
-        "chat": CHAT,
-        "message": "",
-        "turn": "",
-        "kind": "chat",
-        "task": "",
-        "full": True,
-        **asked,
-    }
-    texts: dict[int, str] = {}
-
-    def take(event: Shown) -> None:
-        assert len(event["text"]) <= TEXT_CHARS_MAX
-        texts[event["part"]] = texts.get(event["part"], "") + event["text"]
-
-    answer = await operations_of(bot)["prompt.show"](request, take)
+async def shown(bot: App, *, chat: str = CHAT, kind: str = "chat", **asked: Any) -> Shown:
+    """What `prompt show --full --json` prints."""
+    answer = await bot.prompts.show(chat, kind=PromptKind(kind), full=True, **asked)
     json.dumps(answer)
-    for number, part in enumerate(answer["parts"]):
-        part["text"] = texts.get(number, "") if part["known"] else None
     return answer
 
 
 async def differs(bot: App, before: str, after: str, *, chat: str = CHAT) -> Shown:
-    request = {"chat": chat, "before": before, "after": after}
-    return await operations_of(bot)["prompt.diff"](request, lambda event: None)
+    return await bot.prompts.compare(chat, before, after)
 
 
 async def talks(rig: Rig, bot: App, *texts: str, **more: Any) -> None:
@@ -207,7 +189,7 @@ async def test_a_task_has_no_history_and_stands_in_place_of_words(rig: Rig) -> N
 
 
 async def test_a_text_longer_than_a_line_of_the_socket_comes_in_pieces(rig: Rig) -> None:
-    long = "word " * (TEXT_CHARS_MAX // 2)
+    long = "word " * (50_000)
     async with rig.running(OWNER) as bot:
         answer = await shown(bot, message=long)
 
@@ -277,15 +259,7 @@ async def test_what_cannot_be_shown_reaches_another_process_as_a_sentence(rig: R
 
         async with ControlClient(rig.home.socket) as client:
             with pytest.raises(Permanent, match="Nobody is known in the chat telegram:77"):
-                await client.ask(
-                    "prompt.show",
-                    chat="telegram:77",
-                    message="",
-                    turn="",
-                    kind="chat",
-                    task="",
-                    full=False,
-                )
+                await client.call(App.prompts.show, "telegram:77")
 
 
 # --- differences -------------------------------------------------------------------------------

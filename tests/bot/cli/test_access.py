@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from bot.app.operations import access_operations
 from bot.cli.access import print_people
 from bot.cli.main import app
 from bot.people.access import Access
@@ -23,6 +22,7 @@ from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from memory.stores.people import SqlitePeople
 from scheduler.clock.machine import SystemClock
+from tests.bot.remote_kit import offered
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def beside_a_bot(home: Home) -> Iterator[None]:
         async with Database.open(home.database, clock=clock) as database:
             access = Access(SqlitePeople(database), policy="pairing", allowed=(), clock=clock)
             await access.load()
-            async with ControlServer(home.socket, access_operations(access)):
+            async with ControlServer(home.socket, offered(access=access)):
                 ready.set()
                 await stopping.wait()
 

@@ -15,10 +15,11 @@ from typer.testing import CliRunner, Result
 
 from agent.mcp.values import ServerOptions
 from bot.cli.mcp import app, listed_lines
-from bot.commands.mcp import McpDesk, mcp_operations
+from bot.commands.mcp import McpDesk
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
 from tests.agent.mcp.kit import lists, odd, raw, running, tool
+from tests.bot.remote_kit import offered
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,7 @@ def bot(home: Home, tmp_path: Path, *servers: ServerOptions) -> Iterator[None]:
     async def serve() -> None:
         async with (
             running(tmp_path, *servers) as mcp,
-            ControlServer(home.socket, mcp_operations(McpDesk(mcp))),
+            ControlServer(home.socket, offered(mcp=McpDesk(mcp))),
         ):
             ready.set()
             await stopping.wait()

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
 from bot.cli.sessions_shown import list_table
-from bot.commands.conversation import PAGE_ENTRIES_MAX, SessionCommands, session_operations
+from bot.commands.conversation import SessionCommands
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
@@ -23,6 +23,7 @@ from memory.records.transcript import Answered, Context, Entry, Note, Said, Tool
 from memory.stores.conversations import SqliteConversations
 from memory.stores.sessions import SqliteSessions
 from scheduler.clock.machine import SystemClock
+from tests.bot.remote_kit import offered
 from tests.memory.history_kit import add_turns, talk
 from tests.memory.kit import LANE, run
 
@@ -86,7 +87,7 @@ def beside_a_bot(home: Home) -> Iterator[None]:
     async def serve() -> None:
         async with Database.open(home.database, clock=SystemClock()) as database:
             desk = SessionCommands(SqliteSessions(database))
-            async with ControlServer(home.socket, session_operations(desk)):
+            async with ControlServer(home.socket, offered(sessions=desk)):
                 ready.set()
                 await stopping.wait()
 
@@ -199,11 +200,11 @@ def test_all_of_one_is_exported_as_json_and_as_markdown(home: Home, way: Beside)
     assert "--format" in refused("export", "c_old", "--format", "xml", code=2)
 
 
-def test_a_long_one_is_exported_page_by_page(home: Home) -> None:
+def test_a_long_one_is_exported_whole(home: Home) -> None:
     async def fill() -> None:
         async with Database.open(home.database, clock=SystemClock()) as database:
             conversation = await SqliteConversations(database).current(LANE)
-            many = [talk(f"q{n}", "x" * 2_000) for n in range(PAGE_ENTRIES_MAX + 3)]
+            many = [talk(f"q{n}", "x" * 2_000) for n in range(503)]
             await add_turns(database, conversation, many)
 
     asyncio.run(fill())
@@ -212,7 +213,7 @@ def test_a_long_one_is_exported_page_by_page(home: Home) -> None:
         answer = json.loads(said("export", "c_now"))
 
     texts = [one["text"] for one in answer["entries"] if one["kind"] == "said"]
-    assert texts == ["newer", *[f"q{n}" for n in range(PAGE_ENTRIES_MAX + 3)]]
+    assert texts == ["newer", *[f"q{n}" for n in range(503)]]
 
 
 @both_ways

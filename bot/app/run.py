@@ -1,80 +1,65 @@
-"""What the private socket of a home offers to the terminal and to other commands.
-
-Served by `bot.rpc`. The socket is the owner's alone.
+"""The start of a running bot, in order, and what its private socket offers to the terminal and to
+other commands. The socket is the owner's alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
+from agent.sandbox.environment import close_to_others
+from agent.skills.install import sweep
+from agent.version import VERSION
 from bot.channels.console import ADDRESS, SENDER, ConsoleChannel
-from bot.commands.conversation import session_operations
 from bot.commands.job_service import job_operations
-from bot.commands.mcp import mcp_operations
 from bot.commands.models import model_operations
-from bot.commands.prompts import prompt_operations
-from bot.commands.services import Status
 from bot.commands.skills import skill_operations
 from bot.commands.usage import usage_operations
 from bot.inbox.intake import InboundEvent, Intake
 from bot.people.access import Access
-from bot.rpc import Emit, Operation
-from memory.records.messages import Role
+from bot.rpc import ControlServer, Emit, Operation, call_method
 from memory.records.ports import Clock
 
 if TYPE_CHECKING:
     from bot.app import App
 
+log = structlog.get_logger()
+
 Request = dict[str, Any]
 
 
-def access_operations(access: Access) -> Mapping[str, Operation]:
-    """Who may talk to the bot."""
+async def start(app: App) -> None:
+    """Open every part, and take up what a former process left.
 
-    async def list_access(request: Request, emit: Emit) -> Request:
-        return access.as_json(await access.last_seen())
-
-    async def approve(request: Request, emit: Emit) -> Request:
-        role = Role(request["role"]) if request["role"] else None
-        done = await access.approve(request["who"], role=role)
-        return {"text": done.text, "address": done.address}
-
-    async def deny(request: Request, emit: Emit) -> Request:
-        return {"text": await access.deny(request["who"])}
-
-    async def role(request: Request, emit: Emit) -> Request:
-        return {"text": await access.set_role(request["who"], Role(request["role"]))}
-
-    async def remove(request: Request, emit: Emit) -> Request:
-        return {"text": await access.remove(request["who"])}
-
-    async def link(request: Request, emit: Emit) -> Request:
-        return {"text": await access.link(request["who"], request["address"])}
-
-    return {
-        "access.list": list_access,
-        "access.approve": approve,
-        "access.deny": deny,
-        "access.role": role,
-        "access.remove": remove,
-        "access.link": link,
-    }
-
-
-def status_operations(
-    status: Status, troubles: Callable[[], Sequence[str]]
-) -> Mapping[str, Operation]:
-    """How the bot is doing, and what housekeeping has to tell the doctor."""
-
-    async def lines(request: Request, emit: Emit) -> Request:
-        return {"lines": await status.lines(for_owner=True)}
-
-    async def house(request: Request, emit: Emit) -> Request:
-        return {"lines": list(troubles())}
-
-    return {"status": lines, "house": house}
+    Raise StorageError, SettingsWrong.
+    """
+    settings = app.settings
+    tokens = (settings.telegram.token, settings.slack.bot_token)
+    is_told = any(token.get_secret_value() for token in tokens)
+    app.clock.compare(await app.database.newest_ms(), is_told=is_told)
+    await app.ready(app.access, app.models)
+    await app.models.open()
+    await app.ready(app.channels, app.outbox, app.full_disk)
+    await asyncio.to_thread(sweep, app.home.workspace / "skills")
+    close_to_others()
+    await app.ready(app.mcp, app.abilities.toolbox, app.budget)
+    await app.ready(app.approvals, app.aftermath, app.engine)
+    await app.ready(app.memories.questions, app.pairing, app.status, app.intake)
+    log.info("bot.started", version=VERSION, model=app.choice.model, why=app.choice.why)
+    await app.outbox.start()
+    await app.engine.start()
+    await app.approvals.start()
+    app.memories.questions.start()
+    await app.memories.service.private.sweep()
+    await app.ready(app.entered(app.calendar.schedules.running()))
+    await app.calendar.zones.start()
+    if settings.memory.extraction.enabled:
+        await app.ready(app.entered(app.memories.idle_timers()))
+    await app.intake.resume(app.channels.by_name)
+    await app.ready(app.entered(ControlServer(app.home.socket, operations_of(app))))
 
 
 def terminal_operations(
@@ -130,15 +115,11 @@ def terminal_operations(
 def operations_of(app: App) -> Mapping[str, Operation]:
     """All that the private socket of a running bot offers."""
     return {
-        **access_operations(app.access),
-        **status_operations(app.status, app.housekeeping.troubles),
-        **prompt_operations(app.prompts),
+        "call": lambda request, emit: call_method(app, request),
         **skill_operations(app.abilities.skills),
         **model_operations(app.models),
         **usage_operations(app.usage),
-        **mcp_operations(app.mcp),
         **app.memories.operations.served(),
-        **session_operations(app.sessions),
         **job_operations(app.calendar.jobs, app.calendar.dry_runs),
         **terminal_operations(
             app.channels.console,
