@@ -17,7 +17,7 @@ from memory.records.errors import Permanent
 from memory.records.facts import Facts, Profiles, StoredFact, Whose, fact_id_of, fact_key, whose
 from memory.records.messages import ConversationId, PersonId
 from memory.records.ports import Clock
-from memory.records.schedule import Occasion, TimeRead
+from memory.records.schedule import Event, TimeRead
 from memory.records.text import clean, one_line
 
 # --- household ----------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ class MemoryRefused(Permanent):
     """What cannot be remembered, found or forgotten like that; the text says why, for the model."""
 
 
-async def _nobody_hears(occasion: Occasion, time: TimeRead, lane: str) -> None:
+async def _nobody_hears(event: Event, time: TimeRead, lane: str) -> None:
     """Where it is all the same by whose clock an event was noted."""
 
 
@@ -48,7 +48,7 @@ class PersonContext:
     name_of: Callable[[PersonId], str]
     zone_of: Callable[[PersonId], tzinfo]
     is_private: Callable[[ConversationId], Awaitable[bool]]
-    noted: Callable[[Occasion, TimeRead, str], Awaitable[None]] = _nobody_hears
+    noted: Callable[[Event, TimeRead, str], Awaitable[None]] = _nobody_hears
 
     def now_of(self, person_id: PersonId) -> datetime:
         """This moment, on their clock."""

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from bot.app.memory import Memories
     from bot.app.tools import Abilities
     from bot.commands.conversation import SessionCommands
-    from bot.commands.job_service import JobDesk
     from bot.commands.logs import LogReader
     from bot.commands.mcp import McpDesk
     from bot.commands.pairing import PairingQuestions
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from memory.stores.turns import SqliteJournal
     from memory.stores.usage import SqliteUsage
     from scheduler.clock.machine import CheckedClock
+    from scheduler.jobs.service import JobService
 
 log = structlog.get_logger()
 
@@ -423,8 +423,8 @@ class App:
         return self.memories.service
 
     @cached_property
-    def jobs(self) -> JobDesk:
-        return self.calendar.desk
+    def jobs(self) -> JobService:
+        return self.calendar.jobs
 
     @service("bot.commands.mcp:McpDesk", "listed", "waiting", "approve")
     def mcp(self) -> McpDesk:

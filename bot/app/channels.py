@@ -29,7 +29,6 @@ from bot.settings.schema.settings import Settings
 from memory.records.errors import SettingsWrong, StorageError
 from memory.records.messages import Address, Role
 from memory.stores.approvals import SqliteApprovals, SqliteCards
-from memory.stores.jobs import SqliteJobs
 from scheduler.clock.machine import CheckedClock
 
 if TYPE_CHECKING:
@@ -299,13 +298,12 @@ def home_view_of(app: App) -> HomeView:
     from bot.channels.slack.app_home import HomeSources, HomeView
 
     told = HomeSources(
-        book=app.calendar.clerk,
-        agenda=app.calendar.agenda,
+        jobs=app.calendar.jobs,
+        events=app.calendar.events,
         facts=app.memories.facts,
         sums=app.usage_store.groups,
         counted=app.budget.flush,
         models=app.models,
-        jobs=SqliteJobs(app.database).kept,
         open_questions=SqliteApprovals(app.database).open_ones,
     )
     return HomeView(app.access, told, clock=app.clock, host_zone=ZoneInfo(host_zone()))

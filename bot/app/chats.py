@@ -31,9 +31,8 @@ from bot.settings.options import host_zone
 from memory.records.errors import Permanent, Temporary
 from memory.records.messages import Address, Attachment, IncomingMessage, PersonId
 from memory.records.ports import Conversations
-from memory.records.rows import Button, NewMessage
+from memory.records.rows import Button, NewMessage, Person
 from memory.records.spending import NOBODY, Notice
-from scheduler.kinds.message import Hearer
 
 log = structlog.get_logger()
 
@@ -44,7 +43,7 @@ NOTED_FILE = "You sent this file to the person with send_file, from another plac
 
 
 class Chats:
-    """Implements `scheduler.kinds.message.Hearing` and `scheduler.notify.delivery.People`: who is
+    """Implements `scheduler.notify.delivery.People`: who is
     let in, and which chats are whose. Looked at each time: people go."""
 
     def __init__(self, access: Access, bindings: Bindings) -> None:
@@ -58,19 +57,9 @@ class Chats:
             chats = await self._access.private_chats(person.id)
             self._private[person.id] = frozenset(chats)
 
-    def person(self, person_id: PersonId) -> Hearer | None:
-        """See Hearing."""
-        found = self._access.person(person_id)
-        if found is None:
-            return None
-        return Hearer(
-            id=found.id,
-            role=found.role,
-            name=found.name,
-            time_zone=found.time_zone,
-            language=found.language,
-            language_hint=found.language_hint,
-        )
+    def person(self, person_id: PersonId) -> Person | None:
+        """See People."""
+        return self._access.person(person_id)
 
     def may_hear(self, person_id: PersonId, lane: str) -> bool:
         """Own private chats, the terminal of whoever is at it, and groups that are admitted."""

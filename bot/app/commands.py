@@ -10,12 +10,11 @@ from zoneinfo import ZoneInfo
 
 from agent.budget.service import UsageService
 from bot.app.chats import Reactions
-from bot.app.schedules import beat_minutes
 from bot.channels.base import Pressed
 from bot.commands.context import ContextTeller
 from bot.commands.conversation import CompactionCommands, SubagentCommands
-from bot.commands.heartbeat import HeartbeatDesk
-from bot.commands.jobs import RemindDesk, ScheduleDesk
+from bot.commands.heartbeat import HeartbeatCommands
+from bot.commands.jobs import JobCommands, TimeQuestions
 from bot.commands.memory import PrivateCommand
 from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairingQuestions
@@ -33,11 +32,9 @@ from memory.records.rows import Person
 from memory.records.spending import Scope, zone_for
 from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.compactions import SqliteCompactions
-from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
+from memory.stores.heartbeats import SqliteIdle
 from memory.stores.inbox import SqliteInbox
-from memory.stores.missed import SqliteIdle
 from scheduler.kinds.idle import IdleReset
-from scheduler.notify.quiet_hours import quiet_hours
 
 if TYPE_CHECKING:
     from bot.app import App
@@ -64,8 +61,8 @@ def usage_of(app: App) -> UsageService:
 def status_of(app: App) -> BotStatus:
     """Build what says how the bot is doing."""
     kept = Kept(
-        book=app.calendar.clerk,
-        switches=SqliteSwitches(app.database),
+        jobs=app.calendar.jobs,
+        heartbeats=app.calendar.heartbeats,
         grants=SqliteApprovals(app.database).grants,
         troubles=app.logs,
         free_bytes=lambda: disk_usage(app.home.data).free,
@@ -94,23 +91,17 @@ def pairing_of(app: App) -> PairingQuestions:
     """Build what asks the owner about strangers who got a code."""
 
     async def after_quiet(person_id: PersonId, moment: datetime) -> datetime:
-        hours = quiet_hours(await app.calendar.clerk.quiet_hours(person_id))
-        return moment if hours is None else hours.end(moment, app.calendar.clerk.zone(person_id))
+        hours = await app.calendar.jobs.quiet_hours(person_id)
+        return moment if hours is None else hours.end(moment, app.calendar.times.zone(person_id))
 
     return PairingQuestions(app.access, _cards(app), after_quiet, clock=app.clock)
 
 
-def schedule_desk_of(app: App) -> ScheduleDesk:
+def job_commands_of(app: App) -> JobCommands:
     """Build what answers commands about jobs and events."""
-    cards = _cards(app)
-    return ScheduleDesk(
-        app.calendar.clerk,
-        app.calendar.agenda,
-        RemindDesk(app.calendar.clerk, cards, clock=app.clock),
-        cards,
-        clock=app.clock,
-        hours_set=app.calendar.assumed_zones.used,
-    )
+    cards, jobs = _cards(app), app.calendar.jobs
+    questions = TimeQuestions(jobs, cards, clock=app.clock)
+    return JobCommands(jobs, app.calendar.events, questions, cards)
 
 
 def why_desk_of(app: App) -> WhyDesk:
@@ -124,7 +115,7 @@ def why_desk_of(app: App) -> WhyDesk:
 
     sources = WhySources(
         facts=app.memories.facts,
-        jobs=app.calendar.clerk,
+        jobs=app.calendar.store,
         memory=app.memories.commands,
         counted=app.budget.flush,
         texts=app.library.texts,
@@ -145,10 +136,9 @@ class _Why:
         return await self._app.why.tell(message, person, rest)
 
 
-def tools_of_commands(app: App, schedule: ScheduleDesk) -> Tools:
+def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
     """Build what slash commands act on."""
     settings = app.settings
-    minutes = {name: beat_minutes(settings, name) for name in settings.agents.by_name}
     return Tools(
         engine=app.engine,
         lanes=app.engine.lanes,
@@ -170,13 +160,7 @@ def tools_of_commands(app: App, schedule: ScheduleDesk) -> Tools:
             host_zone=host_zone(),
         ),
         schedule=schedule,
-        heartbeat=HeartbeatDesk(
-            app.calendar.clerk,
-            SqliteBeats(app.database),
-            SqliteSwitches(app.database),
-            minutes={name: every for name, every in minutes.items() if every},
-            ensure=app.calendar.schedules.ensure_heartbeat,
-        ),
+        heartbeat=HeartbeatCommands(app.calendar.jobs, app.calendar.heartbeats),
         memory=app.memories.commands,
         undo=UndoCommand(
             app.memories.service, app.abilities.workspace, clock=app.clock, host_zone=host_zone()
@@ -196,7 +180,7 @@ def tools_of_commands(app: App, schedule: ScheduleDesk) -> Tools:
 
 def intake_of(app: App) -> Intake:
     """Build the way in of every message, command and press."""
-    schedule = schedule_desk_of(app)
+    schedule = job_commands_of(app)
     reactions = Reactions(lambda: app.channels.by_name)
     per_minute = app.settings.access.messages_per_minute
     return Intake(

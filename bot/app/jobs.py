@@ -7,48 +7,33 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent.trace.dry_run import Priced, Rehearsing, RehearsingOptions
-from agent.turn.steps.model import Payment
-from bot.app.schedules import Schedules, active_hours_of
-from bot.commands.job_messages import Rehearsals
-from bot.commands.job_service import JobDesk
+from agent.trace.dry_run import Rehearsing, RehearsingOptions
+from bot.app.schedules import Schedules
+from bot.commands.job_messages import takes_words
 from bot.outbox.edits import QuestionMessages
 from bot.people.zone_question import AssumedZones, ZoneQuestions
 from bot.settings.options import host_zone
-from memory.records.errors import Permanent
-from memory.records.jobs import Job, JobStore, SlotState, Taken
-from memory.records.schedule import RunCost
-from memory.records.spending import UsageQuery
-from memory.records.transcript import Usage
+from bot.settings.schema.settings import Settings
+from memory.records.jobs import Job
+from memory.records.messages import DEFAULT_AGENT
 from memory.stores.approvals import SqliteCards
+from memory.stores.events import SqliteEvents
+from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
-from memory.stores.missed import SqliteEvents
 from memory.stores.notifications import SqliteTellings
 from memory.stores.people import SqliteAssumedZones
-from memory.stores.usage import SqliteUsage
-from scheduler.jobs.clerk import Clerk
-from scheduler.jobs.events import EventAgenda
-from scheduler.jobs.forecast import Rules
-from scheduler.jobs.orders import BeatLists, JobTurns, Orders, Outlook
-from scheduler.jobs.service import Book
+from scheduler.jobs.events import EventService
+from scheduler.jobs.forecast import Forecaster, Rules
+from scheduler.jobs.heartbeats import HeartbeatService
+from scheduler.jobs.service import JobService
 from scheduler.jobs.skill_jobs import SkillJobs
+from scheduler.jobs.times import TimeReader
 from scheduler.jobs.zone_moves import ZoneMoves
+from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
+from scheduler.notify.quiet_hours import read_hours
 
 if TYPE_CHECKING:
     from bot.app import App
-
-RUNS_MIN, RUNS_COUNTED = 3, 20
-"""Of a job: with fewer runs nothing is known yet, and so many of the newest are counted."""
-
-RUNS_LOOKED_AT = 200
-"""A heartbeat passes over many of its times without asking a model."""
-
-FAR_MS = 2**62
-"""Later than any call."""
-
-
-class NoBotRuns(Permanent):
-    """Something was to be done that only a running bot can do."""
 
 
 class Calendar:
@@ -68,41 +53,63 @@ class Calendar:
             await self.schedules.timetable.changed()
 
     @cached_property
-    def book(self) -> Book:
-        """Build what keeps jobs."""
-        return Book(
-            SqliteJobs(self.app.database),
+    def store(self) -> SqliteJobs:
+        """Build what stores jobs and their runs."""
+        return SqliteJobs(self.app.database)
+
+    @cached_property
+    def notifications(self) -> SqliteTellings:
+        """Build what stores what was told unasked."""
+        return SqliteTellings(self.app.database)
+
+    @cached_property
+    def times(self) -> TimeReader:
+        """Build what reads times."""
+        return TimeReader(
+            self.app.chats.zone,
+            clock=self.app.clock,
+            is_assumed=lambda person_id: self.assumed_zones.is_assumed(person_id),
+        )
+
+    @cached_property
+    def jobs(self) -> JobService:
+        """Build what keeps jobs, whoever asks."""
+
+        async def estimate(job: Job) -> str:
+            found = await self.dry_runs.estimate(job)
+            return "" if found is None else takes_words(job, found)
+
+        return JobService(
+            self.store,
+            self.notifications,
             self.app.chats,
-            self.app.chats.zone,
+            self.times,
             clock=self.app.clock,
-            changed=self.changed,
+            timetable=lambda: self.schedules.timetable if self.app.is_running else None,
+            estimate=estimate,
+            assumed=self.assumed_zones,
         )
 
     @cached_property
-    def clerk(self) -> Clerk:
-        """Build what commands and tools ask about jobs."""
-
-        async def run_now(job: Job) -> Taken | None:
-            if not self.app.is_running:
-                raise NoBotRuns("No bot runs here, so no job can be run.")
-            return await self.schedules.timetable.run_now(job)
-
-        clerk = Clerk(
-            self.book,
-            SqliteJobs(self.app.database),
-            SqliteTellings(self.app.database),
-            self.app.chats.zone,
-            clock=self.app.clock,
-            run_now=run_now,
-        )
-        clerk.hears = self.assumed_zones
-        clerk.foretold = lambda job: self.desk.takes(job)
-        return clerk
-
-    @cached_property
-    def agenda(self) -> EventAgenda:
+    def events(self) -> EventService:
         """Build what keeps events."""
-        return EventAgenda(SqliteEvents(self.app.database), self.clerk, clock=self.app.clock)
+        return EventService(SqliteEvents(self.app.database), self.jobs, clock=self.app.clock)
+
+    @cached_property
+    def heartbeats(self) -> HeartbeatService:
+        """Build what keeps the heartbeats."""
+        settings = self.app.settings
+        minutes = {name: beat_minutes(settings, name) for name in settings.agents.by_name}
+        return HeartbeatService(
+            self.jobs,
+            self.store,
+            SqliteBeats(self.app.database),
+            SqliteSwitches(self.app.database),
+            self.app.chats,
+            clock=self.app.clock,
+            minutes={name: every for name, every in minutes.items() if every},
+            deliver_to=settings.heartbeat.deliver_to,
+        )
 
     @cached_property
     def assumed_zones(self) -> AssumedZones:
@@ -111,7 +118,7 @@ class Calendar:
             SqliteAssumedZones(self.app.database),
             self.app.access,
             zone=host_zone(),
-            is_anywhere=lambda time: self.clerk.is_anywhere(time),
+            is_anywhere=lambda time: self.times.is_anywhere(time.when),
         )
 
     @cached_property
@@ -121,7 +128,7 @@ class Calendar:
         return ZoneQuestions(
             zones,
             self.app.access,
-            ZoneMoves(zones.store, self.clerk, self.agenda, clock=self.app.clock),
+            ZoneMoves(zones.store, self.jobs, self.events, clock=self.app.clock),
             QuestionMessages(self.app.outbox, SqliteCards(self.app.database)),
             clock=self.app.clock,
             deliver=self.app.outbox.deliver,
@@ -132,28 +139,25 @@ class Calendar:
     def skill_jobs(self) -> SkillJobs:
         """Build what keeps a job for each skill that runs by the clock."""
         return SkillJobs(
-            SqliteJobs(self.app.database),
-            self.app.abilities.shelf,
+            self.store,
+            self.app.abilities.shelf.current,
             self.app.chats,
             clock=self.app.clock,
             changed=self.changed,
         )
 
     @cached_property
-    def desk(self) -> JobDesk:
-        """Build what answers `hearthbot schedule`; what needs a running bot says so without.
-
-        Without a running bot the calls of a rehearsal are neither counted nor bounded.
-        """
+    def dry_runs(self) -> JobDryRuns:
+        """Build what says beforehand what jobs do; without a running bot the calls of a rehearsal
+        are neither counted nor bounded."""
         settings, clock = self.app.settings, self.app.clock
-        jobs = SqliteJobs(self.app.database)
-        beats = BeatLists(self.app.home.workspace)
+        turns = JobTurns(self.app.chats, self.app.abilities.shelf.current, self.app.home.workspace)
 
         async def rules() -> Rules:
             return Rules(
                 daily_max=settings.scheduler.daily_max,
-                heartbeats=await beats.have_tasks(settings.agents.by_name),
-                hours=active_hours_of(settings.heartbeat.active_hours),
+                heartbeats=await turns.have_tasks(settings.agents.by_name),
+                hours=read_hours(settings.heartbeat.active_hours),
             )
 
         options = RehearsingOptions(
@@ -161,82 +165,29 @@ class Calendar:
         )
         payment = self.app.payment if self.app.is_running else None
         priced = self.app.models.dollars
-        timetable = self.schedules.timetable if self.app.is_running else None
-        return JobDesk(
-            Orders(self.book, jobs, clock=clock, timetable=timetable),
-            Outlook(
-                jobs,
-                SqliteTellings(self.app.database),
-                self.app.chats.zone,
-                clock=clock,
-                rules=rules,
+        return JobDryRuns(
+            self.jobs,
+            Forecaster(
+                self.store, self.notifications, self.app.chats.zone, clock=clock, rules=rules
             ),
-            Rehearsals(
-                turns=JobTurns(self.app.chats, self.app.abilities.shelf, beats.text),
-                stage=Rehearsing(
-                    self.app.beginning.plan,
-                    self.app.models,
-                    priced,
-                    options=options,
-                    payment=payment,
-                ),
-                skills=self.skill_jobs,
+            turns,
+            Rehearsing(
+                self.app.beginning.plan,
+                self.app.models,
+                priced,
+                options=options,
+                payment=payment,
             ),
-            self.app.chats,
+            self.skill_jobs,
             clock=clock,
-            past=RunsCounted(jobs, self.app.usage_store, priced, payment=payment),
+            past=PastCosts(self.store, self.app.usage_store, priced, payment=payment),
         )
 
 
-class RunsCounted:
-    """Implements `bot.commands.job_messages.PastRuns` by the calls that were recorded."""
-
-    def __init__(
-        self,
-        store: JobStore,
-        usage: SqliteUsage,
-        priced: Priced,
-        *,
-        payment: Payment | None = None,
-    ) -> None:
-        self._store = store
-        self._usage = usage
-        self._priced = priced
-        self._payment = payment
-
-    async def cost(self, job: Job) -> RunCost | None:
-        """The mean of its last runs, at the price of the model that answers now; None for fewer
-        than RUNS_MIN. Raises StorageError."""
-        runs = [run for run in await self._store.runs(job.id, limit=RUNS_LOOKED_AT) if run.run_id]
-        until_ms = FAR_MS
-        while runs and runs[0].state is SlotState.TAKEN:  # still at work
-            until_ms = runs.pop(0).taken_ms
-        counted = runs[:RUNS_COUNTED]
-        # A run that failed may have asked nobody; with what it took the others cost more, not less.
-        worked = sum(run.state is not SlotState.FAILED for run in counted)
-        if worked < RUNS_MIN:
-            return None
-        if self._payment is not None:
-            await self._payment.budget.flush()
-        wanted = UsageQuery(
-            since_ms=min(run.taken_ms for run in counted),
-            until_ms=until_ms,
-            by=("job",),
-            person_id=job.new.person_id,
-        )
-        groups = await self._usage.groups(wanted)
-        found = next((group for group in groups if group.job == job.new.name), None)
-        if found is None:
-            return None
-        # Of a mean call: a price may depend on how long a prompt is.
-        each = Usage(
-            prompt=found.prompt // found.calls,
-            completion=found.completion // found.calls,
-            cached=found.cached // found.calls,
-        )
-        dollars = await self._priced(job.new.deliver_to, each)
-        return RunCost(
-            calls=max(round(found.calls / worked), 1),
-            tokens=round(found.tokens / worked),
-            dollars=None if dollars is None else dollars * found.calls / worked,
-        )
+def beat_minutes(settings: Settings, agent: str) -> int:
+    """Minutes between two looks of an agent at its list; 0: none."""
+    own = settings.agents.by_name.get(agent)
+    minutes = own.heartbeat if own is not None else 0
+    if agent != DEFAULT_AGENT:
+        return minutes
+    return (minutes or settings.heartbeat.every_minutes) if settings.heartbeat.enabled else 0

@@ -41,8 +41,8 @@ from memory.search.vectors import Embedding
 from memory.service import MemoryService
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
+from memory.stores.heartbeats import SqliteIdle
 from memory.stores.lines import SqliteLines
-from memory.stores.missed import SqliteIdle
 from memory.stores.people import AboutPeople
 from memory.stores.sessions import SqliteSessions
 from scheduler.kinds.idle import IdleOptions, IdleTimers
@@ -122,7 +122,7 @@ class Memories:
             parts=RecallParts(
                 about=AboutPeople(self.app.database),
                 insight=noted,
-                coming=self.app.calendar.agenda.coming,
+                coming=self.app.calendar.events.coming,
                 exchanges=earlier,
                 chunks=self.documents.recalled,
             ),

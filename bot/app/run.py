@@ -120,7 +120,7 @@ def operations_of(app: App) -> Mapping[str, Operation]:
         **model_operations(app.models),
         **usage_operations(app.usage),
         **app.memories.operations.served(),
-        **job_operations(app.calendar.desk),
+        **job_operations(app.calendar.jobs, app.calendar.dry_runs),
         **terminal_operations(
             app.channels.console,
             app.access,

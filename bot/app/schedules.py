@@ -8,16 +8,16 @@ import asyncio
 import json
 import re
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import structlog
 
 from agent.skills.library import SkillLibrary
-from agent.skills.skill import SkillState
+from agent.skills.skill import Skill
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
 from agent.tools.exec import Order, Runner
 from agent.tools.tool import Caller, Effect
@@ -28,36 +28,27 @@ from bot.commands.schedule_messages import missed_cards, stopped_card
 from bot.commands.table import as_typed
 from bot.settings.home import shipped
 from bot.settings.options import allowed_hosts_of
-from bot.settings.schema.settings import Settings
 from memory.records.errors import AssistantError, Permanent, StorageError
-from memory.records.job_specs import Every, Unit
-from memory.records.jobs import Job, JobKind, NewJob, SetBy, Taken, What
-from memory.records.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
+from memory.records.jobs import Job, JobKind, Misfires, Taken
+from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import JobEnd, StoredRun
 from memory.records.rows import NewMessage
 from memory.records.schedule import due_words
-from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
-from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
-from scheduler.clock.misfire import first_due
 from scheduler.clock.outcomes import ASKED, Followers, Outcomes
-from scheduler.clock.timetable import Hears, Kind, MissedRun, Timetable
-from scheduler.jobs.service import BY_HAND, HEARTBEAT
+from scheduler.clock.timetable import Hears, Kind, Timetable
 from scheduler.kinds.agent_turn import (
-    ActiveHours,
     AgentKind,
     Check,
     HeartbeatKind,
-    SkillGone,
     SkillKind,
-    SkillWork,
     ToolKind,
     Turns,
+    usable_skill,
 )
 from scheduler.kinds.checks import FileMarks, Means, checks_of, read_check
 from scheduler.kinds.message import MessageKind
-from scheduler.notify.delivery import Teller, TellingOptions
-from scheduler.notify.quiet_hours import quiet_hours
+from scheduler.notify.delivery import Notifier, NotifyOptions
+from scheduler.notify.quiet_hours import read_hours
 from scheduler.notify.trivial import phrases_of
 
 if TYPE_CHECKING:
@@ -71,31 +62,14 @@ LOOK_EVERY_S = 60.0
 NEXT_TOLD = 3
 """Jobs that /status names."""
 
-OFF_BY_HAND, OFF_BY_SETTINGS = "switched off by hand", "off in the settings"
 
+def skill_finder(library: SkillLibrary) -> Callable[[str], Awaitable[Skill]]:
+    """Finds the skill of a job as it is now. Raises SkillGone."""
 
-class ShelfSkills:
-    """Implements `scheduler.kinds.agent_turn.Skills` over the shelf."""
+    async def skill(name: str) -> Skill:
+        return usable_skill(await library.current(), name)
 
-    def __init__(self, shelf: SkillLibrary) -> None:
-        self._shelf = shelf
-
-    async def work(self, name: str) -> SkillWork:
-        """Raises SkillGone."""
-        skill = (await self._shelf.current()).get(name)
-        if skill is None:
-            raise SkillGone(f"there is no skill {name!r} any more")
-        if skill.state is not SkillState.USABLE:
-            raise SkillGone(
-                f"the skill {name} is {skill.state.value}: hearthbot skills show {name}"
-            )
-        return SkillWork(
-            text=skill.text.strip(),
-            full_context=skill.full_context,
-            no_tools=skill.no_tools,
-            required_tools=skill.required_tools,
-            max_steps=skill.max_steps or 0,
-        )
+    return skill
 
 
 class Schedules:
@@ -103,26 +77,25 @@ class Schedules:
 
     def __init__(self, app: App) -> None:
         self.settings, self._clock, self._home = app.settings, app.clock, app.home
-        self.chats, self.jobs, self.book = app.chats, SqliteJobs(app.database), app.calendar.book
-        self._beats, self._switches = SqliteBeats(app.database), SqliteSwitches(app.database)
+        self.chats, self.jobs = app.chats, app.calendar.store
+        self.heartbeats = app.calendar.heartbeats
         self._skills, self._outbox = app.calendar.skill_jobs, app.outbox
         self._adopt: Callable[[StoredRun], object] = lambda run: app.engine.adopt(run)
         self._held = app.acts_not
         self._group: asyncio.TaskGroup | None = None
         self._ended_early: list[JobEnd] = []
-        self._ensuring = asyncio.Lock()
         self._heard_owner: PersonId | None = None
-        self.teller = Teller(
-            SqliteTellings(app.database),
+        self.notifier = Notifier(
+            app.calendar.notifications,
             self.jobs,
             self.chats,
             app.outbox.deliver,
             clock=app.clock,
-            options=_telling_options(app),
+            options=_notify_options(app),
         )
         self.outcomes = Outcomes(
             self.jobs,
-            self.teller,
+            self.notifier,
             clock=app.clock,
             hears=Followers(stopped=self._stopped, beat=self._beat),
         )
@@ -147,7 +120,7 @@ class Schedules:
         await self.chats.load()
         await self._skills.keep_untold()
         await self.outcomes.catch_up()
-        await self.ensure_heartbeat()
+        await self.heartbeats.ensure()
         await self._skills.sync()
         async with asyncio.TaskGroup() as group, self.timetable:
             self._group = group
@@ -169,70 +142,20 @@ class Schedules:
             return
         self._group.create_task(self._see_to(end), name="job end")
 
-    async def ensure_heartbeat(self) -> None:
-        """Keeps the job of the heartbeat as the settings want it. Raises StorageError."""
-        async with self._ensuring:
-            beats = [job for job in await self.jobs.kept() if job.new.kind is JobKind.HEARTBEAT]
-            by_agent = {job.new.agent: job for job in beats}
-            for agent in dict.fromkeys([*self.settings.agents.by_name, *by_agent]):
-                await self._ensure(agent, by_agent.get(agent))
-
-    async def _ensure(self, agent: str, found: Job | None) -> None:
-        wanted, owner = self.settings.heartbeat, self.chats.owner()
-        by_hand = await self._switches.is_on(HEARTBEAT)
-        minutes = beat_minutes(self.settings, agent)
-        if owner is None or not minutes or by_hand is False:
-            if found is not None and found.enabled:
-                await self.book.pause(found, why=OFF_BY_HAND if minutes else OFF_BY_SETTINGS)
-            return
-        target = wanted.deliver_to or await self.chats.home_of(owner)
-        if not target:
-            return
-        new = self._heartbeat(owner, target, agent=agent, minutes=minutes)
-        if found is None:
-            first = first_due(new.when, after=self._clock.now())
-            if await self.jobs.add(new, first) is None:
-                log.error("heartbeat.name_taken", job=new.name, person=owner)
-        elif _differs(found.new, new) or found.paused in {OFF_BY_HAND, OFF_BY_SETTINGS}:
-            first = first_due(new.when, after=self._clock.now())
-            await self.jobs.remove(found.id)
-            made = await self.jobs.add(new, first)
-            if made is not None and found.paused == BY_HAND:
-                await self.book.pause(made)
-
-    def _heartbeat(self, owner: PersonId, target: str, *, agent: str, minutes: int) -> NewJob:
-        now = self._clock.now()
-        return NewJob(
-            name=HEARTBEAT if agent == DEFAULT_AGENT else f"{HEARTBEAT} {agent}",
-            agent=agent,
-            person_id=owner,
-            kind=JobKind.HEARTBEAT,
-            what=What(),
-            when=Every(
-                count=minutes,
-                unit=Unit.MINUTE,
-                start=now + timedelta(minutes=minutes),
-                zone=self.chats.zone(owner).key,
-            ),
-            deliver_to=target,
-            set_by=SetBy.BOT,
-            missed_within_s=minutes * 60,
-        )
-
     def _kinds(self, app: App) -> Mapping[JobKind, Kind]:
-        turns = Turns(self.chats, app.conversations)
+        turns = Turns(self.chats, app.conversations.start_new)
         return {
-            JobKind.MESSAGE: MessageKind(self.chats, self.chats.zone),
+            JobKind.MESSAGE: MessageKind(self.chats),
             JobKind.AGENT: AgentKind(turns),
-            JobKind.SKILL: SkillKind(turns, ShelfSkills(app.abilities.shelf)),
+            JobKind.SKILL: SkillKind(turns, skill_finder(app.abilities.shelf)),
             JobKind.TOOL: ToolKind(turns),
             JobKind.HEARTBEAT: HeartbeatKind(
                 turns,
                 app.home.workspace,
-                self,
+                self.heartbeats.beat,
                 fresh=lambda: shipped("HEARTBEAT.md").read_text(encoding="utf-8"),
                 local=self._local,
-                hours=active_hours_of(self.settings.heartbeat.active_hours),
+                hours=read_hours(self.settings.heartbeat.active_hours),
                 checks=_checks(app),
             ),
         }
@@ -241,11 +164,11 @@ class Schedules:
         """For /status of an owner: this person's jobs that are due next, and those that stand
         still; of other people's a number alone. Raises StorageError."""
         jobs = await self.jobs.kept()
-        own = [job for job in jobs if job.new.person_id == person_id]
+        own = [job for job in jobs if job.person_id == person_id]
         due = [(job.next, job) for job in own if job.enabled and job.next is not None]
         lines = [
-            f"Next by the clock: {due_words(at, self.chats.zone(job.new.person_id))}, "
-            f"{job.key} {job.new.name}"
+            f"Next by the clock: {due_words(at, self.chats.zone(job.person_id))}, "
+            f"{job.key} {job.name}"
             for at, job in due[:NEXT_TOLD]
         ]
         if waiting := sum(job.enabled and job.next is not None for job in jobs if job not in own):
@@ -268,42 +191,37 @@ class Schedules:
         self.chats.heard(turn.person_id, turn.message.address.key)
         if not turn.message.is_group and turn.person_id == self.chats.owner() != self._heard_owner:
             self._heard_owner = turn.person_id
-            await self.ensure_heartbeat()  # this may be the chat that it waited for
-
-    async def beat(self, agent: str, outcome: str, why: str) -> None:
-        """Implements `scheduler.kinds.agent_turn.KeepsBeats`."""
-        log.info("heartbeat", agent=agent, outcome=outcome)
-        await self._beats.beat(agent, outcome, why)
+            await self.heartbeats.ensure()  # this may be the chat that it waited for
 
     def _local(self, job: Job) -> datetime:
-        return self._clock.now().astimezone(self.chats.zone(job.new.person_id))
+        return self._clock.now().astimezone(self.chats.zone(job.person_id))
 
     # --- what happens -----------------------------------------------------------------------
 
     def _taken(self, job: Job, taken: Taken) -> None:
         if taken.outbox_id is not None:
-            self._outbox.deliver([(job.new.deliver_to, taken.outbox_id)])
+            self._outbox.deliver([(job.deliver_to, taken.outbox_id)])
         if taken.run is not None:
             self._adopt(taken.run)
 
-    async def _missed(self, person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
-        log.info("jobs.missed", person=person_id, jobs=[run.job.key for run in runs])
+    async def _missed(self, person_id: PersonId, runs: Sequence[tuple[Job, Misfires]]) -> None:
+        log.info("jobs.missed", person=person_id, jobs=[job.key for job, _ in runs])
         home, cards = await self.chats.home_of(person_id), list[NewMessage]()
         if home:
             cards = [*map(_as_typed, missed_cards(home, runs, self.chats.zone(person_id)))]
-        rows = await self.jobs.tell_missed([run.dues for run in runs], cards, asked=ASKED)
+        rows = await self.jobs.tell_missed([dues for _, dues in runs], cards, asked=ASKED)
         self._outbox.deliver([(home, row) for row in rows])
 
     async def _stopped(self, job: Job, why: str) -> None:
         log.warning("job.stopped", job=job.key, why=why)
-        if self.chats.may_hear(job.new.person_id, job.new.deliver_to):
-            await self._say(stopped_card(job.new.deliver_to, job, why))
+        if self.chats.may_hear(job.person_id, job.deliver_to):
+            await self._say(stopped_card(job.deliver_to, job, why))
 
     async def _say(self, card: NewMessage) -> None:
         await self._outbox.say(_as_typed(card))
 
     async def _beat(self, job: Job, outcome: str, why: str) -> None:
-        await self.beat(job.new.agent, outcome, why)
+        await self.heartbeats.beat(job.agent, outcome, why)
 
     async def _see_to(self, end: JobEnd) -> None:
         try:
@@ -319,8 +237,8 @@ class Schedules:
         while True:
             try:
                 if not self._held():
-                    await self.teller.look()
-                await self.ensure_heartbeat()
+                    await self.notifier.look()
+                await self.heartbeats.ensure()
                 await self._skills.sync()
                 is_troubled = False
             except StorageError as trouble:
@@ -333,14 +251,6 @@ class Schedules:
 def _as_typed(card: NewMessage) -> NewMessage:
     """A card of ours, with the commands in it as they are typed where it goes."""
     return replace(card, text=as_typed(card.text, card.lane))
-
-
-def active_hours_of(text: str) -> ActiveHours:
-    """`08:00-22:00`; empty is all day."""
-    found = quiet_hours(text)
-    if found is None:
-        return ActiveHours()
-    return ActiveHours(from_minute=found.from_minute, to_minute=found.to_minute)
 
 
 def _checks(app: App) -> tuple[Check, ...]:
@@ -356,7 +266,7 @@ def _checks(app: App) -> tuple[Check, ...]:
     return checks_of(wishes, acts, FileMarks(app.home.database.parent / "checks.json"))
 
 
-def _telling_options(app: App) -> TellingOptions:
+def _notify_options(app: App) -> NotifyOptions:
     """Build how often is told, and what not."""
     settings = app.settings.scheduler
 
@@ -364,39 +274,13 @@ def _telling_options(app: App) -> TellingOptions:
         found = app.memories.embedding.likeness(one, [other])
         return 0.0 if not found else found[0]
 
-    return TellingOptions(
+    return NotifyOptions(
         daily_max=settings.daily_max,
         repeat_h=settings.repeat_hours,
         phrases=lambda: phrases_of(app.library.texts()["words_trivial"]),
         likeness=likeness,
     )
 
-
-def beat_minutes(settings: Settings, agent: str) -> int:
-    """Minutes between two looks of an agent at its list; 0: none."""
-    own = settings.agents.by_name.get(agent)
-    minutes = own.heartbeat if own is not None else 0
-    if agent != DEFAULT_AGENT:
-        return minutes
-    return (minutes or settings.heartbeat.every_minutes) if settings.heartbeat.enabled else 0
-
-
-def _differs(one: NewJob, other: NewJob) -> bool:
-    """Whether the settings want the heartbeat otherwise; when it began is no difference."""
-    steps = [job.when.count for job in (one, other) if isinstance(job.when, Every)]
-    zones = [job.when.zone for job in (one, other)]
-    return (
-        len(set(steps)) > 1
-        or zones[0] != zones[1]
-        or one.deliver_to != other.deliver_to
-        or one.person_id != other.person_id
-    )
-
-
-# --- checks -------------------------------------------------------------------------------------
-#
-# What the cheap checks of the heartbeat act through: the guarded web client, tools that change
-# nothing, and programs in the sandbox. The owner named them in the settings.
 
 COMMAND_TIMEOUT_S = 30.0
 _EXIT_CODE = re.compile(r"exit code (\d+)")

@@ -22,13 +22,11 @@ from agent.tools.buses import LinuxBuses, missing_for_hardware
 from agent.tools.discovery import DiscoveryTools, ToolRanking
 from agent.tools.exec import ExecTools, Runner
 from agent.tools.files import FileTools, ResultStore
-from agent.tools.jobs import Abilities as Scheduling
 from agent.tools.knowledge import KnowledgeTools
 from agent.tools.memory import FactTools
 from agent.tools.messages import MessageTools, SendableFiles
 from agent.tools.notes import Notes, NoteTools
 from agent.tools.profile import PersonContext, ProfileTools
-from agent.tools.schedule import schedule_tools
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
 from agent.tools.tool import Tool, tools_of
@@ -38,7 +36,7 @@ from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
 from bot.app.chats import BotMessenger, ChannelFiles, Reactions
-from bot.app.schedules import ShelfSkills
+from bot.app.schedules import skill_finder
 from bot.settings.options import (
     allowed_hosts_of,
     exec_options_of,
@@ -60,6 +58,8 @@ from memory.records.messages import DEFAULT_AGENT
 from memory.search.vectors import ranker_maker
 from memory.stores.switches import SqliteSkillRecords, SqliteToolApprovals
 from memory.stores.undo import SqliteFormerFiles
+from scheduler.jobs.tool_calls import ToolCalls
+from scheduler.jobs.tools import schedule_tools
 
 if TYPE_CHECKING:
     from agent.mcp.servers import McpServers
@@ -183,14 +183,14 @@ class Abilities:
             *tools_of(ProfileTools(self.app.memories.profiles, household)),
             *tools_of(KnowledgeTools(self.app.memories.documents, self.workspace, household)),
             *schedule_tools(
-                self.app.calendar.clerk,
-                self.app.calendar.agenda,
+                self.app.calendar.jobs,
+                self.app.calendar.events,
                 household,
-                Scheduling(
-                    reached=lambda name, caller: self.reach.tool(name, caller),
-                    skill=ShelfSkills(self.shelf).work,
+                ToolCalls(
+                    lambda name, caller: self.reach.tool(name, caller),
                     policy=policy_of(self.app.settings),
                 ),
+                skill=skill_finder(self.shelf),
             ),
             *_web_tools(self.app),
         ]

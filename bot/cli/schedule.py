@@ -20,7 +20,7 @@ from bot.cli.schedule_jobs import add_to
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scheduler.timetext.numbers import Answer, Reading
+    from memory.records.schedule import TimeAnswer, TimeRead
 
 app = typer.Typer(help="What runs by the clock.", no_args_is_help=True)
 
@@ -134,7 +134,7 @@ def _now(text: object, zone: ZoneInfo) -> datetime:
     return found.astimezone(zone) if found.tzinfo else found.replace(tzinfo=zone)
 
 
-def _read(asked: Asked) -> Answer:
+def _read(asked: Asked) -> TimeAnswer:
     from scheduler.timetext.parse import read
 
     return read(asked.text, now=asked.now, zone=asked.zone, count=asked.count)
@@ -181,35 +181,35 @@ _KEYS = ("text", "tz", "now", "count")
 # --- answers --------------------------------------------------------------------------------------
 
 
-def line(answer: Answer, asked: Asked) -> Line:
+def line(answer: TimeAnswer, asked: Asked) -> Line:
     """For JSON."""
-    from scheduler.timetext.numbers import Question, Reading, Refusal
+    from memory.records.schedule import NoTime, TimeAsked, TimeRead
 
     said = {"text": asked.text, "tz": asked.zone.key}
     match answer:
-        case Reading():
+        case TimeRead():
             return {**said, "status": "read", **_reading(answer, asked.zone)}
-        case Question():
+        case TimeAsked():
             options = [_reading(one, asked.zone) for one in answer.options]
             past = {"past": answer.past.isoformat()} if answer.past else {}
             return {**said, "status": "ask", "question": answer.text, "options": options, **past}
-        case Refusal():
+        case NoTime():
             return {**said, "status": "refused", "why": answer.why}
 
 
-def _reading(reading: Reading, zone: ZoneInfo) -> Line:
-    from memory.records.job_specs import to_json
+def _reading(reading: TimeRead, zone: ZoneInfo) -> Line:
+    from memory.records.recurrence import to_json
 
     return {
         "sentence": reading.sentence,
         "when": to_json(reading.when),
-        "next": [slot.at.astimezone(zone).isoformat() for slot in reading.next],
+        "next": [at.astimezone(zone).isoformat() for at in reading.next],
         "until": reading.until.isoformat() if reading.until else None,
         "runs_max": reading.runs_max,
     }
 
 
-def rows(answer: Answer, asked: Asked) -> Iterator[tuple[str, ...]]:
+def rows(answer: TimeAnswer, asked: Asked) -> Iterator[tuple[str, ...]]:
     """For a pipe: what the row is, and what it says."""
     shown = line(answer, asked)
     match shown["status"]:
@@ -225,29 +225,30 @@ def rows(answer: Answer, asked: Asked) -> Iterator[tuple[str, ...]]:
             yield "refused", shown["why"]
 
 
-def print_answer(answer: Answer, asked: Asked, console: Console) -> None:
+def print_answer(answer: TimeAnswer, asked: Asked, console: Console) -> None:
     """For a terminal: in colour, the next runs in a table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    from scheduler.timetext.numbers import Question, Reading, Refusal, day_words
+    from memory.records.schedule import NoTime, TimeAsked, TimeRead
+    from scheduler.timetext.numbers import day_words
 
     match answer:
-        case Reading():
+        case TimeRead():
             console.print(Text(_capital(answer.sentence), style="bold green"))
             table = Table(box=SIMPLE_HEAD, pad_edge=False)
             table.add_column(f"Next in {asked.zone.key}", style="cyan")
             table.add_column("UTC", justify="right", style="dim")
-            for slot in answer.next:
-                local = slot.at.astimezone(asked.zone)
-                table.add_row(f"{day_words(local)}, {local:%H:%M %Z}", f"{slot.at:%m-%d %H:%M}")
+            for at in answer.next:
+                local = at.astimezone(asked.zone)
+                table.add_row(f"{day_words(local)}, {local:%H:%M %Z}", f"{at:%m-%d %H:%M}")
             console.print(table)
-        case Question():
+        case TimeAsked():
             console.print(Text(answer.text, style="bold yellow"))
             for one in answer.options:
                 console.print(Text(f"  {_capital(one.sentence)}"))
-        case Refusal():
+        case NoTime():
             console.print(Text(answer.why, style="red"))
 
 

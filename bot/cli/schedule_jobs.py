@@ -28,7 +28,7 @@ from bot.cli.schedule_shown import (
 )
 from bot.cli.skills_shown import Lines, print_lines
 from memory.records.errors import Permanent
-from memory.records.jobs import Missed, WhenQuiet
+from memory.records.jobs import MisfirePolicy, QuietPolicy
 
 if TYPE_CHECKING:
     from bot.app import App
@@ -105,12 +105,12 @@ def add(  # noqa: PLR0913, PLR0917 - each is an option of the command
     ] = None,
     name: Annotated[str, typer.Option("--name", help="How it is called; else by its words.")] = "",
     missed: Annotated[
-        Missed | None,
+        MisfirePolicy | None,
         typer.Option("--missed", help="What becomes of times that pass while no bot runs."),
     ] = None,
     quiet: Annotated[
-        WhenQuiet, typer.Option("--quiet", help="What becomes of results in your quiet hours.")
-    ] = WhenQuiet.DEFER,
+        QuietPolicy, typer.Option("--quiet", help="What becomes of results in your quiet hours.")
+    ] = QuietPolicy.DEFER,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -137,11 +137,11 @@ def edit(
     text: Annotated[str, typer.Option("--text", help="Other words.")] = "",
     name: Annotated[str, typer.Option("--name", help="Another name.")] = "",
     missed: Annotated[
-        Missed | None,
+        MisfirePolicy | None,
         typer.Option("--missed", help="What becomes of times that pass while no bot runs."),
     ] = None,
     quiet: Annotated[
-        WhenQuiet | None,
+        QuietPolicy | None,
         typer.Option("--quiet", help="What becomes of results in your quiet hours."),
     ] = None,
     yes: Yes = False,
@@ -312,7 +312,7 @@ async def _reached(stack: AsyncExitStack, home: Opened) -> ControlClient | Mappi
 def _operations(app: App) -> Mapping[str, Operation]:
     from bot.commands.job_service import job_operations
 
-    return job_operations(app.calendar.desk)
+    return job_operations(app.calendar.jobs, app.calendar.dry_runs)
 
 
 # --- printing ----------------------------------------------------------------------------------

@@ -1,59 +1,48 @@
-"""What `/heartbeat` says and does: whether the list is looked at by itself, when, and why (not)."""
+"""What `/heartbeat` says: whether the list is looked at by itself, when, and why (not)."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
-
-import structlog
 
 from bot.commands import schedule_messages as words
 from bot.commands.memory_messages import bare
 from memory.records.errors import Permanent
-from memory.records.jobs import Job, JobKind, list_name
+from memory.records.jobs import list_name
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage
 from memory.records.rows import Person
-from memory.records.schedule import Beat, Beats, JobBook, Switches, moment_words
-
-log = structlog.get_logger()
-
-SWITCH = "heartbeat"
-"""The name under which it is kept that it was set by hand."""
+from memory.records.schedule import Beat, moment_words
+from scheduler.jobs.heartbeats import HeartbeatService
+from scheduler.jobs.service import JobService
 
 BEATS_SHOWN = 10
 
 
-class HeartbeatDesk:
-    """For the owner, whose private chat hears of what is found."""
+class HeartbeatCommands:
+    """For the owner, whose private chat hears of what is found. A face of the heartbeat service."""
 
-    def __init__(
-        self,
-        book: JobBook,
-        beats: Beats,
-        switches: Switches,
-        *,
-        minutes: Mapping[str, int],
-        ensure: Callable[[], Awaitable[None]],
-    ) -> None:
-        """`minutes` are those between two looks, by agents that have any; `ensure` keeps the jobs
-        as the settings and the switch want them."""
-        self._book = book
-        self._beats = beats
-        self._switches = switches
-        self._minutes = minutes
-        self._ensure = ensure
+    def __init__(self, jobs: JobService, heartbeats: HeartbeatService) -> None:
+        self._jobs = jobs
+        self._heartbeats = heartbeats
 
     async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str:
         """Raises StorageError."""
+        minutes = self._heartbeats.minutes
         match rest.lower().split():
             case []:
                 return await self._state(person)
-            case [("on" | "off") as word]:
-                return await self._set(person, is_on=word == "on")
+            case ["on"]:
+                if not minutes:
+                    return words.HEARTBEAT_NEVER
+                await self._heartbeats.set_on(person.id, is_on=True)
+                return await self._state(person)
+            case ["off"]:
+                await self._heartbeats.set_on(person.id, is_on=False)
+                return words.HEARTBEAT_OFF
             case ["now", *agent] if len(agent) <= 1:
                 return await self._now(person, self._agent(*agent))
             case ["why"]:
-                return await self._why(person, *(self._minutes or [DEFAULT_AGENT]))
+                return await self._why(person, *(minutes or [DEFAULT_AGENT]))
             case ["why", agent]:
                 return await self._why(person, self._agent(agent))
             case _:
@@ -61,99 +50,69 @@ class HeartbeatDesk:
 
     def _agent(self, word: str = DEFAULT_AGENT) -> str:
         """The agent whose name is typed, in whatever letters; a word that is none stays."""
-        return next((name for name in self._minutes if name.lower() == word), word)
+        return next((name for name in self._heartbeats.minutes if name.lower() == word), word)
 
     async def _why(self, person: Person, *agents: str) -> str:
         """The last looks, each agent's below a head of its own where there are several."""
-        zone = self._book.zone(person.id)
-        found = [(agent, await self._beats.last(agent, BEATS_SHOWN)) for agent in agents]
+        zone = self._jobs.times.zone(person.id)
+        found = [(agent, await self._heartbeats.last(agent, BEATS_SHOWN)) for agent in agents]
         told = [(agent, beats_text(last, zone)) for agent, last in found if last]
         if not told:
-            return words.HEARTBEAT_NOTHING if self._is_one(agents[0]) else self._unknown(agents[0])
+            # The default agent may have no heartbeat.
+            is_one = agents[0] in self._heartbeats.minutes or agents[0] == DEFAULT_AGENT
+            return words.HEARTBEAT_NOTHING if is_one else self._unknown(agents[0])
         if len(agents) == 1:
             return told[0][1]
         return "\n\n".join(f"`{agent}`: {text}" for agent, text in told)
 
-    def _is_one(self, agent: str) -> bool:
-        """Whether the settings give the agent a heartbeat; the default one may have none."""
-        return agent in self._minutes or agent == DEFAULT_AGENT
-
     def _unknown(self, agent: str) -> str:
-        if not self._minutes:
+        if not self._heartbeats.minutes:
             return words.HEARTBEAT_NEVER
-        having = ", ".join(f"`{name}`" for name in self._minutes)
+        having = ", ".join(f"`{name}`" for name in self._heartbeats.minutes)
         return f"No agent called {bare(agent)} has a heartbeat. These have one: {having}."
 
-    async def _begun(self, person: Person) -> None:
-        """Makes the jobs that are still missing: the chat to report to may be known since a
-        moment."""
-        jobs = [await self._job(person, agent) for agent in self._minutes]
-        if None in jobs:
-            await self._ensure()
-
-    async def _job(self, person: Person, agent: str) -> Job | None:
-        jobs = await self._book.of(person.id)
-        beats = (job for job in jobs if job.new.kind is JobKind.HEARTBEAT)
-        return next((job for job in beats if job.new.agent == agent), None)
-
     async def _state(self, person: Person) -> str:
-        if not self._minutes:
+        if not self._heartbeats.minutes:
             return words.HEARTBEAT_NEVER
-        await self._begun(person)
-        told = [await self._state_of(person, agent) for agent in self._minutes]
+        told = [await self._state_of(person, agent) for agent in self._heartbeats.minutes]
         is_any = not {*told} <= {words.HEARTBEAT_OFF, words.HEARTBEAT_NOT_YET}
         shown = "\n\n".join(dict.fromkeys(told))
         return f"{shown}\n{words.HEARTBEAT_USE}" if is_any else shown
 
     async def _state_of(self, person: Person, agent: str) -> str:
-        job, zone = await self._job(person, agent), self._book.zone(person.id)
-        by_hand = await self._switches.is_on(SWITCH)
+        job = await self._heartbeats.of(person.id, agent)
+        by_hand = await self._heartbeats.is_on()
         if job is None:
-            is_off = by_hand is False
-            return words.HEARTBEAT_OFF if is_off else words.HEARTBEAT_NOT_YET
+            return words.HEARTBEAT_OFF if by_hand is False else words.HEARTBEAT_NOT_YET
         set_by = "by the settings" if by_hand is None else "by hand"
         state = "on" if job.enabled else "off"
         whose = "" if agent == DEFAULT_AGENT else f" of the agent `{agent}`"
+        every = self._heartbeats.minutes[agent]
         lines = [
-            f"The heartbeat{whose} is {state} ({set_by}): every {self._minutes[agent]} min I look "
-            f"at {list_name(agent)}, and ask a model only if there is something to do in it.",
-            words.next_line(self._book, job, n=1),
+            f"The heartbeat{whose} is {state} ({set_by}): every {every} min I look at "
+            f"{list_name(agent)}, and ask a model only if there is something to do in it.",
+            words.next_line(self._jobs.status(job, n=1)),
         ]
         if job.failures and not job.enabled:
             lines.append(f"It was stopped: {job.paused}. `/heartbeat on` lets it go on.")
-        if takes := await self._book.foretell(job):
+        if takes := await self._jobs.estimate(job):
             lines.append(f"Where there is always something to do, it takes {takes}.")
-        last = await self._beats.last(job.new.agent, 1)
-        if last:
-            lines.append(f"Last:\n{beat_line(last[0], zone)}")
+        if last := await self._heartbeats.last(job.agent, 1):
+            lines.append(f"Last:\n{beat_line(last[0], self._jobs.times.zone(person.id))}")
         return "\n".join(lines)
 
-    async def _set(self, person: Person, *, is_on: bool) -> str:
-        if is_on and not self._minutes:
-            return words.HEARTBEAT_NEVER
-        await self._switches.set_on(SWITCH, is_on)
-        await self._ensure()
-        for agent in self._minutes if is_on else ():
-            if (job := await self._job(person, agent)) is not None and not job.enabled:
-                await self._book.resume(job)  # it had kept failing
-        log.info("heartbeat.set", is_on=is_on, person=person.id)
-        if not is_on:
-            return words.HEARTBEAT_OFF
-        return await self._state(person)
-
     async def _now(self, person: Person, agent: str) -> str:
-        if agent not in self._minutes:
+        if agent not in self._heartbeats.minutes:
             return self._unknown(agent)
-        await self._begun(person)
-        job = await self._job(person, agent)
+        job = await self._heartbeats.of(person.id, agent)
         if job is None:
-            is_off = await self._switches.is_on(SWITCH) is False
+            is_off = await self._heartbeats.is_on() is False
             return words.HEARTBEAT_OFF if is_off else words.HEARTBEAT_NOT_YET
         try:
-            await self._book.run(job)
+            await self._heartbeats.run_now(job)
         except Permanent as refused:
             return f"The heartbeat could not begin: {refused}"
-        last = await self._beats.last(job.new.agent, 1)
+        last = await self._heartbeats.last(job.agent, 1)
         if last and last[0].outcome == "skipped":
             return f"No model was asked: {last[0].why}."
         return (

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from agent.trace.dry_run import Heard, Rehearsal
+from agent.trace.dry_run import Heard
 from bot.commands.prompt_messages import PRICE_UNKNOWN, money
-from memory.records.job_specs import At, Cron, Every, When, to_json
-from memory.records.jobs import (
-    BrokenJob,
-    Due,
-    Job,
-    JobKind,
-    JobRun,
-    Missed,
-    Taken,
-    WhenQuiet,
-    list_name,
-)
-from memory.records.messages import PersonId, TurnInput
-from memory.records.schedule import Ahead, Foreseen, JobWish, Pace, RunCost, TimeRead
+from memory.records.jobs import Due, Job, JobKind, JobRun, JobStatus, list_name
+from memory.records.recurrence import At, Cron, Every, When, to_json
+from memory.records.schedule import DueAhead, Estimate, Forecast, ForecastRun
 
 DAYS_A_MONTH = 30
 
@@ -72,8 +60,8 @@ def state_words(job: Job) -> str:
 
 def what_words(job: Job) -> str:
     """What it does, in one line."""
-    what = job.new.what
-    match job.new.kind:
+    what = job.what
+    match job.kind:
         case JobKind.MESSAGE | JobKind.AGENT:
             return what.text
         case JobKind.SKILL:
@@ -81,8 +69,8 @@ def what_words(job: Job) -> str:
         case JobKind.TOOL:
             return f"{what.tool} {what.arguments}"
         case JobKind.HEARTBEAT:
-            return list_name(job.new.agent)
-    assert_never(job.new.kind)
+            return list_name(job.agent)
+    assert_never(job.kind)
 
 
 def clock_note(at_ms: int, zone: ZoneInfo) -> str:
@@ -102,25 +90,6 @@ def clock_note(at_ms: int, zone: ZoneInfo) -> str:
     return ""
 
 
-def next_shift(now: datetime, zone: ZoneInfo) -> datetime | None:
-    """The minute at which clocks are changed next, within a year; None: they are not."""
-    day = now.astimezone(UTC).replace(second=0, microsecond=0)
-    for _ in range(366):
-        later = day + timedelta(days=1)
-        offset = day.astimezone(zone).utcoffset()
-        if later.astimezone(zone).utcoffset() != offset:
-            while later - day > timedelta(minutes=1):
-                middle = day + (later - day) // 2
-                middle = middle.replace(second=0, microsecond=0)
-                if middle.astimezone(zone).utcoffset() == offset:
-                    day = middle
-                else:
-                    later = middle
-            return later
-        day = later
-    return None
-
-
 def cost_words(dollars: float | None, tokens: float) -> str:
     """`about $0.0012 (3,200 tokens)`."""
     if not tokens:
@@ -129,19 +98,19 @@ def cost_words(dollars: float | None, tokens: float) -> str:
     return f"{known} ({tokens:,.0f} tokens)"
 
 
-def takes_words(cost: dict[str, Any], *, model: str, is_once: bool) -> str:
+def takes_words(job: Job, estimate: Estimate) -> str:
     """The same before it is kept, in a line: `about 2,400 tokens a run, 3 runs a day: about $0.01 a
     day with fake/model`."""
-    a_day, known = cost["a_day"], cost["dollars"] is not None
-    run = f"about {cost['tokens']:,.0f} tokens"
-    if is_once:
-        price = f"about {money(cost['dollars'])}" if known else PRICE_UNKNOWN
+    cost, a_day, model = estimate.cost, estimate.a_day, estimate.model
+    run = f"about {cost.tokens:,.0f} tokens"
+    if isinstance(job.when, At):
+        price = PRICE_UNKNOWN if cost.dollars is None else f"about {money(cost.dollars)}"
         return f"{run}, once: {price} with {model}"
-    if known:
-        whole = f"about {money(a_day['dollars'])} a day with {model}"
+    if a_day.dollars is not None:
+        whole = f"about {money(a_day.dollars)} a day with {model}"
     else:
-        whole = f"about {a_day['tokens']:,.0f} tokens a day with {model}; {PRICE_UNKNOWN}"
-    return f"{run} a run, {_often(a_day['runs'])}: {whole}"
+        whole = f"about {a_day.tokens:,.0f} tokens a day with {model}; {PRICE_UNKNOWN}"
+    return f"{run} a run, {_often(a_day.runs)}: {whole}"
 
 
 def _often(runs_a_day: float) -> str:
@@ -169,144 +138,45 @@ def pace_words(cost: dict[str, Any]) -> str:
     )
 
 
-# --- job ports ----------------------------------------------------------------------------------
-#
-# What the desk of jobs needs of others: `scheduler` and `agent` implement it. See
-# `bot.commands.job_service`.
-
-
-class JobOrders(Protocol):
-    """Looks at all jobs and changes them; `scheduler.jobs.orders.Orders` is one. Raises Permanent
-    with a sentence for what cannot be, StorageError."""
-
-    async def of(self, person_id: PersonId | None = None) -> Sequence[Job]: ...
-    async def broken(self) -> Sequence[BrokenJob]: ...
-    async def find(self, name: str) -> Job: ...
-    async def runs(self, job: Job, *, limit: int) -> Sequence[JobRun]: ...
-    def read(self, person_id: PersonId, text: str) -> TimeRead: ...
-    async def require_free(
-        self, person_id: PersonId, name: str, *, but: int | None = None
-    ) -> None: ...
-    async def add(self, wish: JobWish) -> Job: ...
-    def preview(self, wish: JobWish) -> Job: ...
-    async def move(self, job: Job, time: TimeRead) -> Job: ...
-    async def reword(self, job: Job, text: str) -> Job: ...
-
-    async def rule(
-        self, job: Job, *, name: str, missed: Missed | None, quiet: WhenQuiet | None
-    ) -> Job: ...
-    async def pause(self, job: Job) -> Job: ...
-    async def resume(self, job: Job) -> Job: ...
-    async def remove(self, job: Job) -> None: ...
-    async def run(self, job: Job) -> Taken | None: ...
-    def once_resumed(self, job: Job) -> Due | None: ...
-    def next_runs(self, job: Job, *, n: int, after: datetime | None = None) -> Sequence[Due]: ...
-
-
-class JobOutlook(Protocol):
-    """Looks ahead; `scheduler.jobs.orders.Outlook` is one. Raises Permanent, StorageError."""
-
-    async def jobs(self) -> Sequence[Job]: ...
-    async def ahead(
-        self, *, since: datetime | None, days: float, costs: Mapping[int, RunCost]
-    ) -> Ahead: ...
-    async def told_at(self, job: Job, dues: Sequence[Due]) -> Ahead: ...
-    def pace(self, job: Job, cost: RunCost | None) -> Pace: ...
-
-
-class PastRuns(Protocol):
-    """What runs of a job have taken; `bot.app.jobs.RunsCounted` is one. Raises StorageError."""
-
-    async def cost(self, job: Job) -> RunCost | None:
-        """Of one run, by its last ones; None where there are too few."""
-
-
-class JobTurns(Protocol):
-    """The turn that a job would run, without effect; `scheduler.jobs.orders.JobTurns` is one."""
-
-    async def turn(self, job: Job) -> TurnInput | None:
-        """None where a fixed text is sent. Raises Permanent where it could not run."""
-
-
-class Rehearses(Protocol):
-    """What would be sent, and said; `agent.trace.dry_run.Rehearsing` is one."""
-
-    async def rehearse(self, turn: TurnInput | None) -> Rehearsal: ...
-    async def ask(self, turn: TurnInput) -> Heard: ...
-
-
-class SkillPreviews(Protocol):
-    """The job of a skill, also before it is one; `scheduler.jobs.skill_jobs.SkillJobs` is one."""
-
-    async def preview(self, name: str) -> Job: ...
-
-
-class HasName(Protocol):
-    """A person."""
-
-    @property
-    def name(self) -> str: ...
-
-
-class JobPeople(Protocol):
-    """Whose jobs are, and where their results go."""
-
-    def owner(self) -> PersonId | None: ...
-    def person(self, person_id: PersonId) -> HasName | None: ...
-    async def home_of(self, person_id: PersonId) -> str: ...
-    def zone(self, person_id: PersonId) -> ZoneInfo: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsals:
-    """What a job would do, without doing it."""
-
-    turns: JobTurns
-    stage: Rehearses
-    skills: SkillPreviews
-
-
-# --- job rows -----------------------------------------------------------------------------------
-#
-# Jobs and what comes of them as JSON objects, for `hearthbot schedule`. Called by
-# `bot.commands.job_service`.
+# --- rows --------------------------------------------------------------------------------------
 
 Json = dict[str, Any]
 
 
-def job_row(job: Job, person: HasName | None, *, once_resumed: Due | None = None) -> Json:
+def job_row(now: JobStatus) -> Json:
     """One job: `key`, `name`, whose, what, when, `next`, `state` in words, and its rules. One that
     stands still has no `next`; `once_resumed` is what would be."""
-    new = job.new
+    job, zone = now.job, zone_of(now.job)
     return {
         "key": job.key,
-        "name": new.name,
-        "person": new.person_id,
-        "person_name": person.name if person is not None else "",
-        "kind": new.kind.value,
+        "name": job.name,
+        "person": job.person_id,
+        "person_name": now.person_name,
+        "kind": job.kind.value,
         "what": what_words(job),
-        "when": to_json(new.when),
-        "when_words": when_words(new.when),
-        "deliver_to": new.deliver_to,
-        "next": due_row(job.next, zone_of(job)) if job.enabled and job.next else None,
-        "once_resumed": due_row(once_resumed, zone_of(job)) if once_resumed else None,
+        "when": to_json(job.when),
+        "when_words": when_words(job.when),
+        "deliver_to": job.deliver_to,
+        "next": due_row(job.next, zone) if job.enabled and job.next else None,
+        "once_resumed": due_row(now.once_resumed, zone) if now.once_resumed else None,
         "enabled": job.enabled,
         "state": state_words(job),
-        "set_by": new.set_by.value,
-        "urgent": new.urgent,
-        "quiet": new.quiet.value,
-        "missed": new.missed.value,
-        "missed_within_s": new.missed_within_s,
-        "nag_s": new.nag_s,
-        "max_runs": new.max_runs,
+        "set_by": job.set_by.value,
+        "urgent": job.urgent,
+        "quiet": job.quiet.value,
+        "missed": job.missed.value,
+        "missed_within_s": job.missed_within_s,
+        "nag_s": job.nag_s,
+        "max_runs": job.max_runs,
         "runs": job.runs,
         "failures": job.failures,
     }
 
 
-def cost_row(cost: RunCost, a_day: Pace) -> Json:
+def cost_row(estimate: Estimate) -> Json:
     """One run: `calls` of a model, `tokens`, `dollars` (null: unknown price); `a_day` on average:
     `runs`, `tokens`, `dollars`."""
+    cost, a_day = estimate.cost, estimate.a_day
     return {
         "calls": cost.calls,
         "tokens": cost.tokens,
@@ -315,13 +185,44 @@ def cost_row(cost: RunCost, a_day: Pace) -> Json:
     }
 
 
-def foreseen_row(run: Foreseen) -> Json:
+def ahead_rows(job: Job, runs: Sequence[DueAhead]) -> list[Json]:
+    """Due times with what quiet hours and clocks do to them."""
+    zone = zone_of(job)
+    return [
+        {
+            **due_row(run.due, zone),
+            "note": clock_note(run.due.at_ms, zone),
+            "fate": "" if run.fate is None else run.fate.value,
+            "told": iso(run.told_ms, zone),
+        }
+        for run in runs
+    ]
+
+
+def forecast_row(found: Forecast) -> Json:
+    """`runs` in order (`job`, `name`, `kind`, `slot`, `at`, `fate`, `told`, `missed`, `note`,
+    `tokens`, `dollars`), the `total`, and `troubles`."""
+    return {
+        "runs": [foreseen_row(run) for run in found.runs],
+        "total": {
+            "runs": len(found.runs),
+            "calls": found.calls,
+            "tokens": found.tokens,
+            "dollars": found.dollars,
+            "unpriced": found.unpriced,
+        },
+        "troubles": [{"job": key, "why": why} for key, why in found.troubles],
+        "is_cut": found.is_cut,
+    }
+
+
+def foreseen_row(run: ForecastRun) -> Json:
     zone = zone_of(run.job)
     return {
         "job": run.job.key,
-        "name": run.job.new.name,
-        "kind": run.job.new.kind.value,
-        "person": run.job.new.person_id,
+        "name": run.job.name,
+        "kind": run.job.kind.value,
+        "person": run.job.person_id,
         "slot": run.due.slot,
         "at": iso(run.runs_ms, zone),
         "fate": run.fate.value,
@@ -335,7 +236,7 @@ def foreseen_row(run: Foreseen) -> Json:
 
 def zone_of(job: Job) -> ZoneInfo:
     """In which its times are shown."""
-    return zone_or_utc(job.new.when.zone)
+    return zone_or_utc(job.when.zone)
 
 
 def iso(ms: int | None, zone: ZoneInfo) -> str | None:

@@ -1,4 +1,4 @@
-"""What is said about jobs, reminders and events; used by the desks for them and by `bot.app`.
+"""What is said about jobs, reminders and events in a chat.
 
 Markdown, for a phone. Names and words of people get here without a meaning as markup.
 """
@@ -8,26 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import assert_never
+from zoneinfo import ZoneInfo
 
 from bot.commands.memory_messages import bare
-from memory.records.job_specs import At, Cron, Every, When
 from memory.records.jobs import (
     COUNTED_MAX,
     MADE_UP_MAX,
-    BrokenJob,
     Job,
     JobKind,
+    JobList,
     JobRun,
-    Missed,
+    JobStatus,
+    MisfirePolicy,
+    Misfires,
     SlotState,
     list_name,
 )
+from memory.records.recurrence import At, Cron, Every, When
 from memory.records.rows import Button, ButtonRows, NewMessage
 from memory.records.schedule import (
-    NEXT_SHOWN,
-    JobBook,
-    MissedJob,
-    Occasion,
+    Event,
     TimeRead,
     due_words,
     moment_words,
@@ -38,7 +38,6 @@ PREFIX = "job"
 
 NEW, SAVE_NOT = "new", "no"
 DONE, PAUSE, RESUME, RUN, SKIP = "done", "pause", "resume", "run", "skip"
-SNOOZES = ("10m", "1h", "1d")
 
 NAME_CHARS = 60
 TEXT_CHARS = 600
@@ -108,7 +107,7 @@ STATES = {
 
 def name_of(job: Job) -> str:
     """Its name, on one line."""
-    return bare(job.new.name, chars_max=NAME_CHARS)
+    return bare(job.name, chars_max=NAME_CHARS)
 
 
 def when_words(when: When, zone: tzinfo) -> str:
@@ -131,55 +130,45 @@ def read_words(time: TimeRead, zone: tzinfo) -> str:
     return f"When: {bare(time.sentence)}\nNext: {following or 'never'} ({zone})"
 
 
-def next_line(book: JobBook, job: Job, *, n: int = NEXT_SHOWN) -> str:
+def next_line(now: JobStatus) -> str:
     """When it runs next, as it is kept, or why not."""
-    zone = book.zone(job.new.person_id)
-    if not job.enabled:
-        return f"Paused: {paused_state(book, job)}"
-    if due := book.due(job, n=n):
-        return f"Next: {'; '.join(due_words(one, zone) for one in due)} ({zone})"
+    if not now.job.enabled:
+        return f"Paused: {paused_state(now)}"
+    if now.due:
+        zone = ZoneInfo(now.zone)
+        return f"Next: {'; '.join(due_words(one, zone) for one in now.due)} ({zone})"
     return "It is over."
 
 
-def paused_state(book: JobBook, job: Job) -> str:
+def paused_state(now: JobStatus) -> str:
     """Why it stands still, and what comes when it goes on."""
-    due = book.once_resumed(job)
-    then = f"; resumed now, next {due_words(due, book.zone(job.new.person_id))}" if due else ""
-    return f"{why_paused(job)}{then}"
+    due = now.once_resumed
+    then = f"; resumed now, next {due_words(due, ZoneInfo(now.zone))}" if due else ""
+    return f"{bare(now.job.paused or 'by hand')}{then}"
 
 
-def why_paused(job: Job) -> str:
-    """In a few words."""
-    return bare(job.paused or "by hand")
-
-
-def job_line(book: JobBook, job: Job, zone: tzinfo) -> str:
+def job_line(now: JobStatus) -> str:
     """One row of `/jobs`."""
+    job = now.job
     if not job.enabled:
-        state = f"paused: {paused_state(book, job)}"
+        state = f"paused: {paused_state(now)}"
     elif job.next is None:
         state = "over"
     else:
-        state = due_words(job.next, zone)
-    return f"- {job.key} {name_of(job)} ({DOES[job.new.kind]}): {state}"
+        state = due_words(job.next, ZoneInfo(now.zone))
+    return f"- {job.key} {name_of(job)} ({DOES[job.kind]}): {state}"
 
 
-def jobs_text(
-    book: JobBook,
-    jobs: Sequence[Job],
-    broken: Sequence[BrokenJob],
-    events: Sequence[Occasion],
-    zone: tzinfo,
-) -> str:
+def jobs_text(found: JobList, events: Sequence[Event], zone: tzinfo) -> str:
     """What `/jobs` says."""
-    blocks = []
+    blocks, jobs = [], found.jobs
     if jobs:
-        lines = [job_line(book, job, zone) for job in jobs[:LISTED_MAX]]
+        lines = [job_line(one) for one in jobs[:LISTED_MAX]]
         if len(jobs) > LISTED_MAX:
             lines.append(f"… and {len(jobs) - LISTED_MAX} more")
         blocks.append("\n".join([f"Jobs ({zone}):", *lines]))
-    if broken:
-        lines = [f"- j{one.id} {bare(one.name)}: {bare(one.why)}" for one in broken]
+    if found.broken:
+        lines = [f"- j{one.id} {bare(one.name)}: {bare(one.why)}" for one in found.broken]
         blocks.append("\n".join(["These cannot be read, and do not run:", *lines]))
     if events:
         lines = [f"- {event_words(one, zone)}" for one in events[:EVENTS_LISTED_MAX]]
@@ -191,31 +180,30 @@ def jobs_text(
     return "\n\n".join([*blocks, "`/job j12` shows one, and what can be done with it."])
 
 
-def event_words(occasion: Occasion, zone: tzinfo) -> str:
+def event_words(event: Event, zone: tzinfo) -> str:
     """`e5 Dentist: Thu 3 Dec 2026, 10:00`."""
-    new = occasion.new
-    if new.at is None:
+    if event.at is None:
         when = "no date"
     else:
-        at = moment_words(new.at, zone)
-        when = f"{at.partition(',')[0]}, all day" if new.all_day else at
-    return f"{occasion.key} {bare(new.name, chars_max=NAME_CHARS)}: {when}"
+        at = moment_words(event.at, zone)
+        when = f"{at.partition(',')[0]}, all day" if event.all_day else at
+    return f"{event.key} {bare(event.name, chars_max=NAME_CHARS)}: {when}"
 
 
-def job_text(book: JobBook, job: Job, runs: Sequence[JobRun], *, here: str) -> str:
+def job_text(now: JobStatus, runs: Sequence[JobRun], *, here: str) -> str:
     """What `/job j12` says; `here` is the chat in which it is asked."""
-    zone = book.zone(job.new.person_id)
-    where = "this chat" if job.new.deliver_to == here else bare(job.new.deliver_to)
+    job, zone = now.job, ZoneInfo(now.zone)
+    where = "this chat" if job.deliver_to == here else bare(job.deliver_to)
     lines = [
         f"**{job.key} {name_of(job)}**",
         does_line(job),
-        f"When: {when_words(job.new.when, zone)}",
-        next_line(book, job),
+        f"When: {when_words(job.when, zone)}",
+        next_line(now),
         f"Goes to: {where}",
     ]
-    if job.new.nag_s is not None:
-        lines.append(f"Repeated every {job.new.nag_s // 60} min until it is done")
-    if job.new.urgent:
+    if job.nag_s is not None:
+        lines.append(f"Repeated every {job.nag_s // 60} min until it is done")
+    if job.urgent:
         lines.append("Also in quiet hours")
     if job.failures:
         lines.append(f"Failed {job.failures} times in a row")
@@ -226,19 +214,19 @@ def job_text(book: JobBook, job: Job, runs: Sequence[JobRun], *, here: str) -> s
 
 def does_line(job: Job) -> str:
     """What comes of a job at its time."""
-    what = job.new.what
+    what = job.what
     return {
         JobKind.MESSAGE: f"Says: {bare(what.text, chars_max=TEXT_CHARS)}",
         JobKind.AGENT: f"Follows: {bare(what.text, chars_max=TEXT_CHARS)}",
         JobKind.SKILL: f"Follows the skill {bare(what.skill)}",
         JobKind.TOOL: f"Calls {bare(what.tool)} {bare(what.arguments, chars_max=TEXT_CHARS)}",
-        JobKind.HEARTBEAT: f"Looks at {list_name(job.new.agent)}",
-    }[job.new.kind]
+        JobKind.HEARTBEAT: f"Looks at {list_name(job.agent)}",
+    }[job.kind]
 
 
 def job_use(job: Job) -> str:
     """What can be typed about it."""
-    if job.new.kind is JobKind.HEARTBEAT:
+    if job.kind is JobKind.HEARTBEAT:
         return HEARTBEAT_USE
     return JOB_USE.replace("j12", job.key)
 
@@ -260,11 +248,11 @@ def data(*words: str | int) -> str:
 def standing_button(job: Job) -> Button | None:
     """Pause for what runs again and again, and Go on for what stands still. A heartbeat has a
     command of its own for that."""
-    if job.new.kind is JobKind.HEARTBEAT:
+    if job.kind is JobKind.HEARTBEAT:
         return None
     if not job.enabled:
         return Button(label="Go on", data=data(job.id, RESUME))
-    if isinstance(job.new.when, At):
+    if isinstance(job.when, At):
         return None
     return Button(label="Pause", data=data(job.id, PAUSE))
 
@@ -272,12 +260,7 @@ def standing_button(job: Job) -> Button | None:
 def done_button(job: Job, when: At) -> Button:
     """Sees to a reminder before its time; like those of `scheduler.kinds.message`, it stands for
     one date."""
-    return Button(label="Done", data=data(job.id, DONE, date_s(when)))
-
-
-def date_s(when: At) -> int:
-    """The date of what is due once, in epoch seconds."""
-    return int(when.moment.timestamp())
+    return Button(label="Done", data=data(job.id, DONE, int(when.moment.timestamp())))
 
 
 def save_buttons(token: str, options: Sequence[TimeRead], zone: tzinfo) -> ButtonRows:
@@ -311,16 +294,6 @@ def paused_words(job: Job) -> str:
     return f"{job.key} {name_of(job)} stands still. `/job {job.key} resume` lets it go on."
 
 
-def remind_card(text: str, time: TimeRead, zone: tzinfo) -> str:
-    """What is shown of a reminder before it is saved."""
-    return f"Remind you here: **{bare(text, chars_max=TEXT_CHARS)}**\n{read_words(time, zone)}"
-
-
-def move_card(job: Job, time: TimeRead, zone: tzinfo) -> str:
-    """What is shown of another time before it is saved."""
-    return f"Move {job.key} **{name_of(job)}**\n{read_words(time, zone)}"
-
-
 def asked_card(head: str, question: str, options: Sequence[TimeRead], zone: tzinfo) -> str:
     """What is shown where a time can be read in several ways."""
     lines = [
@@ -344,52 +317,54 @@ def stopped_card(lane: str, job: Job, why: str) -> NewMessage:
     return NewMessage(lane=lane, text=text, buttons=((go_on,),))
 
 
-def missed_cards(lane: str, missed: Sequence[MissedJob], zone: tzinfo) -> tuple[NewMessage, ...]:
+def missed_cards(
+    lane: str, missed: Sequence[tuple[Job, Misfires]], zone: tzinfo
+) -> tuple[NewMessage, ...]:
     """What came due while nothing ran, and what was done about each: one message, and one more for
     each that is asked about where there are several. Of heartbeats nothing is said."""
-    told = [one for one in missed if one.job.new.kind is not JobKind.HEARTBEAT]
+    told = [one for one in missed if one[0].kind is not JobKind.HEARTBEAT]
     if not told:
         return ()
-    lines = [f"- {_missed_line(one, zone)}" for one in told[:MISSED_SHOWN]]
+    lines = [f"- {_missed_line(job, dues, zone)}" for job, dues in told[:MISSED_SHOWN]]
     if len(told) > MISSED_SHOWN:
         lines.append(f"… and {len(told) - MISSED_SHOWN} more: `/jobs`")
     text = "\n".join([f"While I was off, this came due ({zone}):", *lines])
-    asked = [one for one in told if one.done is SlotState.ASKED]
+    asked = [one for one in told if one[1].done is SlotState.ASKED]
     if len(asked) == 1:
-        return (NewMessage(lane=lane, text=text, buttons=(_missed_row(asked[0]),)),)
+        return (NewMessage(lane=lane, text=text, buttons=(_missed_row(*asked[0]),)),)
     questions = [
         NewMessage(
             lane=lane,
-            text=f"Missed: {_missed_line(one, zone)}",
-            buttons=(_missed_row(one),),
+            text=f"Missed: {_missed_line(job, dues, zone)}",
+            buttons=(_missed_row(job, dues),),
         )
-        for one in asked[:ASKED_MAX]
+        for job, dues in asked[:ASKED_MAX]
     ]
     return (NewMessage(lane=lane, text=text), *questions)
 
 
-def _missed_line(one: MissedJob, zone: tzinfo) -> str:
-    first, last = due_words(one.first, zone), due_words(one.last, zone)
-    more = " or more" if one.count >= COUNTED_MAX else ""
-    when = first if one.count == 1 else f"{one.count:,}{more} times, from {first} to {last}"
-    return f"{one.job.key} {name_of(one.job)}: {when}. {_made_up(one)}"
+def _missed_line(job: Job, dues: Misfires, zone: tzinfo) -> str:
+    first, last = due_words(dues.first, zone), due_words(dues.last, zone)
+    more = " or more" if dues.count >= COUNTED_MAX else ""
+    when = first if dues.count == 1 else f"{dues.count:,}{more} times, from {first} to {last}"
+    return f"{job.key} {name_of(job)}: {when}. {_made_up(job, dues)}"
 
 
-def _made_up(one: MissedJob) -> str:
-    if one.done is SlotState.ASKED:
+def _made_up(job: Job, dues: Misfires) -> str:
+    if dues.done is SlotState.ASKED:
         return "Shall I make up for it?"
-    if one.done is SlotState.SKIPPED:
+    if dues.done is SlotState.SKIPPED:
         return "Left out."
-    if one.count > 1 and one.job.new.missed is Missed.ONCE:
+    if dues.count > 1 and job.missed is MisfirePolicy.ONCE:
         return "Made up for once."
-    if one.count > MADE_UP_MAX:
+    if dues.count > MADE_UP_MAX:
         return f"The newest {MADE_UP_MAX} are made up for now."
     return "Made up for now."
 
 
-def _missed_row(one: MissedJob) -> tuple[Button, Button]:
-    slot = one.last.slot
+def _missed_row(job: Job, dues: Misfires) -> tuple[Button, Button]:
+    slot = dues.last.slot
     return (
-        Button(label="Run it now", data=data(one.job.id, RUN, slot), style="good"),
-        Button(label="Leave it out", data=data(one.job.id, SKIP, slot)),
+        Button(label="Run it now", data=data(job.id, RUN, slot), style="good"),
+        Button(label="Leave it out", data=data(job.id, SKIP, slot)),
     )

@@ -18,7 +18,6 @@ from agent.turn.agents import Bindings
 from agent.turn.engine import LocalEngine
 from agent.version import VERSION
 from bot.channels.base import Channel, TellsTrouble
-from bot.commands.heartbeat import SWITCH
 from bot.commands.logs import LogReader
 from bot.commands.mcp import McpDesk
 from bot.commands.models import ModelCommand
@@ -29,8 +28,9 @@ from memory.records.errors import StorageError
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Grant, Person
-from memory.records.schedule import JobBook, Switches
 from memory.records.spending import NOBODY, Period, Scope, added, zone_for
+from scheduler.jobs.heartbeats import HeartbeatService
+from scheduler.jobs.service import JobService
 
 FREE_LOW_BYTES = 4 * 1024 * 1024
 """What the database's `-wal` grows to between two checkpoints (SQLite: 1000 pages)."""
@@ -54,8 +54,8 @@ class Kept:
     """Reads what is stored: what people have set, what was used, the log, and the disk space left.
     `host_zone` is the zone of people who have none. All may raise StorageError."""
 
-    book: JobBook
-    switches: Switches
+    jobs: JobService
+    heartbeats: HeartbeatService
     grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
     troubles: LogReader
     free_bytes: Callable[[], int]
@@ -182,7 +182,7 @@ class BotStatus:
             lines.append(f"Your language: {language.shown}")
         elif person.language == AUTO:
             lines.append("Your language: that of each message")
-        if hours := await kept.book.quiet_hours(person.id):
+        if hours := await kept.jobs.quiet_hours(person.id):
             lines.append(f"Your quiet hours: {hours} ({zone})")
         if tools := sorted({grant.tool for grant in await kept.grants(person.id)}):
             named = ", ".join(f"`{tool}`" for tool in tools)
@@ -203,7 +203,7 @@ class BotStatus:
         """Whether somebody set the heartbeat, and what went wrong in the last day."""
         kept = self._watched.kept
         lines = []
-        is_on = await kept.switches.is_on(SWITCH)
+        is_on = await kept.heartbeats.is_on()
         if is_on is not None:
             lines.append(f"Heartbeat: {'on' if is_on else 'off'}, set by hand (`/heartbeat`)")
         zone = zone_for(Scope.PERSON, owner.time_zone if owner else "", kept.host_zone)

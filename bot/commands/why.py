@@ -74,12 +74,12 @@ def _slot(slot: DueSlot, job: Job | None, known: WhyKnown, reader: Reader) -> st
         due += f", {slot.late_s // 60} min late"
     if job is None:
         return f"a job that is not there any more, {due}"
-    is_own = job.new.person_id == reader.person_id
-    owner = bare(known.name_of(job.new.person_id), chars_max=NAME_CHARS) or "somebody"
-    what = f"a {_KINDS[job.new.kind]} of {'yours' if is_own else owner}"
+    is_own = job.person_id == reader.person_id
+    owner = bare(known.name_of(job.person_id), chars_max=NAME_CHARS) or "somebody"
+    what = f"a {_KINDS[job.kind]} of {'yours' if is_own else owner}"
     if not (reader.detailed and is_own):
         return f"{what} ({job.key}), {due}"
-    runs = f"it runs {when_words(job.new.when, reader.zone)}, {_SET_BY[job.new.set_by]}"
+    runs = f"it runs {when_words(job.when, reader.zone)}, {_SET_BY[job.set_by]}"
     change = f"`/job {job.key}` shows and changes it."
     return f"{what}, {job.key} “{name_of(job)}”, {due}; {runs}. {change}"
 
@@ -88,7 +88,7 @@ BACK_DIGITS_MAX = 3
 
 
 class FindsJobs(Protocol):
-    """Knows the jobs that are kept; the clerk of the book is one. Raises StorageError."""
+    """Knows the jobs that are kept; `memory.stores.jobs` is one. Raises StorageError."""
 
     async def get(self, job_id: int) -> Job | None: ...
 
@@ -192,7 +192,7 @@ class WhyDesk:
 
     async def _of_clock(self, behind: Behind, message: IncomingMessage, person: Person) -> Answer:
         jobs = {slot.job_id: await self._sources.jobs.get(slot.job_id) for slot in behind.slots}
-        owners = {job.new.person_id for job in jobs.values() if job is not None}
+        owners = {job.person_id for job in jobs.values() if job is not None}
         theirs = next(iter(owners)) if len(owners) == 1 else person.id
         reader = self._reader(message, person, whose_turn=theirs)
         said = clock_text(behind, jobs, await self._known(None, message, person), reader)
@@ -234,7 +234,7 @@ class WhyDesk:
 
 
 def _asked_a_model(job: Job | None, slot: DueSlot) -> bool:
-    return bool(slot.run_id) and (job is None or job.new.kind is not JobKind.TOOL)
+    return bool(slot.run_id) and (job is None or job.kind is not JobKind.TOOL)
 
 
 def _gone(record: TurnRecord) -> str:

@@ -24,7 +24,7 @@ from memory.records.jobs import Job, SetBy
 from memory.records.messages import IncomingMessage, OutboxId, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Button, ButtonRows, NewMessage, Person
-from memory.records.schedule import Occasion, TimeRead, due_words, moment_words
+from memory.records.schedule import Event, TimeRead, due_words, moment_words
 from memory.records.zones import (
     Asking,
     AssumedTime,
@@ -38,7 +38,7 @@ from memory.records.zones import (
 # --- assumed zones ------------------------------------------------------------------------------
 #
 # What was set up by this machine's time zone, for people who have none of their own, and who is to
-# be asked about it. Hears of it from the clerk of jobs, the tool for events and `/quiet`.
+# be asked about it. Hears of it from the job service, the tool for events and `/quiet`.
 
 AGAIN = "later-"
 """How the calls begin that put a reminder off: no time was named."""
@@ -72,23 +72,22 @@ class AssumedZones:
 
     async def kept(self, job: Job, *, anywhere: bool) -> None:
         """A job was kept or given other times."""
-        new = job.new
-        if (new.run_id or "").startswith(AGAIN):
+        if (job.run_id or "").startswith(AGAIN):
             return
-        is_by_hand = new.set_by is SetBy.PERSON and not anywhere
-        if is_by_hand and self.is_assumed(new.person_id):
-            await self._assume(new.person_id, Timed.JOB, job.id)
-            await self.used(new.person_id, new.deliver_to)
+        is_by_hand = job.set_by is SetBy.PERSON and not anywhere
+        if is_by_hand and self.is_assumed(job.person_id):
+            await self._assume(job.person_id, Timed.JOB, job.id)
+            await self.used(job.person_id, job.deliver_to)
         else:
             await self.store.settle_one(Timed.JOB, job.id)
 
-    async def noted(self, occasion: Occasion, time: TimeRead, lane: str) -> None:
+    async def noted(self, event: Event, time: TimeRead, lane: str) -> None:
         """An event with a time was noted in a chat. May be told again of the same one."""
-        person_id = occasion.new.person_id
+        person_id = event.person_id
         if self._is_anywhere(time) or not self.is_assumed(person_id):
             return
-        if not occasion.new.scope:
-            await self._assume(person_id, Timed.EVENT, occasion.id)
+        if not event.scope:
+            await self._assume(person_id, Timed.EVENT, event.id)
         await self.used(person_id, lane)
 
     async def used(self, person_id: PersonId, lane: str) -> None:
@@ -321,10 +320,10 @@ def _line(move: Move, zone: tzinfo) -> str:
         case Job() as job:
             now = "stands still" if job.next is None else due_words(job.next, zone)
             return f"{job.key} {name_of(job)}: {now}; {then}"
-        case Occasion() as event if event.new.all_day:
+        case Event() as event if event.all_day:
             # Its day is the same in every zone; when somebody is reminded of it is not.
             return f"{event_words(event, zone_of(move.from_zone) or zone)}; moved: its reminders"
-        case Occasion() as event:
+        case Event() as event:
             return f"{event_words(event, zone)}; {then}"
     assert_never(move.thing)
 

@@ -1,20 +1,22 @@
-"""Jobs as they are kept, and the port by which the scheduler reaches them.
+"""Jobs as they are kept, their runs, and what is told of them.
 
-`memory` implements it; `scheduler` decides what is due, and `bot` shows it. A slot is a due time as
-the clock on the wall of the job's zone shows it: it is run at most once, whatever happens.
+A slot is a due time as the wall clock of the job's zone shows it: it is run at most once, whatever
+happens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NewType
 
-from memory.records.job_specs import When
 from memory.records.messages import DEFAULT_AGENT, OutboxId, PersonId, RunId
 from memory.records.ports import NewRun, StoredRun
+from memory.records.recurrence import When
 from memory.records.rows import NewMessage
+
+JobRef = NewType("JobRef", str)
+"""How people and models name a job: `j12`, or how its name begins."""
 
 
 def list_name(agent: str) -> str:
@@ -41,7 +43,7 @@ COUNTED_MAX = 2_000
 are so many or more."""
 
 
-class Missed(StrEnum):
+class MisfirePolicy(StrEnum):
     """What becomes of due times that passed while nothing ran."""
 
     SKIP = "skip"
@@ -50,7 +52,7 @@ class Missed(StrEnum):
     ASK = "ask"
 
 
-class WhenQuiet(StrEnum):
+class QuietPolicy(StrEnum):
     """What becomes of a result that falls into a person's quiet hours."""
 
     DEFER = "defer"
@@ -88,42 +90,38 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """A job that is to be kept. `deliver_to` is an address key, bound when it is made.
+class Job:
+    """A job. With the id 0 it is a draft that is not kept yet; `name` empty: one is made of its
+    words.
 
-    `missed_within_s` bounds how late a missed run may be made up for; None: always. `urgent`
-    passes quiet hours. `nag_s` repeats a reminder every so many seconds until it is done. `run_id`
-    is the turn that made it.
+    `deliver_to` is an address key, bound when it is made. `missed_within_s` bounds how late a
+    misfire may be made up for; None: always. `urgent` passes quiet hours. `nag_s` repeats a
+    reminder every so many seconds until it is done. `run_id` is the call that made it: of one call
+    there is one job.
+
+    `next` None: it is over. `paused` says why it stands still; after a failure it is not begun
+    before `not_before_ms`.
     """
 
-    name: str
     person_id: PersonId
-    kind: JobKind
     what: What
     when: When
     deliver_to: str
+    kind: JobKind = JobKind.MESSAGE
+    name: str = ""
     agent: str = DEFAULT_AGENT
-    missed: Missed = Missed.ONCE
+    missed: MisfirePolicy = MisfirePolicy.ONCE
     missed_within_s: int | None = None
-    quiet: WhenQuiet = WhenQuiet.DEFER
+    quiet: QuietPolicy = QuietPolicy.DEFER
     urgent: bool = False
     set_by: SetBy = SetBy.PERSON
     nag_s: int | None = None
     max_runs: int | None = None
     expires_ms: int | None = None
-    enabled: bool = True
     run_id: RunId | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A job as it stands. `next` None: it is over. `paused` says why it stands still; after a
-    failure it is not begun before `not_before_ms`."""
-
-    id: int
-    new: NewJob
-    next: Due | None
-    enabled: bool
+    id: int = 0
+    next: Due | None = None
+    enabled: bool = True
     paused: str = ""
     not_before_ms: int = 0
     failures: int = 0
@@ -131,9 +129,9 @@ class Job:
     created_ms: int = 0
 
     @property
-    def key(self) -> str:
+    def key(self) -> JobRef:
         """How people and models name it: `j12`."""
-        return f"j{self.id}"
+        return JobRef(f"j{self.id}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +142,44 @@ class BrokenJob:
     name: str
     person_id: PersonId
     why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who asks something of the job service. `person_id` None: the operator at the command line, to
+    whom all jobs are open. In a group only what is for it may be seen: `group` is its place
+    (`memory.records.facts.place_of`). `is_model`: the assistant, in that person's name."""
+
+    person_id: PersonId | None = None
+    group: str = ""
+    is_model: bool = False
+
+
+OPERATOR = Asker()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """A job and what follows from it now: the name of its person, the IANA name of the zone in
+    which its times are shown to them, and its next due times.
+
+    Of one that stands still `due` is empty, and `once_resumed` is when it would run next if it were
+    resumed now; None: it is over, or its times cannot be told.
+    """
+
+    job: Job
+    zone: str
+    person_name: str = ""
+    due: tuple[Due, ...] = ()
+    once_resumed: Due | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobList:
+    """Jobs that are not over, and rows that cannot be read."""
+
+    jobs: tuple[JobStatus, ...] = ()
+    broken: tuple[BrokenJob, ...] = ()
 
 
 class SlotState(StrEnum):
@@ -179,7 +215,7 @@ class JobRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MissedDues:
+class Misfires:
     """Due times of a job that passed while nothing ran, until its person was told of them. `count`
     is how many, `first` and `last` the first and the last of them; `done` is what was done."""
 
@@ -212,7 +248,7 @@ class Taking:
     joins: str = ""
     tainted: bool = False
     counts: bool = True
-    missed: MissedDues | None = None
+    missed: Misfires | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,88 +271,6 @@ class NotTaken(StrEnum):
     OTHER = "other"
 
 
-class JobStore(Protocol):
-    """Jobs and their ledger. Each method is one transaction. Raises StorageError."""
-
-    async def add(self, job: NewJob, first: Due | None) -> Job | None:
-        """Keeps one; None when this person has one of this name."""
-
-    async def get(self, job_id: int) -> Job | None:
-        """One, whoever it belongs to; None also for one that cannot be read."""
-
-    async def kept(self, person_id: PersonId | None = None) -> Sequence[Job]:
-        """All (of a person), by their next due time, those that are over last."""
-
-    async def broken(self) -> Sequence[BrokenJob]:
-        """Rows that cannot be read."""
-
-    async def put(self, job: Job, *, anew: bool = False) -> bool:
-        """Replaces what a job is and when; False when it is gone. `anew`: its runs are counted
-        from none."""
-
-    async def remove(self, job_id: int) -> bool:
-        """Drops one with its ledger; False when it is gone."""
-
-    async def due(self, now_ms: int, *, limit: int, kind: JobKind | None = None) -> Sequence[Job]:
-        """Enabled jobs (of one kind) whose next due time has come, the earliest first."""
-
-    async def next_ms(self, *, after_ms: int = 0) -> int | None:
-        """When the next one is due, later than `after_ms`; None when none is."""
-
-    async def newest_ms(self) -> int | None:
-        """When a due time was taken or a job changed last, by the clock of then; None: never."""
-
-    async def take(self, taking: Taking, *, of: Job) -> Taken | NotTaken:
-        """Takes a due time of a job that stands as it was read (`of`). Where it was taken before,
-        the job's next due time is set all the same; else what is not taken changes nothing."""
-
-    async def reset(self, job: Job, due: Due | None, *, not_before_ms: int) -> bool:
-        """Gives a job that stands as it was read another next due time."""
-
-    async def end(
-        self, job_id: int, slot: str, state: SlotState, *, result: str | None = None, note: str = ""
-    ) -> bool:
-        """Writes what became of a slot that is not over; False when it is over, or unknown."""
-
-    async def failed(
-        self,
-        job_id: int,
-        *,
-        slot: str | None = None,
-        failures: int,
-        not_before_ms: int,
-        paused: str,
-        again: Due | None = None,
-    ) -> bool:
-        """End the slot and write that the job failed so many times in a row; `paused` stops it. A
-        job that is over gets the due time `again`. Return False if the slot is over."""
-
-    async def put_off(self, job_id: int, slot: str, again: Due | None) -> bool:
-        """End a slot whose run was not possible. If it comes `again`, do not count it as one of the
-        job's runs, and run it then unless the job is due before. Return False if it is over."""
-
-    async def worked(self, job_id: int) -> None:
-        """Its failures are over."""
-
-    async def open_runs(self) -> Sequence[JobRun]:
-        """Slots that were taken and are not over, the oldest first."""
-
-    async def runs(self, job_id: int, *, limit: int) -> Sequence[JobRun]:
-        """The newest slots of a job first."""
-
-    async def missed(self) -> Sequence[MissedDues]:
-        """What was missed and is to be told, of each job together, in the order of its first."""
-
-    async def keep_missed(self, missed: MissedDues) -> None:
-        """Has it told, with what is to be told of its job already."""
-
-    async def tell_missed(
-        self, told: Sequence[MissedDues], cards: Sequence[NewMessage], *, asked: str
-    ) -> Sequence[OutboxId]:
-        """Puts the cards that tell of these into the outbox, and has none of them told again; what
-        was asked about gets the note `asked`. Without cards nobody can be asked so far."""
-
-
 # --- telling a person, unasked -----------------------------------------------------------------
 
 
@@ -328,7 +282,7 @@ class Held(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewTelling:
+class Notification:
     """Something that was found for a person. `finding` is how it is compared with later ones,
     empty: not at all. `counts` toward the daily cap; `note` is what history says of how it came;
     `tainted`: it may rest on text from outside."""
@@ -343,7 +297,7 @@ class NewTelling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class HeldNotification:
     """Something that waits to be told. `job_name` is whose it is."""
 
     id: int
@@ -353,42 +307,3 @@ class Waiting:
     why: Held
     created_ms: int
     job_name: str = ""
-
-
-class Tellings(Protocol):
-    """What was told unasked, and what waits. Every method is one transaction.
-
-    Raises StorageError.
-    """
-
-    async def count(self, person_id: PersonId, *, since_ms: int) -> int:
-        """How many that count were told to a person."""
-
-    async def findings(self, job_id: int, *, since_ms: int) -> Sequence[str]:
-        """What a job told (or holds back) since then."""
-
-    async def tell(self, new: NewTelling, message: NewMessage) -> OutboxId | None:
-        """Sends it: the slot is TOLD, the message in the outbox and in the history of its chat.
-
-        None when the slot is over.
-        """
-
-    async def hold(self, new: NewTelling, why: Held) -> bool:
-        """Keeps it for later: the slot is WAITING. False when the slot is over."""
-
-    async def waiting(self) -> Sequence[Waiting]:
-        """All that waits, the oldest first."""
-
-    async def tell_waiting(
-        self, those: Sequence[Waiting], message: NewMessage, *, note: str
-    ) -> OutboxId | None:
-        """Sends one message in their place; their slots are TOLD. None when one was told before."""
-
-    async def drop(self, those: Sequence[Waiting], *, why: str) -> int:
-        """Tells none of them any more: their slots are FAILED. How many waited still."""
-
-    async def quiet_hours(self, person_id: PersonId) -> tuple[int, int] | None:
-        """From which minute of the day to which; None: there are none."""
-
-    async def set_quiet_hours(self, person_id: PersonId, hours: tuple[int, int] | None) -> None:
-        """Sets or drops them."""

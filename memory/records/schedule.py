@@ -1,30 +1,16 @@
-"""What people, and models in their name, do with jobs: the values and the port between the doors,
-the tools and the scheduler, which implements it.
-"""
+"""Times as they were read, what is foreseen by the clock, heartbeats, and events that people have
+noted."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
-from typing import Protocol
 
-from memory.records.job_specs import When
-from memory.records.jobs import (
-    BrokenJob,
-    Due,
-    Job,
-    JobKind,
-    JobRun,
-    Missed,
-    SetBy,
-    SlotState,
-    What,
-    WhenQuiet,
-)
+from memory.records.jobs import Due, Job, JobRun, JobStatus, MisfirePolicy, QuietPolicy
 from memory.records.messages import PersonId, RunId
+from memory.records.recurrence import When
 
 NEXT_SHOWN = 3
 """Due times that are shown before something is kept (SPEC §11)."""
@@ -43,13 +29,20 @@ class TimeRead:
     until: datetime | None = None
     runs_max: int | None = None
 
+    @property
+    def expires_ms(self) -> int | None:
+        """`until` as a job keeps it: the first millisecond at which it is over."""
+        return None if self.until is None else int(self.until.timestamp() * 1000) + 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeAsked:
-    """Something must be asked first; `options` are what may be meant, the likeliest first."""
+    """What must be asked first. `options` are what may be meant, the likeliest first; `past` is the
+    moment that was meant, where that is over."""
 
     text: str
     options: tuple[TimeRead, ...] = ()
+    past: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,133 +57,24 @@ TimeAnswer = TimeRead | TimeAsked | NoTime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeFound:
-    """The time in a sentence, and what else the sentence says."""
+    """A time in a sentence: how it is read, its own words, and what else the sentence says."""
 
     answer: TimeAnswer
+    words: str
     rest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobWish:
-    """A job that somebody wants. `time` is as it was shown; `name` empty: one is made of the words.
+class JobChanges:
+    """What is to become of a job; what is not named stays. `outside` as in `What`, of the text."""
 
-    `run_id` names the call that wants it: of one call there is one job, however often it is made.
-    """
-
-    person_id: PersonId
-    kind: JobKind
-    what: What
-    time: TimeRead
-    deliver_to: str
+    time: TimeRead | None = None
+    text: str = ""
     name: str = ""
-    set_by: SetBy = SetBy.PERSON
-    urgent: bool = False
-    nag_s: int | None = None
-    missed: Missed | None = None
-    quiet: WhenQuiet = WhenQuiet.DEFER
-    run_id: RunId | None = None
-
-
-class JobBook(Protocol):
-    """Reads times, keeps jobs, changes them. Each method may raise StorageError, and Permanent with
-    a sentence for the person where something cannot be done."""
-
-    def zone(self, person_id: PersonId) -> tzinfo:
-        """The clock on this person's wall."""
-
-    def read(self, person_id: PersonId, text: str) -> TimeAnswer:
-        """How a time is read now: plain words, ISO or cron text."""
-
-    def find_time(self, person_id: PersonId, sentence: str) -> TimeFound | None:
-        """The time in a sentence; None where it names none."""
-
-    def due(self, job: Job, *, n: int = NEXT_SHOWN) -> Sequence[Due]:
-        """The next due times of a kept job; none where it stands still or is over."""
-
-    def once_resumed(self, job: Job) -> Due | None:
-        """When a job that stands still would run next if it were resumed now; None: never."""
-
-    async def add(self, wish: JobWish) -> Job:
-        """Keeps a job. A wish with the `run_id` of a job that is kept gives that one."""
-
-    async def foretell(self, job: JobWish | Job) -> str:
-        """What it will take, in a line: tokens of a run, runs, and money a day. Empty where it asks
-        no model, and where it cannot be told within a moment. Raises nothing."""
-
-    async def of(self, person_id: PersonId) -> Sequence[Job]:
-        """The jobs of a person, those that are over left out."""
-
-    async def broken(self, person_id: PersonId) -> Sequence[BrokenJob]:
-        """Those of a person that cannot be read: shown, never run, never dropped."""
-
-    async def find(self, person_id: PersonId, name: str) -> Job:
-        """The job `j12` of a person, or the one whose name begins so."""
-
-    async def get(self, job_id: int) -> Job | None:
-        """One, whoever it belongs to."""
-
-    async def runs(self, job: Job, *, limit: int) -> Sequence[JobRun]:
-        """Its newest runs first."""
-
-    async def pause(self, job: Job) -> Job:
-        """Stops it until it is resumed."""
-
-    async def resume(self, job: Job) -> Job:
-        """Lets it go on from now."""
-
-    async def move(self, job: Job, time: TimeRead) -> Job:
-        """Gives it other times."""
-
-    async def reword(self, job: Job, text: str, *, outside: bool = False) -> Job:
-        """Gives it other words; `outside` as in `What`."""
-
-    async def rule(self, job: Job, *, missed: Missed | None, quiet: WhenQuiet | None) -> Job:
-        """Gives it other rules; what is None stays."""
-
-    async def remove(self, job: Job) -> None:
-        """Drops it with its history."""
-
-    async def run(self, job: Job) -> None:
-        """Runs it now, beside its times."""
-
-    async def snooze(self, job: Job, until: datetime, *, key: str) -> Job:
-        """A reminder once more, later. Of one key what runs again and again comes once more."""
-
-    async def done(self, job: Job) -> Job:
-        """A reminder is seen to: it comes no more, unless it runs again and again."""
-
-    async def settle(self, job: Job, slot: str, *, make_up: bool) -> bool:
-        """Answers for a due time that its person was asked about: it is run now, or left out.
-        False when that was answered before."""
-
-    async def quiet_hours(self, person_id: PersonId) -> str:
-        """Such as `22:00-07:00`; empty: there are none."""
-
-    async def set_quiet_hours(self, person_id: PersonId, text: str) -> str:
-        """Sets them, as `quiet_hours` gives them; an empty text drops them."""
-
-
-# --- what was missed ---------------------------------------------------------------------------
-
-
-class MissedJob(Protocol):
-    """Due times that passed while nothing ran, and what was done about them;
-    `scheduler.clock.timetable.MissedRun` is one."""
-
-    @property
-    def job(self) -> Job: ...
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def first(self) -> Due: ...
-
-    @property
-    def last(self) -> Due: ...
-
-    @property
-    def done(self) -> SlotState: ...
+    missed: MisfirePolicy | None = None
+    quiet: QuietPolicy | None = None
+    paused: bool | None = None
+    outside: bool = False
 
 
 # --- the heartbeat -----------------------------------------------------------------------------
@@ -203,26 +87,6 @@ class Beat:
     at_ms: int
     outcome: str
     why: str
-
-
-class Beats(Protocol):
-    """The last heartbeats of each agent. Raises StorageError."""
-
-    async def beat(self, agent: str, outcome: str, why: str) -> None:
-        """Writes one; the oldest of many go."""
-
-    async def last(self, agent: str, n: int) -> Sequence[Beat]:
-        """The newest first."""
-
-
-class Switches(Protocol):
-    """What was switched on or off by hand. Raises StorageError."""
-
-    async def is_on(self, name: str) -> bool | None:
-        """None: it was not, so the settings say."""
-
-    async def set_on(self, name: str, is_on: bool) -> None:
-        """Keeps it, beyond a restart."""
 
 
 # --- names and words ---------------------------------------------------------------------------
@@ -245,10 +109,9 @@ def due_words(due: Due, zone: tzinfo) -> str:
     return moment_words(datetime.fromtimestamp(due.at_ms / 1000, UTC), zone)
 
 
-# --- foreseen -----------------------------------------------------------------------------------
+# --- forecasts ----------------------------------------------------------------------------------
 #
-# What would happen by the clock, as it can be told beforehand. Values that
-# `scheduler.jobs.forecast` makes and `bot` shows.
+# What would happen by the clock, as it can be told beforehand.
 
 
 class Fate(StrEnum):
@@ -282,7 +145,7 @@ FREE_RUN = RunCost()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
+class ForecastRun:
     """One due time ahead. Times are epoch milliseconds: it runs at `runs_ms`, and what it says is
     heard at `told_ms` (None: never). `missed` counts the due times that it stands for, where they
     had passed."""
@@ -297,18 +160,19 @@ class Foreseen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
-    """All of a span, in order. `unpriced` runs have a cost that nobody knows; `troubles` are keys
-    of jobs whose times cannot be found, with the reason. With `is_cut` there are more than were
-    looked at."""
+class Forecast:
+    """All of a span that begins at `since_ms`, in order. `unpriced` runs have a cost that nobody
+    knows; `troubles` are keys of jobs whose times cannot be found, with the reason. With `is_cut`
+    there are more than were looked at."""
 
-    runs: tuple[Foreseen, ...] = ()
+    runs: tuple[ForecastRun, ...] = ()
     calls: int = 0
     tokens: int = 0
     dollars: float = 0.0
     unpriced: int = 0
     troubles: tuple[tuple[str, str], ...] = ()
     is_cut: bool = False
+    since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,10 +185,37 @@ class Pace:
     dollars: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a run of a job takes by `model`, and how often it runs, on average."""
+
+    cost: RunCost
+    a_day: Pace
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueAhead:
+    """A due time of a job, and what would become of it; of a heartbeat outside of its hours
+    nothing. `told_ms` as in `ForecastRun`."""
+
+    due: Due
+    fate: Fate | None = None
+    told_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetails:
+    """Everything about a job: its next runs, as if it were on, or the `trouble` of finding them;
+    and its newest runs first."""
+
+    status: JobStatus
+    next_runs: tuple[DueAhead, ...] = ()
+    trouble: str = ""
+    runs: tuple[JobRun, ...] = ()
+
+
 # --- events -------------------------------------------------------------------------------------
-#
-# Events: what somebody has noted, with or without a date. The values and ports between the tools
-# and doors, the scheduler that reminds of them, and the memory that keeps them.
 
 
 class Remind(StrEnum):
@@ -336,30 +227,24 @@ class Remind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewOccasion:
-    """An event that is to be kept. `at` None: it has no date. What lasts `all_day` is at midnight,
-    by the clock of `zone`. In a group `scope` is its chat; empty: it is the person's own.
+class Event:
+    """What somebody has noted. With the id 0 it is a draft that is not kept yet.
 
-    `run_id` names the call that made it.
+    `at` None: it has no date. What lasts `all_day` is at midnight, by the wall clock of `zone`. In
+    a group `scope` is its chat; empty: it is the person's own. `run_id` names the call that made
+    it.
     """
 
     person_id: PersonId
     name: str
-    at: datetime | None
-    zone: str
+    at: datetime | None = None
+    zone: str = ""
     all_day: bool = False
     note: str = ""
     remind: tuple[Remind, ...] = ()
     scope: str = ""
     run_id: RunId | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occasion:
-    """An event as it is kept. `created_ms` is epoch milliseconds."""
-
-    id: int
-    new: NewOccasion
+    id: int = 0
     created_ms: int = 0
 
     @property
@@ -368,64 +253,11 @@ class Occasion:
         return f"e{self.id}"
 
 
-class OccasionStore(Protocol):
-    """Keeps events. Each method is one transaction. Raises StorageError."""
-
-    async def add(self, new: NewOccasion, *, limit: int) -> Occasion | None:
-        """Keeps one; the one that is kept, where this call made one before. None when this person
-        has so many already."""
-
-    async def since(
-        self, person_id: PersonId, scope: str, *, since_ms: int, undated_since_ms: int
-    ) -> Sequence[Occasion]:
-        """Those of a person in this scope from a moment on, in order, and then those without a date
-        that were noted since another."""
-
-    async def remove(self, person_id: PersonId, occasion_id: int, scope: str) -> Occasion | None:
-        """Drops one; None when this person has no such one there."""
-
-
-# --- what is done with them --------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OccasionWish:
-    """An event that somebody wants noted. `time` None: without a date; `when` are its words.
-    Reminders of it go to `deliver_to`; `outside` as in `What`."""
-
-    person_id: PersonId
-    name: str
-    when: str
-    time: TimeRead | None
-    deliver_to: str
-    note: str = ""
-    remind: tuple[Remind, ...] = ()
-    scope: str = ""
-    run_id: RunId | None = None
-    outside: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedEvent:
     """An event that is kept, the jobs that remind of it, and those reminders whose time was over
     before."""
 
-    occasion: Occasion
+    event: Event
     reminders: tuple[Job, ...] = ()
     too_late: tuple[Remind, ...] = ()
-
-
-class Agenda(Protocol):
-    """Notes events and reminds of them. Raises StorageError, and Permanent with a sentence for the
-    person."""
-
-    async def record(self, wish: OccasionWish) -> Recorded:
-        """Keeps one with its reminders; the same call again changes nothing."""
-
-    async def ahead(
-        self, person_id: PersonId, scope: str, *, days: int | None = None
-    ) -> Sequence[Occasion]:
-        """Those that are not over, in order, those without a date last: all of 90 days."""
-
-    async def remove(self, person_id: PersonId, scope: str, name: str) -> Occasion | None:
-        """Drops the event `e5` with its reminders; None when there is no such one."""

@@ -13,7 +13,7 @@ from typing import Protocol
 from memory.records.jobs import Job
 from memory.records.messages import OutboxId, PersonId
 from memory.records.rows import NewMessage
-from memory.records.schedule import Occasion
+from memory.records.schedule import Event
 
 
 class Asking(StrEnum):
@@ -98,6 +98,9 @@ class HearsOfTimes(Protocol):
         """A job was kept or given other times. `anywhere`: those are the same in every zone. May be
         told again of the same one."""
 
+    async def used(self, person_id: PersonId, lane: str) -> None:
+        """Something that was set up in a chat hangs on the wall clock of a person."""
+
 
 # --- on another wall ---------------------------------------------------------------------------
 
@@ -107,7 +110,7 @@ class Move:
     """A job or an event that goes by the clock of `from_zone`, an IANA name, and when it would come
     next by the person's own; None: that time is over. `refused` says why it was not moved."""
 
-    thing: Job | Occasion
+    thing: Job | Event
     from_zone: str
     then: datetime | None
     refused: str = ""

@@ -1,10 +1,11 @@
-"""Jobs and the ledger of their runs: the `JobStore` that the scheduler needs."""
+"""Jobs and the ledger of their runs."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -12,27 +13,26 @@ import structlog
 
 from memory.database.connection import BITE_ROWS, Database
 from memory.database.stored_text import dump, storable
-from memory.records import job_specs as jobs
+from memory.records import recurrence
 from memory.records.jobs import (
     BrokenJob,
     Due,
     Job,
     JobKind,
     JobRun,
-    Missed,
-    MissedDues,
-    NewJob,
+    MisfirePolicy,
+    Misfires,
     NotTaken,
+    QuietPolicy,
     SetBy,
     SlotState,
     Taken,
     Taking,
     What,
-    WhenQuiet,
 )
 from memory.records.messages import OutboxId, PersonId, RunId
 from memory.records.rows import NewMessage
-from memory.stores import missed
+from memory.stores import misfires
 from memory.stores.inbox import join_history
 from memory.stores.outbox import add_message
 from memory.stores.turns import submission
@@ -148,15 +148,15 @@ _OVER = frozenset({SlotState.TOLD, SlotState.SILENT, SlotState.FAILED, SlotState
 
 
 class SqliteJobs:
-    """Implements `memory.records.jobs.JobStore`. A row that cannot be read is never run, never
-    dropped, and takes no other with it (case SC-15)."""
+    """Keeps jobs and their runs. Each method is one transaction, and raises StorageError. A row
+    that cannot be read is never run, never dropped, and takes no other with it (case SC-15)."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._told: set[int] = set()
         """Rows that cannot be read and were named in the log."""
 
-    async def add(self, job: NewJob, first: Due | None) -> Job | None:
+    async def add(self, job: Job, first: Due | None) -> Job | None:
         """Keeps one; None when this person has one of this name."""
         now_ms = self._database.now_ms()
         values = (*_values(job), *_due_values(first), job.run_id or "", now_ms, now_ms)
@@ -187,9 +187,9 @@ class SqliteJobs:
         """Replaces what a job is and when; False when it is gone. `anew`: its runs are counted
         from none."""
         values = (
-            *_values(job.new, enabled=job.enabled),
+            *_values(job),
             *_due_values(job.next),
-            *(job.new.run_id or "", job.paused, job.not_before_ms, job.failures, anew),
+            *(job.run_id or "", job.paused, job.not_before_ms, job.failures, anew),
             *(self._database.now_ms(), job.id),
         )
         return await self._database.write(lambda c: c.execute(_PUT, values).rowcount > 0)
@@ -198,7 +198,7 @@ class SqliteJobs:
         """Drops one with its ledger; False when it is gone."""
 
         def work(connection: sqlite3.Connection) -> bool:
-            missed.drop(connection, job_id)
+            misfires.drop(connection, job_id)
             return connection.execute(_REMOVE, (job_id,)).rowcount > 0
 
         return await self._database.write(work)
@@ -253,7 +253,7 @@ class SqliteJobs:
             if not is_ours:
                 return NotTaken.BEFORE
             if taking.missed is not None:
-                missed.keep(connection, taking.missed, now_ms=now_ms)
+                misfires.keep(connection, taking.missed, now_ms=now_ms)
             outbox_id = None
             if taking.message is not None:
                 outbox_id = add_message(connection, taking.message, now_ms=now_ms)
@@ -351,22 +351,23 @@ class SqliteJobs:
         rows = await self._database.read(lambda c: c.execute(_RUNS_OF, values).fetchall())
         return [_job_run(row) for row in rows]
 
-    async def missed(self) -> Sequence[MissedDues]:
+    async def missed(self) -> Sequence[Misfires]:
         """What was missed and is to be told, of each job together."""
-        return await self._database.read(missed.kept)
+        return await self._database.read(misfires.kept)
 
-    async def keep_missed(self, dues: MissedDues) -> None:
+    async def keep_missed(self, dues: Misfires) -> None:
         """Has it told, with what is to be told of its job already."""
         now_ms = self._database.now_ms()
-        await self._database.write(lambda c: missed.keep(c, dues, now_ms=now_ms))
+        await self._database.write(lambda c: misfires.keep(c, dues, now_ms=now_ms))
 
     async def tell_missed(
-        self, told: Sequence[MissedDues], cards: Sequence[NewMessage], *, asked: str
+        self, told: Sequence[Misfires], cards: Sequence[NewMessage], *, asked: str
     ) -> Sequence[OutboxId]:
-        """Puts the cards that tell of these into the outbox, and has none of them told again."""
+        """Put the cards that tell of these into the outbox, and have none of them told again; what
+        was asked about gets the note `asked`. Without cards nobody can be asked so far."""
         now_ms = self._database.now_ms()
         return await self._database.write(
-            lambda c: missed.tell(c, told, cards, asked=asked, now_ms=now_ms)
+            lambda c: misfires.tell(c, told, cards, asked=asked, now_ms=now_ms)
         )
 
     async def prune(self, before_ms: int) -> int:
@@ -399,7 +400,7 @@ class SqliteJobs:
 # --- rows --------------------------------------------------------------------------------------
 
 
-def _values(job: NewJob, *, enabled: bool | None = None) -> tuple[object, ...]:
+def _values(job: Job) -> tuple[object, ...]:
     """From the name to `enabled`, in the order of the table."""
     what = {
         "text": job.what.text,
@@ -410,9 +411,9 @@ def _values(job: NewJob, *, enabled: bool | None = None) -> tuple[object, ...]:
     }
     return (
         *(storable(job.name), job.person_id, job.agent, job.kind, dump(what)),
-        *(dump(jobs.to_json(job.when)), job.deliver_to, job.missed, job.missed_within_s),
+        *(dump(recurrence.to_json(job.when)), job.deliver_to, job.missed, job.missed_within_s),
         *(job.quiet, job.urgent, job.set_by, job.nag_s, job.max_runs, job.expires_ms),
-        job.enabled if enabled is None else enabled,
+        job.enabled,
     )
 
 
@@ -427,7 +428,12 @@ def _stands(connection: sqlite3.Connection, job: Job) -> bool:
         now = None if row is None else _job(row)
     except _UNREADABLE:
         return False
-    return now is not None and (now.new, now.next, now.enabled) == (job.new, job.next, job.enabled)
+    return now is not None and _settled(now) == _settled(job)
+
+
+def _settled(job: Job) -> Job:
+    """Without what running it changes."""
+    return replace(job, paused="", not_before_ms=0, failures=0, runs=0, created_ms=0)
 
 
 def _broken(row: tuple[Any, ...]) -> BrokenJob | None:
@@ -446,17 +452,18 @@ def _job(row: tuple[Any, ...]) -> Job:
     not_before_ms, failures, runs, run_id, created_ms = row[20:]
     _require_whole(within, nag_s, max_runs, expires_ms, next_ms, not_before_ms, failures, runs)
     _require_moment(next_ms, expires_ms, not_before_ms)
-    new = NewJob(
+    return Job(
+        id=job_id,
         name=name,
         person_id=PersonId(person_id),
         kind=JobKind(kind),
         what=_what(json.loads(what)),
-        when=jobs.from_json(json.loads(when)),
+        when=recurrence.from_json(json.loads(when)),
         deliver_to=deliver_to,
         agent=agent,
-        missed=Missed(missed),
+        missed=MisfirePolicy(missed),
         missed_within_s=within,
-        quiet=WhenQuiet(quiet),
+        quiet=QuietPolicy(quiet),
         urgent=bool(urgent),
         set_by=SetBy(set_by),
         nag_s=nag_s,
@@ -464,12 +471,7 @@ def _job(row: tuple[Any, ...]) -> Job:
         expires_ms=expires_ms,
         enabled=bool(enabled),
         run_id=RunId(run_id) if run_id else None,
-    )
-    return Job(
-        id=job_id,
-        new=new,
         next=None if slot is None else Due(slot=slot, at_ms=next_ms),
-        enabled=bool(enabled),
         paused=paused,
         not_before_ms=not_before_ms,
         failures=failures,

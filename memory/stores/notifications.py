@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from memory.database.connection import Database
 from memory.database.stored_text import storable
-from memory.records.jobs import Held, NewTelling, SlotState, Waiting
+from memory.records.jobs import Held, HeldNotification, Notification, SlotState
 from memory.records.messages import OutboxId, PersonId
 from memory.records.rows import NewMessage
 from memory.stores.inbox import join_history
@@ -78,7 +78,7 @@ class SqliteTellings:
         rows = await self._database.read(lambda c: c.execute(_FINDINGS, values).fetchall())
         return [row[0] for row in rows]
 
-    async def tell(self, new: NewTelling, message: NewMessage) -> OutboxId | None:
+    async def tell(self, new: Notification, message: NewMessage) -> OutboxId | None:
         """Sends it; None when the slot is over."""
         now_ms = self._database.now_ms()
 
@@ -103,7 +103,7 @@ class SqliteTellings:
 
         return await self._database.write(work)
 
-    async def hold(self, new: NewTelling, why: Held) -> bool:
+    async def hold(self, new: Notification, why: Held) -> bool:
         """Keeps it for later; False when the slot is over."""
         now_ms = self._database.now_ms()
 
@@ -116,11 +116,11 @@ class SqliteTellings:
 
         return await self._database.write(work)
 
-    async def waiting(self) -> Sequence[Waiting]:
+    async def waiting(self) -> Sequence[HeldNotification]:
         """All that waits, the oldest first."""
         rows = await self._database.read(lambda c: c.execute(_WAITING).fetchall())
         return [
-            Waiting(
+            HeldNotification(
                 id=row_id,
                 person_id=PersonId(person_id),
                 lane=lane,
@@ -133,7 +133,7 @@ class SqliteTellings:
         ]
 
     async def tell_waiting(
-        self, those: Sequence[Waiting], message: NewMessage, *, note: str
+        self, those: Sequence[HeldNotification], message: NewMessage, *, note: str
     ) -> OutboxId | None:
         """Sends one message in their place; None when one of them was told before."""
         now_ms = self._database.now_ms()
@@ -162,7 +162,7 @@ class SqliteTellings:
         except _ToldBefore:
             return None
 
-    async def drop(self, those: Sequence[Waiting], *, why: str) -> int:
+    async def drop(self, those: Sequence[HeldNotification], *, why: str) -> int:
         """Tells none of them any more: their slots are FAILED. How many waited still."""
         now_ms = self._database.now_ms()
 
@@ -199,10 +199,10 @@ class _ToldBefore(Exception):
     """Rolls a digest back of which a part was told already."""
 
 
-def _row(new: NewTelling, *, why: str, now_ms: int, told_ms: int | None) -> tuple[object, ...]:
+def _row(new: Notification, *, why: str, now_ms: int, told_ms: int | None) -> tuple[object, ...]:
     job = new.job
     texts = (storable(new.text), storable(new.finding))
     return (
-        *(job.new.person_id, job.new.deliver_to, job.id, new.due.slot),
+        *(job.person_id, job.deliver_to, job.id, new.due.slot),
         *(*texts, new.counts, why, now_ms, told_ms),
     )

@@ -10,17 +10,17 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from types import MappingProxyType
 
-from memory.records.job_specs import At, When
 from memory.records.jobs import (
     COUNTED_MAX,
     MADE_UP_MAX,
     Due,
     Job,
-    Missed,
-    MissedDues,
+    MisfirePolicy,
+    Misfires,
     SlotState,
     Taking,
 )
+from memory.records.recurrence import At, When
 from scheduler.clock.recurrence import slots
 
 LATE_S = 60
@@ -77,7 +77,7 @@ def first_due(when: When, *, after: datetime) -> Due | None:
 
 def is_over(job: Job, due: Due) -> bool:
     """Whether a job has expired by this due time."""
-    return job.new.expires_ms is not None and due.at_ms >= job.new.expires_ms
+    return job.expires_ms is not None and due.at_ms >= job.expires_ms
 
 
 def passed(job: Job, now_ms: int) -> Passed:
@@ -87,41 +87,39 @@ def passed(job: Job, now_ms: int) -> Passed:
     """
     assert job.next is not None, "it is due"
     first = job.next
-    if isinstance(job.new.when, At) or job.new.nag_s is not None:
+    if isinstance(job.when, At) or job.nag_s is not None:
         return Passed(first=first, newest=(first,), count=1)
     until_ms = now_ms
-    if job.new.expires_ms is not None:
-        until_ms = min(until_ms, job.new.expires_ms - 1)
-    found = [first, *islice(_between(job.new.when, first.at_ms, until_ms), COUNTED_MAX - 1)]
+    if job.expires_ms is not None:
+        until_ms = min(until_ms, job.expires_ms - 1)
+    found = [first, *islice(_between(job.when, first.at_ms, until_ms), COUNTED_MAX - 1)]
     if len(found) < COUNTED_MAX:
         return Passed(first=first, newest=tuple(found[-MADE_UP_MAX:]), count=len(found))
-    return Passed(
-        first=first, newest=_newest(job.new.when, first.at_ms, until_ms), count=COUNTED_MAX
-    )
+    return Passed(first=first, newest=_newest(job.when, first.at_ms, until_ms), count=COUNTED_MAX)
 
 
-def rule_for(job: Job, late_s: int) -> Missed:
+def rule_for(job: Job, late_s: int) -> MisfirePolicy:
     """What is to be done about a due time that passed so long ago: the job's own rule, as far as it
     makes up for what is so late (SPEC §11)."""
-    within = job.new.missed_within_s
+    within = job.missed_within_s
     is_too_late = within is not None and late_s > within
-    return Missed.SKIP if is_too_late else job.new.missed
+    return MisfirePolicy.SKIP if is_too_late else job.missed
 
 
-_DONE: Mapping[Missed, SlotState] = MappingProxyType(
+_DONE: Mapping[MisfirePolicy, SlotState] = MappingProxyType(
     {
-        Missed.SKIP: SlotState.SKIPPED,
-        Missed.ASK: SlotState.ASKED,
-        Missed.ALL: SlotState.TAKEN,
-        Missed.ONCE: SlotState.TAKEN,
+        MisfirePolicy.SKIP: SlotState.SKIPPED,
+        MisfirePolicy.ASK: SlotState.ASKED,
+        MisfirePolicy.ALL: SlotState.TAKEN,
+        MisfirePolicy.ONCE: SlotState.TAKEN,
     }
 )
 """What becomes of due times that were missed, by the rule of their job."""
 
 
-def missed_dues(job: Job, found: Passed, rule: Missed) -> MissedDues:
+def misfires_of(job: Job, found: Passed, rule: MisfirePolicy) -> Misfires:
     """What is to be told of them."""
-    return MissedDues(
+    return Misfires(
         job_id=job.id, count=found.count, first=found.first, last=found.last, done=_DONE[rule]
     )
 
@@ -134,9 +132,7 @@ def nothing(job: Job, due: Due, *, next: Due | None, note: str) -> Taking:
     return Taking(job_id=job.id, due=due, next=next, state=SlotState.SKIPPED, note=note)
 
 
-def failing(
-    job: Job, due: Due, next_due: Due | None, missed: MissedDues | None, why: str
-) -> Taking:
+def failing(job: Job, due: Due, next_due: Due | None, missed: Misfires | None, why: str) -> Taking:
     """A due time that could not be run, and why."""
     left_out = nothing(job, due, next=next_due, note=why)
     return replace(left_out, state=SlotState.FAILED, missed=missed)
@@ -144,7 +140,7 @@ def failing(
 
 def moved(job: Job, due: Due) -> Due:
     """Its own slot for a due time whose slot is taken by one of another zone: the job moved."""
-    zone = job.new.when.zone
+    zone = job.when.zone
     return due if due.slot.endswith(f" {zone}") else replace(due, slot=f"{due.slot} {zone}")
 
 
@@ -157,11 +153,11 @@ def due_after(job: Job, due: Due, *, now_ms: int, ran: bool) -> Due | None:
 
     Raises ZoneUnknown, CronWrong.
     """
-    if job.new.nag_s is not None:
+    if job.nag_s is not None:
         return _nag(job, due, now_ms)
-    if job.new.max_runs is not None and job.runs + ran >= job.new.max_runs:
+    if job.max_runs is not None and job.runs + ran >= job.max_runs:
         return None
-    found = first_due(job.new.when, after=just_after(max(due.at_ms, now_ms)))
+    found = first_due(job.when, after=just_after(max(due.at_ms, now_ms)))
     return None if found is None or is_over(job, found) else found
 
 
@@ -170,26 +166,26 @@ def due_again(job: Job, now_ms: int) -> Due | None:
 
     What was run is in the ledger, so nothing of it runs twice. Raises ZoneUnknown, CronWrong.
     """
-    if isinstance(job.new.when, At) and (job.next is None or job.new.nag_s is None):
+    if isinstance(job.when, At) and (job.next is None or job.nag_s is None):
         return None
     if job.next is None:
         return _revived(job, now_ms)
-    if job.new.nag_s is not None:
-        is_waiting = " again " in job.next.slot and job.next.at_ms > now_ms + job.new.nag_s * 1000
-        sooner = Due(slot=job.next.slot, at_ms=now_ms + job.new.nag_s * 1000)
+    if job.nag_s is not None:
+        is_waiting = " again " in job.next.slot and job.next.at_ms > now_ms + job.nag_s * 1000
+        sooner = Due(slot=job.next.slot, at_ms=now_ms + job.nag_s * 1000)
         return sooner if is_waiting else None
-    found = first_due(job.new.when, after=moment(now_ms))
+    found = first_due(job.when, after=moment(now_ms))
     return found if found is not None and found.at_ms < job.next.at_ms else None
 
 
 def _revived(job: Job, now_ms: int) -> Due | None:
     """The next due time of a job that expired on a day which is ahead again."""
-    ends_ms = job.new.expires_ms
+    ends_ms = job.expires_ms
     if ends_ms is None or ends_ms <= now_ms:
         return None
-    if job.new.max_runs is not None and job.runs >= job.new.max_runs:
+    if job.max_runs is not None and job.runs >= job.max_runs:
         return None
-    found = first_due(job.new.when, after=moment(now_ms))
+    found = first_due(job.when, after=moment(now_ms))
     return None if found is None or is_over(job, found) else found
 
 
@@ -201,12 +197,12 @@ def nags_of(due: Due) -> int:
 
 def _nag(job: Job, due: Due, now_ms: int) -> Due | None:
     """Once more, until somebody says that it is done."""
-    assert job.new.nag_s is not None
+    assert job.nag_s is not None
     number = nags_of(due) + 1
     if number > NAGS_MAX:
         return None
     first = due.slot.partition(" again ")[0]
-    return Due(slot=f"{first} again {number}", at_ms=now_ms + job.new.nag_s * 1000)
+    return Due(slot=f"{first} again {number}", at_ms=now_ms + job.nag_s * 1000)
 
 
 def _between(when: When, after_ms: int, until_ms: int) -> Iterator[Due]:

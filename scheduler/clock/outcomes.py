@@ -13,12 +13,13 @@ from datetime import timedelta
 
 import structlog
 
-from memory.records.job_specs import At
-from memory.records.jobs import Due, Job, JobKind, JobRun, JobStore, MissedDues, SlotState
+from memory.records.jobs import Due, Job, JobKind, JobRun, Misfires, Notification, SlotState
 from memory.records.ports import Clock, JobEnd
+from memory.records.recurrence import At
+from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import PAUSES_S
 from scheduler.clock.timetable import RUN_NOW, UNASKED
-from scheduler.notify.delivery import Found, Teller
+from scheduler.notify.delivery import Notifier
 
 log = structlog.get_logger()
 
@@ -48,14 +49,14 @@ class Outcomes:
 
     def __init__(
         self,
-        jobs: JobStore,
-        teller: Teller,
+        jobs: SqliteJobs,
+        notifier: Notifier,
         *,
         clock: Clock,
         hears: Followers,
     ) -> None:
         self._jobs = jobs
-        self._teller = teller
+        self._notifier = notifier
         self._clock = clock
         self._hears = hears
         self._one_at_a_time = asyncio.Lock()
@@ -78,7 +79,7 @@ class Outcomes:
                 if job is None:
                     continue
                 if run.state is SlotState.ASKED and run.note == UNASKED:
-                    dues = MissedDues(
+                    dues = Misfires(
                         job_id=job.id,
                         count=1,
                         first=run.due,
@@ -105,7 +106,7 @@ class Outcomes:
             case SlotState.FOUND:
                 await self._jobs.worked(job.id)
                 found = _found(job, run)
-                state = await self._teller.tell(found)
+                state = await self._notifier.tell(found)
                 await self._keep(job, state.value, found.text[:80])
             case SlotState.SILENT:
                 await self._jobs.worked(job.id)
@@ -123,7 +124,7 @@ class Outcomes:
     def _anew(self, job: Job, run: JobRun) -> Due | None:
         """Return when a run that was put off comes again. None if the next run serves as well, if a
         person asked for it beside the job's times, or if it had changed something."""
-        if job.new.kind is JobKind.HEARTBEAT or run.due.slot.startswith(RUN_NOW):
+        if job.kind is JobKind.HEARTBEAT or run.due.slot.startswith(RUN_NOW):
             return None
         kept = json.loads(run.result or "{}")
         if not kept.get("anew"):
@@ -134,7 +135,7 @@ class Outcomes:
         return Due(slot=slot, at_ms=max(until_ms, kept.get("free_at_ms") or 0))
 
     async def _keep(self, job: Job, outcome: str, why: str) -> None:
-        if job.new.kind is JobKind.HEARTBEAT:
+        if job.kind is JobKind.HEARTBEAT:
             await self._hears.beat(job, outcome, why)
 
     async def _count(self, job: Job, due: Due, why: str) -> None:
@@ -145,7 +146,7 @@ class Outcomes:
         paused = f"it failed {failures} times in a row: {why}" if failures >= FAILURES_MAX else ""
         until_ms = int(until.timestamp() * 1000)
         again = None
-        if not paused and isinstance(job.new.when, At) and job.next is None:
+        if not paused and isinstance(job.when, At) and job.next is None:
             # What runs once has no next time that would make up for it.
             again = Due(slot=_once_more(due.slot)[1], at_ms=until_ms)
         if paused:
@@ -169,11 +170,11 @@ def _once_more(slot: str) -> tuple[int, str]:
     return number, f"{first}+{number}"
 
 
-def _found(job: Job, run: JobRun) -> Found:
+def _found(job: Job, run: JobRun) -> Notification:
     """What the journal kept of the result."""
     try:
         kept = json.loads(run.result or "")
         text, tainted = str(kept["text"]), bool(kept["tainted"])
     except (ValueError, KeyError, TypeError):
         text, tainted = run.result or "", True
-    return Found(job=job, due=run.due, text=text, tainted=tainted)
+    return Notification(job=job, due=run.due, text=text, tainted=tainted)

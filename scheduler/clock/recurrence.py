@@ -11,7 +11,7 @@ from typing import assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory.records.errors import Permanent
-from memory.records.job_specs import At, Cron, Every, Unit, When
+from memory.records.recurrence import At, Cron, Every, Unit, When
 from scheduler.clock.cron import Slot, cron_slots, slot_of, wall_moment
 
 _TICK = timedelta(microseconds=1)

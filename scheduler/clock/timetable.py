@@ -18,14 +18,12 @@ from typing import Protocol, Self
 import structlog
 
 from memory.records.errors import AssistantError, StorageError
-from memory.records.job_specs import When
 from memory.records.jobs import (
     Due,
     Job,
     JobKind,
-    JobStore,
-    Missed,
-    MissedDues,
+    MisfirePolicy,
+    Misfires,
     NotTaken,
     SlotState,
     Taken,
@@ -33,6 +31,8 @@ from memory.records.jobs import (
 )
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
+from memory.records.recurrence import When
+from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import (
     LATE_S,
     PAUSES_S,
@@ -41,7 +41,7 @@ from scheduler.clock.misfire import (
     due_of,
     failing,
     is_over,
-    missed_dues,
+    misfires_of,
     moved,
     nothing,
     passed,
@@ -81,38 +81,13 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MissedRun:
-    """Due times of a job that passed while nothing ran, and what was done about them: see
-    `memory.records.jobs.MissedDues`."""
-
-    job: Job
-    dues: MissedDues
-
-    @property
-    def count(self) -> int:
-        return self.dues.count
-
-    @property
-    def first(self) -> Due:
-        return self.dues.first
-
-    @property
-    def last(self) -> Due:
-        return self.dues.last
-
-    @property
-    def done(self) -> SlotState:
-        return self.dues.done
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Hears:
     """Who hears of what the timetable does. `taken`: something was set going. `missed`: what one
-    person missed, until it is told (`JobStore.tell_missed`). `failed`: a job could not be
+    person missed, until it is told (`SqliteJobs.tell_missed`). `failed`: a job could not be
     prepared. `stopped`: one was stopped, as its times cannot be found."""
 
     taken: Callable[[Job, Taken], None]
-    missed: Callable[[PersonId, tuple[MissedRun, ...]], Awaitable[None]]
+    missed: Callable[[PersonId, Sequence[tuple[Job, Misfires]]], Awaitable[None]]
     failed: Callable[[Job, Due, str], Awaitable[None]]
     stopped: Callable[[Job, str], Awaitable[None]]
 
@@ -122,7 +97,7 @@ class Timetable:
 
     def __init__(
         self,
-        store: JobStore,
+        store: SqliteJobs,
         kinds: Mapping[JobKind, Kind],
         hears: Hears,
         *,
@@ -199,15 +174,15 @@ class Timetable:
 
     async def _tell_missed(self) -> None:
         """All that is to be told, what a kill kept a former process from telling among it."""
-        runs: dict[PersonId, list[MissedRun]] = {}
+        runs: dict[PersonId, list[tuple[Job, Misfires]]] = {}
         for dues in await self._store.missed():
             job = await self._store.get(dues.job_id)
             if job is None:
                 await self._store.tell_missed([dues], (), asked="")
                 continue
-            runs.setdefault(job.new.person_id, []).append(MissedRun(job=job, dues=dues))
+            runs.setdefault(job.person_id, []).append((job, dues))
         for person_id, those in runs.items():
-            await self._hears.missed(person_id, tuple(those))
+            await self._hears.missed(person_id, those)
 
     async def _due(self, seen: Counter[int]) -> Sequence[Job]:
         """The next ones, those aside that are still due though they were seen to."""
@@ -225,7 +200,7 @@ class Timetable:
             fresh = await self._store.get(job.id)
             if fresh is None:
                 return None
-            taking = await self._kinds[fresh.new.kind](fresh, due, late_s=0)
+            taking = await self._kinds[fresh.kind](fresh, due, late_s=0)
             taken = await self._store.take(replace(taking, next=fresh.next, counts=False), of=fresh)
         if isinstance(taken, NotTaken):
             return None
@@ -263,12 +238,12 @@ class Timetable:
             return False
         if (now_ms - job.next.at_ms) // 1000 <= LATE_S:
             # Late by a minute there may be two: each is in time, and none is left out.
-            dues = (job.next,) if job.new.nag_s is not None else passed(job, now_ms).newest
+            dues = (job.next,) if job.nag_s is not None else passed(job, now_ms).newest
             await self._take_all(job, dues, now_ms)
             return False
         if (now_ms - job.not_before_ms) // 1000 <= LATE_S:
             # It waited after a failure: that is no time in which nothing ran.
-            if job.new.missed is Missed.ALL:
+            if job.missed is MisfirePolicy.ALL:
                 await self._make_up(job, now_ms)
             else:
                 await self._take(job, passed(job, now_ms).last, now_ms)
@@ -282,20 +257,20 @@ class Timetable:
         last = found.last
         late_s = (now_ms - last.at_ms) // 1000
         rule = rule_for(job, late_s)
-        missed = missed_dues(job, found, rule)
-        untold = None if job.new.kind is JobKind.HEARTBEAT else missed
+        missed = misfires_of(job, found, rule)
+        untold = None if job.kind is JobKind.HEARTBEAT else missed
         match rule:
-            case Missed.SKIP:
+            case MisfirePolicy.SKIP:
                 return await self._leave_out(job, missed, untold, note=f"missed by {late_s} s")
-            case Missed.ASK:
+            case MisfirePolicy.ASK:
                 return await self._leave_out(job, missed, untold, note=UNASKED)
-            case Missed.ALL:
+            case MisfirePolicy.ALL:
                 return await self._take_all(job, found.newest, now_ms, missed=untold)
-            case Missed.ONCE:
+            case MisfirePolicy.ONCE:
                 return await self._take(job, last, now_ms, missed=untold)
 
     async def _take_all(
-        self, job: Job, dues: Sequence[Due], now_ms: int, *, missed: MissedDues | None = None
+        self, job: Job, dues: Sequence[Due], now_ms: int, *, missed: Misfires | None = None
     ) -> bool:
         """One after the other. What a kill leaves of them is next, so that it is made up for at the
         next start; what was taken before is passed over. False when none was ours to take."""
@@ -313,7 +288,7 @@ class Timetable:
         return is_any_done
 
     async def _leave_out(
-        self, job: Job, missed: MissedDues, untold: MissedDues | None, *, note: str
+        self, job: Job, missed: Misfires, untold: Misfires | None, *, note: str
     ) -> bool:
         now_ms, due, state = self._now_ms(), missed.last, missed.done
         after = due_after(job, due, now_ms=now_ms, ran=state is not SlotState.SKIPPED)
@@ -339,7 +314,7 @@ class Timetable:
         now_ms: int,
         *,
         following: Due | None = None,
-        missed: MissedDues | None = None,
+        missed: Misfires | None = None,
     ) -> bool:
         """Takes one due time; `following` comes next, if the job goes on. False when it was not
         ours to take, or could not be run."""
@@ -348,7 +323,7 @@ class Timetable:
             next_due = following
         late_s = (now_ms - due.at_ms) // 1000
         try:
-            taking = await self._kinds[job.new.kind](job, due, late_s=late_s)
+            taking = await self._kinds[job.kind](job, due, late_s=late_s)
         except StorageError:
             raise
         except AssistantError as trouble:
@@ -365,7 +340,7 @@ class Timetable:
         if isinstance(taken, NotTaken):
             log.info("job.not_taken", job=job.id, slot=due.slot, why=taken.value)
             return False
-        log.info("job.taken", job=job.id, kind=job.new.kind, slot=due.slot, late_s=late_s)
+        log.info("job.taken", job=job.id, kind=job.kind, slot=due.slot, late_s=late_s)
         self._hears.taken(job, taken)
         return True
 
@@ -467,7 +442,7 @@ class _Alarm:
 
 def _has_run_enough(job: Job) -> bool:
     """With the run that is being taken."""
-    return job.new.max_runs is not None and job.runs + 1 >= job.new.max_runs
+    return job.max_runs is not None and job.runs + 1 >= job.max_runs
 
 
 def upcoming(when: When, *, after: datetime, n: int) -> tuple[Due, ...]:

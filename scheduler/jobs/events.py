@@ -7,27 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from memory.records.errors import Permanent
 from memory.records.facts import Coming, RecallWanted
-from memory.records.job_specs import At
-from memory.records.jobs import Job, JobKind, What
+from memory.records.jobs import Asker, Job, JobKind, What
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Clock
-from memory.records.schedule import (
-    JobBook,
-    JobWish,
-    NewOccasion,
-    Occasion,
-    OccasionStore,
-    OccasionWish,
-    Recorded,
-    Remind,
-    TimeRead,
-    moment_words,
-)
+from memory.records.recurrence import At
+from memory.records.schedule import Event, RecordedEvent, Remind, TimeRead, moment_words
+from memory.stores.events import SqliteEvents
+from scheduler.jobs.rules import OF_EVENTS, to_ms
+from scheduler.jobs.service import JobService
 
 COMING_DAYS = 7
 COMING_MAX = 10
@@ -45,9 +38,6 @@ REMINDED_AT_HOUR = 9
 ON_TIME = timedelta(hours=1)
 """So long before its time somebody is reminded of an event on its day."""
 
-CALL = "event-"
-"""How the calls begin that made a reminder of an event."""
-
 _OTHER_TIME = " at 17:17"
 """Said behind a day without a time, it gives one; behind a time it makes no sense."""
 
@@ -59,75 +49,89 @@ class NotAnEvent(Permanent):
     """What cannot be noted as an event, with what to do instead."""
 
 
-class EventAgenda:
-    """Implements `memory.records.schedule.Agenda`. `coming` is what a prompt says of the time
-    ahead."""
+class UnknownEvent(Permanent):
+    """No event goes by this name here."""
 
-    def __init__(self, store: OccasionStore, book: JobBook, *, clock: Clock) -> None:
+
+class EventService:
+    """Notes events and reminds of them. Raises StorageError, and Permanent with a sentence for the
+    person."""
+
+    def __init__(self, store: SqliteEvents, jobs: JobService, *, clock: Clock) -> None:
         self._store = store
-        self._book = book
+        self._jobs = jobs
         self._clock = clock
 
-    async def record(self, wish: OccasionWish) -> Recorded:
-        """Keeps one with its reminders; the same call again changes nothing. Raises NotAnEvent."""
-        zone = self._zone(wish.person_id)
-        at, all_day = self._moment(wish, zone)
-        if at is None and wish.remind:
+    async def record(
+        self,
+        draft: Event,
+        time: TimeRead | None,
+        *,
+        words: str = "",
+        deliver_to: str,
+        outside: bool = False,
+    ) -> RecordedEvent:
+        """Keep an event with its reminders; the same call again changes nothing. `time` None: it
+        has no date; `words` are those of its time. Reminders go to `deliver_to`; `outside` as in
+        `What`. Raise NotAnEvent."""
+        zone = self._zone(draft.person_id)
+        at, all_day = self._moment(draft.person_id, time, words)
+        if at is None and draft.remind:
             raise NotAnEvent("Without a date there is nothing to remind of; say when it is.")
-        new = NewOccasion(
-            person_id=wish.person_id,
-            name=wish.name,
-            at=at,
-            zone=zone.key,
-            all_day=all_day,
-            note=wish.note,
-            remind=wish.remind,
-            scope=wish.scope,
-            run_id=wish.run_id,
+        event = await self._store.add(
+            replace(draft, at=at, all_day=all_day, zone=zone.key), limit=EVENTS_MAX
         )
-        kept = await self._store.add(new, limit=EVENTS_MAX)
-        if kept is None:
+        if event is None:
             raise NotAnEvent(f"This person has {EVENTS_MAX} events already: remove some first.")
         reminders, too_late = [], []
-        for remind in kept.new.remind:
-            moment = reminded_at(kept.new, remind, zone)
+        for remind in event.remind:
+            moment = reminded_at(event, remind, zone)
             if moment is None or moment <= self._clock.now():
                 too_late.append(remind)
-            else:
-                reminders.append(await self._remind(kept, remind, moment, wish))
-        return Recorded(occasion=kept, reminders=tuple(reminders), too_late=tuple(too_late))
+                continue
+            job = reminder_of(event, remind, moment, deliver_to=deliver_to, outside=outside)
+            reminders.append(await self._jobs.add(job, by=Asker(person_id=event.person_id)))
+        return RecordedEvent(event=event, reminders=tuple(reminders), too_late=tuple(too_late))
 
     async def ahead(
         self, person_id: PersonId, scope: str, *, days: int | None = None
-    ) -> Sequence[Occasion]:
+    ) -> Sequence[Event]:
         """Those that are not over, in order, those without a date last."""
         now = self._clock.now()
         found = await self._store.since(
             person_id,
             scope,
-            since_ms=_ms(now - _ZONES_APART),
-            undated_since_ms=_ms(now - timedelta(days=UNDATED_DAYS)),
+            since_ms=to_ms(now - _ZONES_APART),
+            undated_since_ms=to_ms(now - timedelta(days=UNDATED_DAYS)),
         )
         until = None if days is None else now + timedelta(days=days)
         zone = self._zone(person_id)
         return [
             one
             for one in found
-            if not is_over(one.new, now, zone)
-            and (until is None or one.new.at is None or one.new.at <= until)
+            if not is_over(one, now, zone) and (until is None or one.at is None or one.at <= until)
         ]
 
-    async def remove(self, person_id: PersonId, scope: str, name: str) -> Occasion | None:
-        """Drops the event `e5` with its reminders."""
-        number = name.strip().lower().removeprefix("e")
-        if not (number.isascii() and number.isdecimal() and len(number) < 16):
-            return None
-        dropped = await self._store.remove(person_id, int(number), scope)
-        if dropped is not None:
-            calls = {_call(dropped, remind) for remind in Remind}
-            for job in await self._book.of(person_id):
-                if job.new.run_id in calls:
-                    await self._book.remove(job)
+    async def remove(self, ref: str, *, by: Asker) -> Event:
+        """Drop the event `e5` with its reminders. Raise UnknownEvent."""
+        self._jobs.require_member(by)
+        number = ref.strip().lower().removeprefix("e")
+        dropped = None
+        if (
+            by.person_id is not None
+            and number.isascii()
+            and number.isdecimal()
+            and len(number) < 16
+        ):
+            dropped = await self._store.remove(by.person_id, int(number), by.group)
+        if dropped is None:
+            raise UnknownEvent(
+                f"There is no event {ref.strip().lower()[:20]} here; `/jobs` lists them."
+            )
+        calls = {call_of(dropped, remind) for remind in Remind}
+        for job in await self._jobs.of(dropped.person_id):
+            if job.run_id in calls:
+                await self._jobs.remove(job.key, by=Asker(person_id=dropped.person_id))
         return dropped
 
     async def coming(self, wanted: RecallWanted) -> Sequence[Coming]:
@@ -138,9 +142,9 @@ class EventAgenda:
         zone = self._zone(wanted.person_id)
         # Asked together, they are looked up together.
         events, kept = await asyncio.gather(
-            self.ahead(wanted.person_id, "", days=COMING_DAYS), self._book.of(wanted.person_id)
+            self.ahead(wanted.person_id, "", days=COMING_DAYS), self._jobs.of(wanted.person_id)
         )
-        until_ms = _ms(self._clock.now() + timedelta(days=COMING_DAYS))
+        until_ms = to_ms(self._clock.now() + timedelta(days=COMING_DAYS))
         jobs = [
             job
             for job in kept
@@ -148,27 +152,28 @@ class EventAgenda:
         ]
         found = [_of_event(one, zone) for one in events]
         found += [_of_job(job, zone) for job in jobs]
-        found.sort(key=lambda one: (one.when is None, _ms(one.when) if one.when else 0))
+        found.sort(key=lambda one: (one.when is None, to_ms(one.when) if one.when else 0))
         return found[:COMING_MAX]
 
     # --- parts --------------------------------------------------------------------------------
 
     def _zone(self, person_id: PersonId) -> ZoneInfo:
-        zone = self._book.zone(person_id)
-        return zone if isinstance(zone, ZoneInfo) else ZoneInfo("UTC")
+        return self._jobs.times.zone(person_id)
 
-    def _moment(self, wish: OccasionWish, zone: ZoneInfo) -> tuple[datetime | None, bool]:
-        """When it is, and whether it lasts all day: its words name a day and no time."""
-        if wish.time is None:
+    def _moment(
+        self, person_id: PersonId, time: TimeRead | None, words: str
+    ) -> tuple[datetime | None, bool]:
+        """Return when it is, and whether it lasts all day: its words name a day and no time."""
+        if time is None:
             return None, False
-        if not isinstance(wish.time.when, At):
+        if not isinstance(time.when, At):
             raise NotAnEvent(
-                f"An event is once, and {wish.when!r} is again and again. Use remind_me for what "
-                "is to be said each time."
+                f"An event is once, and {words!r} is again and again. Use remind_me for what is to "
+                "be said each time."
             )
-        moment = wish.time.when.moment
+        zone, moment = self._zone(person_id), time.when.moment
         local = moment.astimezone(zone)
-        other = self._book.read(wish.person_id, f"{wish.when.strip()}{_OTHER_TIME}")
+        other = self._jobs.times.read(person_id, f"{words.strip()}{_OTHER_TIME}")
         names_day = (
             (local.hour, local.minute) == (REMINDED_AT_HOUR, 0)
             and isinstance(other, TimeRead)
@@ -179,63 +184,61 @@ class EventAgenda:
             return moment, False
         return local.replace(hour=0, minute=0, fold=0).astimezone(UTC), True
 
-    async def _remind(
-        self, occasion: Occasion, remind: Remind, moment: datetime, wish: OccasionWish
-    ) -> Job:
-        new = occasion.new
-        assert new.at is not None, "it has a date"
-        zone = self._zone(new.person_id)
-        head = {Remind.BEFORE: "Tomorrow", Remind.ON: "Today"}[remind]
-        at = moment_words(new.at, zone)
-        text = f"{head}: {new.name} ({at.partition(',')[0] if new.all_day else at})"
-        time = TimeRead(when=At(moment=moment, zone=zone.key), sentence=moment_words(moment, zone))
-        return await self._book.add(
-            JobWish(
-                person_id=new.person_id,
-                kind=JobKind.MESSAGE,
-                what=What(text=f"{text}\n{new.note}".strip(), outside=wish.outside),
-                time=time,
-                deliver_to=wish.deliver_to,
-                name=f"{new.name[:40].rstrip()} ({_TITLES[remind]})",
-                run_id=_call(occasion, remind),
-            )
-        )
+
+def reminder_of(
+    event: Event, remind: Remind, moment: datetime, *, deliver_to: str, outside: bool
+) -> Job:
+    """Return the job that reminds of an event, in the zone in which that was noted."""
+    assert event.at is not None, "it has a date"
+    zone = ZoneInfo(event.zone)
+    head = {Remind.BEFORE: "Tomorrow", Remind.ON: "Today"}[remind]
+    at = moment_words(event.at, zone)
+    text = f"{head}: {event.name} ({at.partition(',')[0] if event.all_day else at})"
+    return Job(
+        person_id=event.person_id,
+        what=What(text=f"{text}\n{event.note}".strip(), outside=outside),
+        when=At(moment=moment, zone=zone.key),
+        deliver_to=deliver_to,
+        name=f"{event.name[:40].rstrip()} ({_TITLES[remind]})",
+        run_id=call_of(event, remind),
+    )
 
 
 _TITLES = {Remind.BEFORE: "the day before", Remind.ON: "on the day"}
 
 
-def reminded_at(new: NewOccasion, remind: Remind, zone: ZoneInfo) -> datetime | None:
+def reminded_at(event: Event, remind: Remind, zone: ZoneInfo) -> datetime | None:
     """When somebody is reminded, in UTC; None of an event without a date."""
-    if new.at is None:
+    if event.at is None:
         return None
-    local = new.at.astimezone(zone)
-    if remind is Remind.ON and not new.all_day:
-        return new.at - ON_TIME
+    local = event.at.astimezone(zone)
+    if remind is Remind.ON and not event.all_day:
+        return event.at - ON_TIME
     day = local.date() - timedelta(days=remind is Remind.BEFORE)
     at = datetime(day.year, day.month, day.day, REMINDED_AT_HOUR, tzinfo=zone)
     return at.astimezone(UTC)
 
 
-def is_over(new: NewOccasion, now: datetime, zone: ZoneInfo) -> bool:
+def is_over(event: Event, now: datetime, zone: ZoneInfo) -> bool:
     """What lasts all day is over at its end, by the clock on the person's wall."""
-    if new.at is None:
+    if event.at is None:
         return False
-    if new.all_day:
-        return new.at.astimezone(_zone_of(new, zone)).date() < now.astimezone(zone).date()
-    return new.at < now
+    if event.all_day:
+        return event.at.astimezone(_zone_of(event, zone)).date() < now.astimezone(zone).date()
+    return event.at < now
 
 
-def _zone_of(new: NewOccasion, zone: ZoneInfo) -> ZoneInfo:
+def _zone_of(event: Event, zone: ZoneInfo) -> ZoneInfo:
     """That in which it was noted: its day is that day, wherever its person is by now."""
     try:
-        return ZoneInfo(new.zone)
+        return ZoneInfo(event.zone)
     except (LookupError, ValueError, OSError):
         return zone
 
 
-def _call(occasion: Occasion, remind: Remind) -> RunId:
-    return RunId(f"{CALL}{occasion.id}:{remind}")
+def call_of(event: Event, remind: Remind) -> RunId:
+    """Return the call that makes a reminder of an event."""
+    return RunId(f"{OF_EVENTS}{event.id}:{remind}")
 
 
 def _is_told(job: Job) -> bool:
@@ -243,28 +246,23 @@ def _is_told(job: Job) -> bool:
     the time. What stands in a group is the group's."""
     return (
         job.enabled
-        and job.new.kind is not JobKind.HEARTBEAT
-        and not (job.new.run_id or "").startswith(CALL)
+        and job.kind is not JobKind.HEARTBEAT
+        and not (job.run_id or "").startswith(OF_EVENTS)
     )
 
 
-def _of_event(occasion: Occasion, zone: ZoneInfo) -> Coming:
-    new = occasion.new
-    words = f"{new.name} ({new.note})" if new.note else new.name
-    if new.at is None:
-        return Coming(id=occasion.key, when=None, text=words)
-    if new.all_day:
-        day = new.at.astimezone(_zone_of(new, zone)).replace(tzinfo=zone)
-        return Coming(id=occasion.key, when=day, text=f"all day: {words}")
-    return Coming(id=occasion.key, when=new.at.astimezone(zone), text=words)
+def _of_event(event: Event, zone: ZoneInfo) -> Coming:
+    words = f"{event.name} ({event.note})" if event.note else event.name
+    if event.at is None:
+        return Coming(id=event.key, when=None, text=words)
+    if event.all_day:
+        day = event.at.astimezone(_zone_of(event, zone)).replace(tzinfo=zone)
+        return Coming(id=event.key, when=day, text=f"all day: {words}")
+    return Coming(id=event.key, when=event.at.astimezone(zone), text=words)
 
 
 def _of_job(job: Job, zone: ZoneInfo) -> Coming:
     assert job.next is not None, "it is due"
     when = datetime.fromtimestamp(job.next.at_ms / 1000, zone)
-    what = "reminder" if job.new.kind is JobKind.MESSAGE else "job"
-    return Coming(id=job.key, when=when, text=f"{what} {job.key}: {job.new.name}")
-
-
-def _ms(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
+    what = "reminder" if job.kind is JobKind.MESSAGE else "job"
+    return Coming(id=job.key, when=when, text=f"{what} {job.key}: {job.name}")

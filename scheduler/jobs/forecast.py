@@ -1,29 +1,52 @@
-"""Looks ahead: what jobs would do in a span of time, when their people would hear of it, and what
-that costs. Pure; keeps to what `scheduler.clock.timetable` and `scheduler.notify.delivery` do.
+"""Forecasts: what jobs would do in a span of time, when their people would hear of it, and what
+that costs. Keeps to what `scheduler.clock.timetable` and `scheduler.notify.delivery` do.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice, takewhile
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from memory.records.errors import AssistantError
-from memory.records.job_specs import When
-from memory.records.jobs import Due, Job, JobKind, Missed, SetBy, WhenQuiet
+from memory.records.jobs import Due, Job, JobKind, MisfirePolicy, QuietPolicy, SetBy
 from memory.records.messages import PersonId
-from memory.records.schedule import FREE_RUN, Ahead, Fate, Foreseen, Pace, RunCost
+from memory.records.ports import Clock
+from memory.records.recurrence import When
+from memory.records.schedule import (
+    FREE_RUN,
+    DueAhead,
+    Fate,
+    Forecast,
+    ForecastRun,
+    Pace,
+    RunCost,
+)
+from memory.stores.jobs import SqliteJobs
+from memory.stores.notifications import SqliteTellings
 from scheduler.clock.cron import wall_moment
-from scheduler.clock.misfire import LATE_S, NAGS_MAX, is_over, nags_of, passed, rule_for
+from scheduler.clock.misfire import (
+    LATE_S,
+    NAGS_MAX,
+    is_over,
+    moment,
+    nags_of,
+    passed,
+    rule_for,
+)
 from scheduler.clock.recurrence import slots
-from scheduler.kinds.agent_turn import ActiveHours
+from scheduler.clock.timetable import upcoming
+from scheduler.jobs.rules import JobRefused, to_ms
 from scheduler.notify.delivery import DIGEST_HOUR
-from scheduler.notify.quiet_hours import QuietHours
+from scheduler.notify.quiet_hours import HoursOfDay
+
+DAYS_MAX = 366
+"""How far a forecast looks."""
 
 RUNS_MAX = 5_000
 """Due times that are looked at in one span."""
@@ -39,7 +62,7 @@ class Listener:
     """A person, as results reach it. `told_today` unasked messages have come already."""
 
     zone: ZoneInfo
-    quiet: QuietHours | None = None
+    quiet: HoursOfDay | None = None
     told_today: int = 0
 
 
@@ -55,21 +78,22 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What bounds unasked words. Without `heartbeats` their list holds nothing to look at."""
+    """What bounds unasked words. Without `heartbeats` their list holds nothing to look at; `hours`
+    are those in which they look, None: always."""
 
     daily_max: int = 12
     heartbeats: bool = True
-    hours: ActiveHours = field(default_factory=ActiveHours)
+    hours: HoursOfDay | None = None
 
 
-def ahead(
+def forecast(
     jobs: Sequence[Job],
     span: Span,
     listeners: Mapping[PersonId, Listener],
     *,
     rules: Rules,
     costs: Mapping[int, RunCost],
-) -> Ahead:
+) -> Forecast:
     """Everything that would fire, in order. `costs` are those of one run by job; a job without
     has one that nobody knows.
 
@@ -80,10 +104,10 @@ def ahead(
     courses = [
         _safe(job, span, troubles)
         for job in jobs
-        if job.new.kind is not JobKind.HEARTBEAT or rules.heartbeats
+        if job.kind is not JobKind.HEARTBEAT or rules.heartbeats
     ]
     told = _Telling(span, listeners, rules)
-    since_ms, found, is_cut = _ms(span.since), [], False
+    since_ms, found, is_cut = to_ms(span.since), [], False
     for number, one in enumerate(heapq.merge(*courses, key=_in_order)):
         if number >= RUNS_MAX:
             is_cut = True
@@ -91,7 +115,8 @@ def ahead(
         run = told.of(one)
         if run is not None and run.runs_ms >= since_ms:
             found.append(replace(run, cost=_cost(run, costs)))
-    return _summed(found, troubles=tuple(troubles), is_cut=is_cut)
+    whole = _summed(found, troubles=tuple(troubles), is_cut=is_cut)
+    return replace(whole, since_ms=since_ms)
 
 
 def pace(when: When, cost: RunCost | None, *, now: datetime) -> Pace:
@@ -124,7 +149,7 @@ class _Step(NamedTuple):
 def _safe(job: Job, span: Span, troubles: list[tuple[str, str]]) -> Iterator[_Step]:
     """One job whose times cannot be found takes no other with it."""
     try:
-        yield from _course(job, now_ms=_ms(span.now), until_ms=_ms(span.until))
+        yield from _course(job, now_ms=to_ms(span.now), until_ms=to_ms(span.until))
     except AssistantError as error:
         troubles.append((job.key, str(error)))
 
@@ -139,20 +164,20 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
         return
     steps = _first_look(job, first, at_ms)
     yield from steps
-    if job.new.nag_s is not None:
+    if job.nag_s is not None:
         yield from _nags(job, first, at_ms=at_ms, until_ms=until_ms)
         return
     runs += sum(step.state is not Fate.SKIPPED for step in steps)
-    if job.new.max_runs is not None and runs >= job.new.max_runs:
+    if job.max_runs is not None and runs >= job.max_runs:
         return
     last_ms = max(steps[-1].due.at_ms, at_ms)
-    for slot in slots(job.new.when, after=_moment(last_ms)):
-        due = Due(slot=slot.local, at_ms=_ms(slot.at))
+    for slot in slots(job.when, after=moment(last_ms)):
+        due = Due(slot=slot.local, at_ms=to_ms(slot.at))
         if due.at_ms >= until_ms or is_over(job, due):
             return
         yield _Step(due.at_ms, job.id, job, due)
         runs += 1
-        if job.new.max_runs is not None and runs >= job.new.max_runs:
+        if job.max_runs is not None and runs >= job.max_runs:
             return
 
 
@@ -163,27 +188,27 @@ def _first_look(job: Job, first: Due, at_ms: int) -> Sequence[_Step]:
     found = passed(job, at_ms)
     last, count = found.last, found.count
     waited = (at_ms - job.not_before_ms) // 1000 <= LATE_S
-    if waited and job.new.missed is not Missed.ALL:
+    if waited and job.missed is not MisfirePolicy.ALL:
         return [_Step(at_ms, job.id, job, last)]  # after a failure
     match rule_for(job, (at_ms - last.at_ms) // 1000):
-        case Missed.SKIP:
+        case MisfirePolicy.SKIP:
             return [_Step(at_ms, job.id, job, last, Fate.SKIPPED, count)]
-        case Missed.ASK:
+        case MisfirePolicy.ASK:
             return [_Step(at_ms, job.id, job, last, Fate.ASKED, count)]
-        case Missed.ONCE:
+        case MisfirePolicy.ONCE:
             return [_Step(at_ms, job.id, job, last, None, count)]
-        case Missed.ALL:
-            runs_max = job.new.max_runs
+        case MisfirePolicy.ALL:
+            runs_max = job.max_runs
             left = len(found.newest) if runs_max is None else max(runs_max - job.runs, 0)
             return [_Step(at_ms, job.id, job, due, None, 1) for due in found.newest[:left]]
 
 
 def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[_Step]:
     """Again and again, as long as nobody says that it is done."""
-    assert job.new.nag_s is not None
+    assert job.nag_s is not None
     begun = first.slot.partition(" again ")[0]
     for number in range(nags_of(first) + 1, NAGS_MAX + 1):
-        at_ms += job.new.nag_s * 1000
+        at_ms += job.nag_s * 1000
         if at_ms >= until_ms:
             return
         due = Due(slot=f"{begun} again {number}", at_ms=at_ms)
@@ -209,39 +234,38 @@ class _Telling:
         for person_id, one in listeners.items():
             self._told[person_id, span.now.astimezone(one.zone).date()] = one.told_today
 
-    def of(self, step: _Step) -> Foreseen | None:
+    def of(self, step: _Step) -> ForecastRun | None:
         """What becomes of a run; None for a heartbeat outside of its hours."""
-        job, at = step.job, _moment(step.runs_ms)
-        listener = self._listeners.get(job.new.person_id, _NOBODY)
-        if job.new.kind is JobKind.HEARTBEAT and not self._rules.hours.holds(
-            at.astimezone(listener.zone)
-        ):
+        job, at = step.job, moment(step.runs_ms)
+        listener = self._listeners.get(job.person_id, _NOBODY)
+        hours = self._rules.hours if job.kind is JobKind.HEARTBEAT else None
+        if hours is not None and not hours.holds(at, listener.zone):
             return None
         fate, told = step.state, None
         if fate is None:
             fate, told = self._fate(job, at, listener)
-        return Foreseen(
+        return ForecastRun(
             job=job,
             due=step.due,
             runs_ms=step.runs_ms,
             fate=fate,
-            told_ms=None if told is None else _ms(told),
+            told_ms=None if told is None else to_ms(told),
             missed=step.missed,
         )
 
     def _fate(self, job: Job, at: datetime, listener: Listener) -> tuple[Fate, datetime | None]:
-        if job.new.kind is JobKind.MESSAGE:
+        if job.kind is JobKind.MESSAGE:
             return Fate.TOLD, at  # what was set for this very time passes
         quiet, zone = listener.quiet, listener.zone
-        passes = job.new.urgent or job.new.quiet is WhenQuiet.IGNORE
+        passes = job.urgent or job.quiet is QuietPolicy.IGNORE
         if quiet is not None and not passes and quiet.holds(at, zone):
-            if job.new.quiet is WhenQuiet.DROP:
+            if job.quiet is QuietPolicy.DROP:
                 return Fate.DROPPED, None
             return Fate.HELD, quiet.end(at, zone)
-        if job.new.set_by is SetBy.PERSON:
+        if job.set_by is SetBy.PERSON:
             return Fate.TOLD, at
-        day = job.new.person_id, at.astimezone(zone).date()
-        if self._told[day] >= self._rules.daily_max and not job.new.urgent:
+        day = job.person_id, at.astimezone(zone).date()
+        if self._told[day] >= self._rules.daily_max and not job.urgent:
             return Fate.DIGEST, _next_digest(at, listener)
         self._told[day] += 1
         return Fate.TOLD, at
@@ -259,18 +283,18 @@ def _next_digest(at: datetime, listener: Listener) -> datetime:
 # --- what it costs -------------------------------------------------------------------------------
 
 
-def _cost(run: Foreseen, costs: Mapping[int, RunCost]) -> RunCost | None:
-    if run.job.new.kind in ASKS_NO_MODEL or run.fate in {Fate.SKIPPED, Fate.ASKED}:
+def _cost(run: ForecastRun, costs: Mapping[int, RunCost]) -> RunCost | None:
+    if run.job.kind in ASKS_NO_MODEL or run.fate in {Fate.SKIPPED, Fate.ASKED}:
         return FREE_RUN
     return costs.get(run.job.id)
 
 
 def _summed(
-    runs: Sequence[Foreseen], *, troubles: tuple[tuple[str, str], ...], is_cut: bool
-) -> Ahead:
+    runs: Sequence[ForecastRun], *, troubles: tuple[tuple[str, str], ...], is_cut: bool
+) -> Forecast:
     costs = [run.cost for run in runs]
     known = [cost for cost in costs if cost is not None]
-    return Ahead(
+    return Forecast(
         runs=tuple(runs),
         calls=sum(cost.calls for cost in known),
         tokens=sum(cost.tokens for cost in known),
@@ -281,9 +305,98 @@ def _summed(
     )
 
 
-def _ms(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
+# --- all jobs ------------------------------------------------------------------------------------
 
 
-def _moment(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
+class Forecaster:
+    """Looks ahead at jobs. Raises StorageError."""
+
+    def __init__(
+        self,
+        store: SqliteJobs,
+        notifications: SqliteTellings,
+        zone: Callable[[PersonId], ZoneInfo],
+        *,
+        clock: Clock,
+        rules: Callable[[], Awaitable[Rules]],
+    ) -> None:
+        """`rules` as they are now: the list of the heartbeat is looked at each time."""
+        self._store = store
+        self._notifications = notifications
+        self._zone = zone
+        self._clock = clock
+        self._rules = rules
+
+    async def jobs(self) -> Sequence[Job]:
+        """Return all that may fire."""
+        kept = await self._store.kept()
+        return [job for job in kept if job.enabled and job.next is not None]
+
+    async def forecast(
+        self, *, since: datetime | None, days: float, costs: Mapping[int, RunCost]
+    ) -> Forecast:
+        """Return what would fire from `since` (now) on. Raise JobRefused for a time that is over,
+        and for more than DAYS_MAX days."""
+        if not 0 < days <= DAYS_MAX:
+            raise JobRefused(f"It looks ahead up to {DAYS_MAX} days, such as 7d or 12h.")
+        now = self._clock.now()
+        begin = max(since, now) if since is not None else now
+        if since is not None and since < now - timedelta(minutes=1):
+            raise JobRefused("What is over cannot be looked at ahead: --from takes a time to come.")
+        try:
+            until = begin + timedelta(days=days)
+        except OverflowError:
+            raise JobRefused(
+                "The calendar ends before that: --from takes an earlier day."
+            ) from None
+        jobs = await self.jobs()
+        listeners = {one: await self._listener(one) for one in {j.person_id for j in jobs}}
+        span = Span(now=now, since=begin, until=until)
+        return forecast(jobs, span, listeners, rules=await self._rules(), costs=costs)
+
+    async def told_at(self, job: Job, dues: Sequence[Due]) -> tuple[DueAhead, ...]:
+        """Return what would become of these due times of one job alone."""
+        if not dues:
+            return ()
+        now = self._clock.now()
+        alone = replace(job, enabled=True, next=dues[0], not_before_ms=0)
+        span = Span(now=now, since=now, until=moment(dues[-1].at_ms) + timedelta(seconds=1))
+        listeners = {job.person_id: await self._listener(job.person_id)}
+        rules = replace(await self._rules(), heartbeats=True)
+        found = forecast([alone], span, listeners, rules=rules, costs={})
+        runs = {run.due.slot: run for run in found.runs}
+        return tuple(
+            DueAhead(
+                due=due,
+                fate=None if (run := runs.get(due.slot)) is None else run.fate,
+                told_ms=None if run is None else run.told_ms,
+            )
+            for due in dues
+        )
+
+    def next_runs(self, job: Job, *, n: int, after: datetime | None = None) -> Sequence[Due]:
+        """Return the next due times of a job, within its limits; as if it were on, where it stands
+        still. Raise ZoneUnknown, CronWrong."""
+        if job.next is None:
+            return ()
+        now = self._clock.now()
+        left = n if job.max_runs is None else min(n, max(job.max_runs - job.runs, 1))
+        if after is not None:
+            found = upcoming(job.when, after=after, n=left)
+        elif job.enabled and job.next.at_ms >= to_ms(now):
+            later = upcoming(job.when, after=moment(job.next.at_ms), n=left - 1)
+            found = (job.next, *later)
+        else:
+            found = upcoming(job.when, after=now, n=left)
+        return [due for due in found if not is_over(job, due)]
+
+    def pace(self, job: Job, cost: RunCost | None) -> Pace:
+        """Return how often it runs a day, and what that takes. Raise ZoneUnknown, CronWrong."""
+        return pace(job.when, cost, now=self._clock.now())
+
+    async def _listener(self, person_id: PersonId) -> Listener:
+        zone, hours = self._zone(person_id), await self._notifications.quiet_hours(person_id)
+        midnight = self._clock.now().astimezone(zone).replace(hour=0, minute=0, second=0)
+        told = await self._notifications.count(person_id, since_ms=to_ms(midnight))
+        quiet = None if hours is None else HoursOfDay(from_minute=hours[0], to_minute=hours[1])
+        return Listener(zone=zone, quiet=quiet, told_today=told)

@@ -1,446 +1,457 @@
-"""The book of jobs: what people, and models in their name, may do with them.
+"""The job service: what people, models in their name, and the operator may do with jobs.
 
-One place that checks a job before it is kept, whoever asks: a command, a tool, the command line.
+The one place that says so; slash commands, tools and the command line are faces of it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
-from zoneinfo import ZoneInfo
 
-from memory.records.errors import Permanent
-from memory.records.job_specs import At, When
+from memory.records.errors import AssistantError, Permanent
 from memory.records.jobs import (
+    OPERATOR,
+    Asker,
     Due,
     Job,
     JobKind,
+    JobList,
+    JobRef,
     JobRun,
-    JobStore,
-    Missed,
-    NewJob,
-    SetBy,
-    What,
-    WhenQuiet,
+    JobStatus,
+    SlotState,
+    Taken,
 )
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import Clock
-from memory.records.schedule import JobWish, TimeRead, due_words
-from scheduler.clock.cron import slot_of
-from scheduler.clock.misfire import first_due, is_over, just_after
-from scheduler.clock.timetable import upcoming
-from scheduler.kinds.message import Hearing
-from scheduler.timetext.numbers import Answer, Question, Reading, Refusal
+from memory.records.recurrence import At
+from memory.records.schedule import NEXT_SHOWN, JobChanges, due_words
+from memory.records.zones import HearsOfTimes
+from memory.stores.jobs import SqliteJobs
+from memory.stores.notifications import SqliteTellings
+from scheduler.clock.misfire import is_over, just_after
+from scheduler.clock.timetable import RUN_NOW, Timetable, upcoming
+from scheduler.jobs.rules import (
+    BY_HAND,
+    JOBS_MAX,
+    NAG_S_MIN,
+    OF_EVENTS,
+    TEXT_CHARS_MAX,
+    JobRefused,
+    NotYours,
+    UnknownJob,
+    changed,
+    free_name,
+    going_on,
+    is_for,
+    later,
+    made_up_within_s,
+    named,
+    require_change,
+    require_due,
+    resumed_at,
+    to_ms,
+    was_moved,
+)
+from scheduler.jobs.times import TimeReader
+from scheduler.notify.delivery import People
+from scheduler.notify.quiet_hours import HoursOfDay, read_hours
 
-NAME_CHARS_MAX = 80
-TEXT_CHARS_MAX = 4_000
-JOBS_MAX = 500
-"""Of one person, those that are over aside."""
+MADE_UP, LEFT_OUT = "made up for by hand", "left out by hand"
 
-EVERY_S_MIN = 5 * 60
-"""The shortest step between two runs of a job that asks a model or calls a tool."""
+RUNS_SEEN = 200
+"""Of a job, the newest: what somebody is asked about lies among them."""
 
-PACE_LOOKED_AT = 60
-"""So many of the next due times are compared for that."""
-
-NAG_S_MIN = 60
-"""The shortest pause between two tellings of a reminder."""
-
-NAGS_ONCE = "Only what is due once can be repeated until it is done."
-
-BY_HAND = "by hand"
-"""Why a job stands still that somebody paused."""
-
-HEARTBEAT = "heartbeat"
-"""The name of the job that looks at HEARTBEAT.md: no other has it."""
-
-OF_SKILLS = "skill:"
-"""How the names of the jobs of skills begin, and of no other."""
-
-CRON_LATE_S = 12 * 3_600
-"""How late what runs again and again is made up for (SPEC §11)."""
-
-
-class JobRefused(Permanent):
-    """A job cannot be kept, or not be changed so; with what to do instead."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A job that somebody wants. `reading` is when, as it was read and shown. `name` empty: one is
-    made of the text."""
-
-    person_id: PersonId
-    kind: JobKind
-    what: What
-    reading: Reading
-    deliver_to: str
-    name: str = ""
-    set_by: SetBy = SetBy.PERSON
-    urgent: bool = False
-    nag_s: int | None = None
-    missed: Missed | None = None
-    quiet: WhenQuiet = WhenQuiet.DEFER
-    run_id: RunId | None = None
+ESTIMATE_S_MAX = 0.3
+"""A person waits for the question: an estimate that takes longer is left out."""
 
 
-def wanted(wish: JobWish) -> Wanted:
-    """What a chat or the command line wishes, as the book keeps it."""
-    return Wanted(
-        person_id=wish.person_id,
-        kind=wish.kind,
-        what=wish.what,
-        reading=reading_of(wish.time),
-        deliver_to=wish.deliver_to,
-        name=wish.name,
-        set_by=wish.set_by,
-        urgent=wish.urgent,
-        nag_s=wish.nag_s,
-        missed=wish.missed,
-        quiet=wish.quiet,
-        run_id=wish.run_id,
-    )
+class NeedsBot(Permanent):
+    """Only a running bot can do this."""
 
 
-def time_read(reading: Reading) -> TimeRead:
-    """A reading, as it is shown; its next due times included."""
-    return TimeRead(
-        when=reading.when,
-        sentence=reading.sentence,
-        next=tuple(slot.at for slot in reading.next),
-        until=reading.until,
-        runs_max=reading.runs_max,
-    )
+async def no_estimate(job: Job) -> str:
+    """Where nobody can tell what a job takes."""
+    return ""
 
 
-def reading_of(time: TimeRead) -> Reading:
-    """The reading of a time that was shown."""
-    return Reading(when=time.when, sentence=time.sentence, until=time.until, runs_max=time.runs_max)
-
-
-class Book:
-    """Reads times, keeps jobs, changes them. Raises StorageError."""
+class JobService:
+    """Keeps jobs and changes them. Raises JobRefused with a sentence for a person, StorageError."""
 
     def __init__(
         self,
-        store: JobStore,
-        hearing: Hearing,
-        zone: Callable[[PersonId], ZoneInfo],
+        store: SqliteJobs,
+        notifications: SqliteTellings,
+        people: People,
+        times: TimeReader,
         *,
         clock: Clock,
-        changed: Callable[[], Awaitable[None]],
+        timetable: Callable[[], Timetable | None],
+        estimate: Callable[[Job], Awaitable[str]] = no_estimate,
+        assumed: HearsOfTimes | None = None,
     ) -> None:
-        """`changed` is told after each change: the alarm is set anew."""
+        """Without a `timetable` no bot runs here, and what is kept counts from its next start.
+        `estimate` says in a line what a job takes; `assumed` hears of times that were read on a
+        clock which may not be the person's."""
+        self.times = times
         self._store = store
-        self._hearing = hearing
-        self._zone = zone
+        self._notifications = notifications
+        self._people = people
         self._clock = clock
-        self._changed = changed
+        self._timetable = timetable
+        self._estimate = estimate
+        self._assumed = assumed
+        self._one_at_a_time = asyncio.Lock()
 
-    # --- reading --------------------------------------------------------------------------------
+    # --- looking ------------------------------------------------------------------------------
 
-    def read(self, person_id: PersonId, text: str) -> Answer:
-        """How a time is read now, on the wall of this person."""
-        # Its rules take 50 ms to compile: not before the first time is read.
-        from scheduler.timetext.parse import read
+    async def of(self, person_id: PersonId | None) -> Sequence[Job]:
+        """Return the jobs of a person (None: all), those that are over left out."""
+        jobs = await self._store.kept(person_id)
+        return [job for job in jobs if job.next is not None or job.paused]
 
-        return read(text, now=self._clock.now(), zone=self._zone(person_id))
+    async def list(self, *, by: Asker) -> JobList:
+        """Return the jobs that may be seen; in a group those that are for it."""
+        jobs = [job for job in await self.of(by.person_id) if is_for(job, by)]
+        broken = () if by.group else await self._store.broken()
+        return JobList(
+            jobs=tuple(self.status(job, n=1) for job in jobs),
+            broken=tuple(one for one in broken if by.person_id in {None, one.person_id}),
+        )
 
-    def read_or_refuse(self, person_id: PersonId, text: str) -> Reading:
-        """The reading. Raises JobRefused with what is to be asked, or why it is no time."""
-        match self.read(person_id, text):
-            case Reading() as reading:
-                return reading
-            case Question() as question:
-                raise JobRefused(_asked(question, self._zone(person_id)))
-            case Refusal(why=why):
-                raise JobRefused(why)
+    async def find(self, ref: JobRef, *, by: Asker) -> Job:
+        """Return the job `j12`, or the one whose name begins so. Raise UnknownJob."""
+        wanted = ref.strip().casefold()
+        if (key := re.fullmatch(r"j([0-9]{1,15})", wanted)) is not None:
+            one = await self._store.get(int(key[1]))
+            found = [one] if one is not None and by.person_id in {None, one.person_id} else []
+        else:
+            jobs = await self._store.kept(by.person_id) if wanted else ()
+            exact = [job for job in jobs if wanted in {str(job.id), job.name.casefold()}]
+            found = exact or [job for job in jobs if job.name.casefold().startswith(wanted)]
+        if not found:
+            raise UnknownJob(f"There is no job {ref.strip()[:60]!r}; `/jobs` lists them.")
+        if len(found) > 1:
+            several = ", ".join(f"{job.key} ({job.name})" for job in found[:5])
+            raise UnknownJob(f"Several jobs begin so: {several}. Name one by its key.")
+        if not is_for(found[0], by):
+            raise NotYours("That job is not for this group: ask for it in a private chat.")
+        return found[0]
 
-    def next_runs(self, job: Job, *, n: int = 3) -> Sequence[Due]:
-        """The next due times of a job, the one that is set first."""
-        if job.next is None or not job.enabled:
-            return ()
-        after = just_after(job.next.at_ms)
-        return (job.next, *upcoming(job.new.when, after=after, n=n - 1))
-
-    # --- keeping --------------------------------------------------------------------------------
-
-    async def require_free(self, person_id: PersonId, name: str, *, but: int | None = None) -> None:
-        """For who counts on exactly this name, apart from the job with the id `but`. Raises
-        JobRefused with the job that has it."""
-        named = _named(name)
-        mine = [job for job in await self._store.kept(person_id) if job.id != but]
-        has_it = next((j for j in mine if j.new.name.casefold() == named.casefold()), None)
-        if has_it is not None:
-            state = _standing(has_it, self._zone(person_id))
-            raise JobRefused(
-                f"There is a job called {named!r} already: {has_it.key}, {state}. Nothing was "
-                f"changed. `/job {has_it.key}` shows it, `/job {has_it.key} remove` drops it."
-            )
-        if _free_name(named, {HEARTBEAT}) != named:
-            raise JobRefused(f"No job of yours can be called {named!r}: I use that name myself.")
-
-    async def add(self, wanted: Wanted) -> Job:
-        """Keeps a job; one whose name is taken gets a number behind it. Raises JobRefused."""
-        new = self._checked(wanted)
-        mine = await self._store.kept(new.person_id)
-        if sum(one.next is not None for one in mine) >= JOBS_MAX:
-            raise JobRefused(f"This person has {JOBS_MAX} jobs already: remove some first.")
-        first = first_due(new.when, after=self._clock.now())
-        if first is None:
-            raise JobRefused("That time is over.")
-        taken = {one.new.name.casefold() for one in mine}
-        if new.kind is not JobKind.HEARTBEAT:
-            taken.add(HEARTBEAT)
-        job = await self._store.add(replace(new, name=_free_name(new.name, taken)), first)
+    async def get(self, job_id: int, *, by: Asker) -> Job:
+        """Return the job of a button. Raise UnknownJob, NotYours."""
+        job = await self._store.get(job_id)
         if job is None:
-            raise JobRefused(f"There is a job called {new.name!r} already.")
-        await self._changed()
+            raise UnknownJob("That job is gone.")
+        if by.person_id not in {None, job.person_id}:
+            raise NotYours("Only the person whose job this is can answer it.")
         return job
 
-    def preview(self, wanted: Wanted) -> Job:
-        """The job as it would be kept. Raises JobRefused."""
-        new = self._checked(wanted)
-        return Job(id=0, new=new, next=first_due(new.when, after=self._clock.now()), enabled=True)
+    async def show(self, ref: JobRef, *, by: Asker) -> JobStatus:
+        """Return a job with what follows from it now. Raise UnknownJob, NotYours."""
+        return self.status(await self.find(ref, by=by))
 
-    def _checked(self, wanted: Wanted) -> NewJob:
-        person = self._hearing.person(wanted.person_id)
+    async def runs(self, job: Job, *, limit: int = 10) -> Sequence[JobRun]:
+        """Return its newest runs first."""
+        return await self._store.runs(job.id, limit=limit)
+
+    def status(self, job: Job, *, n: int = NEXT_SHOWN) -> JobStatus:
+        """Return what follows from a job now, with `n` due times at most."""
+        person = self._people.person(job.person_id)
+        return JobStatus(
+            job=job,
+            zone=self.times.zone(job.person_id).key,
+            person_name="" if person is None else person.name,
+            due=self._due(job, n),
+            once_resumed=None if job.enabled else self._once_resumed(job),
+        )
+
+    async def estimate(self, job: Job) -> str:
+        """Return what a job (or a draft) will take, in a line; empty where it asks no model, or
+        where that cannot be told within a moment."""
+        try:
+            kept = job if job.id else self.prepare(job)
+            async with asyncio.timeout(ESTIMATE_S_MAX):
+                return await self._estimate(kept)
+        except (AssistantError, TimeoutError):
+            return ""
+
+    def _due(self, job: Job, n: int) -> tuple[Due, ...]:
+        """Return its next due times, the one that is set first, as often as it still runs."""
+        if job.next is None or not job.enabled:
+            return ()
+        left = n if job.max_runs is None else min(n, max(job.max_runs - job.runs, 1))
+        try:
+            later = upcoming(job.when, after=just_after(job.next.at_ms), n=left - 1)
+        except Permanent:  # its zone is gone from this machine: the one that is set is known
+            later = ()
+        return tuple(due for due in (job.next, *later) if not is_over(job, due))
+
+    def _once_resumed(self, job: Job) -> Due | None:
+        """Return when it would run next if it were resumed now; None also where its times cannot
+        be told, which resuming it says."""
+        try:
+            return resumed_at(job, self._clock.now())
+        except Permanent:
+            return None
+
+    # --- making -------------------------------------------------------------------------------
+
+    def prepare(self, draft: Job) -> Job:
+        """Return a draft as it would be kept: checked, named, with its first due time. Raise
+        JobRefused."""
+        self.require_member(Asker(person_id=draft.person_id))
+        if not self._people.may_hear(draft.person_id, draft.deliver_to):
+            raise JobRefused(f"{draft.deliver_to} is no chat of this person.")
+        text = draft.what.text.strip()
+        if draft.kind in {JobKind.MESSAGE, JobKind.AGENT} and not text:
+            raise JobRefused("A job needs words: what is to be said, or done.")
+        if len(text) > TEXT_CHARS_MAX:
+            raise JobRefused(f"The words of a job have at most {TEXT_CHARS_MAX:,} characters.")
+        if draft.nag_s is not None and draft.nag_s < NAG_S_MIN:
+            raise JobRefused("A reminder is repeated after a minute at the earliest.")
+        return replace(
+            draft,
+            name=named(draft.name or text or draft.what.skill or draft.what.tool),
+            missed_within_s=made_up_within_s(draft.when, draft.missed),
+            next=require_due(draft, self._clock.now()),
+        )
+
+    async def add(self, draft: Job, *, by: Asker) -> Job:
+        """Keep a job, once for each call; one whose name is taken gets a number behind it. Raise
+        JobRefused, of the operator's also where the name is taken."""
+        if by.person_id not in {None, draft.person_id}:
+            raise NotYours("A job is set up by the person whose it is.")
+        if by == OPERATOR and draft.name:
+            await self.require_free(draft.person_id, draft.name)
+        async with self._one_at_a_time:
+            job = await self._made_by(draft.person_id, draft.run_id)
+            if job is None:
+                new = self.prepare(draft)
+                mine = await self._store.kept(new.person_id)
+                if sum(one.next is not None for one in mine) >= JOBS_MAX:
+                    raise JobRefused(f"This person has {JOBS_MAX} jobs already: remove some first.")
+                name = free_name(new.name, mine)
+                job = await self._store.add(replace(new, name=name), new.next)
+                if job is None:
+                    raise JobRefused(f"There is a job called {name!r} already.")
+                await self._changed()
+        await self._tell_assumed(job, by)
+        return job
+
+    async def owner_chat(self) -> tuple[PersonId, str]:
+        """Return the owner and their private chat, for jobs that the operator sets up. Raise
+        JobRefused where there is none yet."""
+        owner = self._people.owner()
+        if owner is None:
+            raise JobRefused(
+                "The bot has no owner yet: write to it, then hearthbot access approve."
+            )
+        return owner, await self._people.home_of(owner)
+
+    async def require_free(self, person_id: PersonId, name: str, *, but: int | None = None) -> None:
+        """Raise JobRefused where another job than the one with the id `but` has this name, for who
+        counts on exactly it."""
+        name = named(name)
+        mine = [job for job in await self._store.kept(person_id) if job.id != but]
+        has_it = next((job for job in mine if job.name.casefold() == name.casefold()), None)
+        if has_it is not None:
+            if not has_it.enabled:
+                state = f"paused: {has_it.paused or BY_HAND}"
+            elif has_it.next is None:
+                state = "over"
+            else:
+                state = f"next {due_words(has_it.next, self.times.zone(person_id))}"
+            raise JobRefused(
+                f"There is a job called {name!r} already: {has_it.key}, {state}. Nothing was "
+                f"changed. `/job {has_it.key}` shows it, `/job {has_it.key} remove` drops it."
+            )
+        if free_name(name, ()) != name:
+            raise JobRefused(f"No job of yours can be called {name!r}: I use that name myself.")
+
+    def require_member(self, by: Asker) -> None:
+        """Raise JobRefused for a guest, and for nobody that is known."""
+        if by.person_id is None:
+            return
+        person = self._people.person(by.person_id)
         if person is None:
             raise JobRefused("Nobody is known by this id.")
         if person.role is Role.GUEST:
             raise JobRefused("Guests have no jobs of their own: the owner can make you a member.")
-        if not self._hearing.may_hear(wanted.person_id, wanted.deliver_to):
-            raise JobRefused(f"{wanted.deliver_to} is no chat of this person.")
-        text = wanted.what.text.strip()
-        if wanted.kind in {JobKind.MESSAGE, JobKind.AGENT} and not text:
-            raise JobRefused("A job needs words: what is to be said, or done.")
-        if len(text) > TEXT_CHARS_MAX:
-            raise JobRefused(f"The words of a job have at most {TEXT_CHARS_MAX:,} characters.")
-        when, reading = wanted.reading.when, wanted.reading
-        if wanted.nag_s is not None and not isinstance(when, At):
-            raise JobRefused(NAGS_ONCE)
-        if wanted.nag_s is not None and wanted.nag_s < NAG_S_MIN:
-            raise JobRefused("A reminder is repeated after a minute at the earliest.")
-        self._require_pace(wanted.kind, when)
-        return NewJob(
-            name=_named(wanted.name or text or wanted.what.skill or wanted.what.tool),
-            person_id=wanted.person_id,
-            kind=wanted.kind,
-            what=wanted.what,
-            when=when,
-            deliver_to=wanted.deliver_to,
-            missed=wanted.missed or Missed.ONCE,
-            missed_within_s=made_up_within_s(when, wanted.missed or Missed.ONCE),
-            urgent=wanted.urgent,
-            quiet=wanted.quiet,
-            set_by=wanted.set_by,
-            nag_s=wanted.nag_s,
-            max_runs=reading.runs_max,
-            expires_ms=None if reading.until is None else _ms(reading.until) + 1,
-            run_id=wanted.run_id,
-        )
 
-    def _require_pace(self, kind: JobKind, when: When) -> None:
-        """However its times are written. Raises JobRefused, ZoneUnknown, CronWrong."""
-        if kind is JobKind.MESSAGE:
-            return
-        dues = upcoming(when, after=self._clock.now(), n=PACE_LOOKED_AT)
-        if any(late.at_ms - early.at_ms < EVERY_S_MIN * 1000 for early, late in pairwise(dues)):
-            raise JobRefused("What asks a model or calls a tool runs every 5 minutes at most.")
+    async def _made_by(self, person_id: PersonId, call: RunId | None) -> Job | None:
+        """Return the job that this call made before."""
+        if call is None:
+            return None
+        kept = await self._store.kept(person_id)
+        return next((job for job in kept if job.run_id == call), None)
 
-    # --- looking and changing -----------------------------------------------------------------
+    async def _tell_assumed(self, job: Job, by: Asker) -> None:
+        """The operator sits at the machine whose clock it is; a reminder goes with its event."""
+        is_of_event = (job.run_id or "").startswith(OF_EVENTS)
+        if self._assumed is not None and by != OPERATOR and not is_of_event:
+            await self._assumed.kept(job, anywhere=self.times.is_anywhere(job.when))
 
-    async def of(self, person_id: PersonId | None) -> Sequence[Job]:
-        """The jobs of a person (or all), those that are over left out."""
-        jobs = await self._store.kept(person_id)
-        return [job for job in jobs if job.next is not None or job.paused]
+    # --- changing -----------------------------------------------------------------------------
 
-    async def find(self, person_id: PersonId | None, name: str) -> Job:
-        """The job `j12`, or the one whose name begins so. Raises JobRefused."""
-        jobs = await self._store.kept(person_id)
-        wanted = name.strip().casefold()
-        exact = [job for job in jobs if wanted in {job.key, str(job.id), job.new.name.casefold()}]
-        found = exact or [job for job in jobs if job.new.name.casefold().startswith(wanted)]
-        if len(found) == 1 and wanted:
-            return found[0]
-        if not found or not wanted:
-            raise JobRefused(f"There is no job {name.strip()[:60]!r}; `/jobs` lists them.")
-        several = ", ".join(f"{job.key} ({job.new.name})" for job in found[:5])
-        raise JobRefused(f"Several jobs begin so: {several}. Name one by its key.")
+    async def update(self, ref: JobRef, changes: JobChanges, *, by: Asker) -> Job:
+        """Change what is named, all of it or nothing. With other times its runs and failures are
+        counted anew. Raise UnknownJob, NotYours, JobRefused."""
+        self.require_member(by)
+        job, others = await self.find(ref, by=by), list[Job]()
+        if changes.name:
+            if by == OPERATOR:
+                await self.require_free(job.person_id, changes.name, but=job.id)
+            mine = await self._store.kept(job.person_id)
+            others = [one for one in mine if one.id != job.id]
+        new = changed(job, changes, by=by, now=self._clock.now(), others=others)
+        is_moved = changes.time is not None
+        if new != job or is_moved:
+            new = await self._put(new, anew=is_moved)
+        if is_moved:
+            await self._tell_assumed(new, by)
+        return new
 
-    async def runs(self, job: Job, *, limit: int = 10) -> Sequence[JobRun]:
-        """Its newest runs."""
-        return await self._store.runs(job.id, limit=limit)
-
-    async def pause(self, job: Job, *, why: str = BY_HAND) -> Job:
-        """Stops it until it is resumed."""
+    async def pause(self, ref: JobRef, *, by: Asker, why: str = BY_HAND) -> Job:
+        """Stop the job from running until it is resumed. Raise UnknownJob, NotYours."""
+        job = await self.find(ref, by=by)
+        require_change(job, "stopped", by)
         return await self._put(replace(job, enabled=False, paused=why))
 
-    async def resume(self, job: Job) -> Job:
-        """Lets it go on from now. Raises JobRefused for one that is over."""
-        if job.new.max_runs is not None and job.runs >= job.new.max_runs:
-            raise JobRefused(f"{job.key} is over: it ran {job.runs} times, as often as wanted.")
-        next_due = self._next_of(job)
-        if next_due is None:
-            raise JobRefused(f"{job.key} is over: its time was once.")
-        if is_over(job, next_due):
-            raise JobRefused(f"{job.key} is over: the day until which it was to run has passed.")
-        fresh = replace(job, enabled=True, paused="", failures=0, not_before_ms=0, next=next_due)
-        return await self._put(fresh)
+    async def resume(self, ref: JobRef, *, by: Asker) -> Job:
+        """Let the job go on from now, if it stands still. Raise JobRefused for one that is over."""
+        job = await self.find(ref, by=by)
+        if job.enabled and job.next is not None:
+            return job
+        return await self._put(going_on(job, resumed_at(job, self._clock.now())))
 
-    def once_resumed(self, job: Job) -> Due | None:
-        """When a job that stands still would run next if it were resumed now; None: it is over, it
-        does not stand still, or its times cannot be told, which resuming it says."""
-        if job.enabled:
-            return None
-        try:
-            due = self._next_of(job)
-        except Permanent:
-            return None
-        ran_out = job.new.max_runs is not None and job.runs >= job.new.max_runs
-        return None if due is None or ran_out or is_over(job, due) else due
-
-    def _next_of(self, job: Job) -> Due | None:
-        """When it is due next, from now. What is due once and stood still over its time, or failed
-        and was stopped, is due at once."""
-        now = self._clock.now()
-        if not isinstance(job.new.when, At):
-            return first_due(job.new.when, after=now)
-        if job.next is not None and job.next.at_ms > _ms(now):
-            return job.next
-        if job.next is None and not job.paused:
-            return None
-        slot = slot_of(job.new.when.moment, ZoneInfo(job.new.when.zone)).local
-        return Due(slot=f"{slot} resumed {now.astimezone(UTC):%Y-%m-%dT%H:%M:%S}", at_ms=_ms(now))
-
-    async def move(self, job: Job, reading: Reading) -> Job:
-        """Gives it other times; its runs and failures are counted anew. Raises JobRefused."""
-        self._require_pace(job.new.kind, reading.when)
-        if job.new.nag_s is not None and not isinstance(reading.when, At):
-            raise JobRefused(NAGS_ONCE)
-        next_due = first_due(reading.when, after=self._clock.now())
-        if next_due is None:
-            raise JobRefused("That time is over.")
-        expires = None if reading.until is None else _ms(reading.until) + 1
-        new = replace(
-            job.new,
-            when=reading.when,
-            missed_within_s=made_up_within_s(reading.when, job.new.missed),
-            max_runs=reading.runs_max,
-            expires_ms=expires,
-            enabled=True,
-        )
-        moved = replace(
-            job, new=new, next=next_due, enabled=True, paused="", failures=0, not_before_ms=0
-        )
-        return await self._put(moved, anew=True)
-
-    async def reword(self, job: Job, text: str, *, outside: bool = False) -> Job:
-        """Gives it other words; `outside` as in `What`. Raises JobRefused."""
-        words = text.strip()
-        if not words or len(words) > TEXT_CHARS_MAX:
-            raise JobRefused(f"The words of a job have 1 to {TEXT_CHARS_MAX:,} characters.")
-        new = replace(job.new, what=replace(job.new.what, text=words, outside=outside))
-        return await self._put(replace(job, new=new))
-
-    async def rule(
-        self, job: Job, *, name: str = "", missed: Missed | None = None, quiet: WhenQuiet | None
-    ) -> Job:
-        """Gives it another name or other rules; what is left out stays. Raises JobRefused."""
-        named = _named(name) if name else job.new.name
-        mine = await self._store.kept(job.new.person_id)
-        taken = {one.new.name.casefold() for one in mine if one.id != job.id} | {HEARTBEAT}
-        new = replace(
-            job.new,
-            name=job.new.name if named == job.new.name else _free_name(named, taken),
-            missed=missed or job.new.missed,
-            quiet=quiet or job.new.quiet,
-        )
-        if missed is not None:
-            new = replace(new, missed_within_s=made_up_within_s(new.when, missed))
-        return await self._put(replace(job, new=new))
-
-    async def remove(self, job: Job) -> None:
-        """Drops it with its history."""
+    async def remove(self, ref: JobRef, *, by: Asker) -> Job:
+        """Drop the job with its history; return what it was. Raise UnknownJob, NotYours."""
+        self.require_member(by)
+        job = await self.find(ref, by=by)
+        require_change(job, "removed", by)
         await self._store.remove(job.id)
         await self._changed()
+        return job
 
-    async def snooze(self, job: Job, until: datetime) -> Job:
-        """A reminder once more, later; what runs again and again keeps its own times."""
-        due = Due(slot=f"later {until.astimezone(UTC):%Y-%m-%dT%H:%M:%S}", at_ms=_ms(until))
-        if isinstance(job.new.when, At):
-            again = replace(job, enabled=True, paused="", failures=0, not_before_ms=0)
-            return await self._put(replace(again, next=due))
-        zone = self._zone(job.new.person_id)
+    async def run_now(self, ref: JobRef, *, by: Asker) -> Taken:
+        """Run the job beside its times. Raise NeedsBot, UnknownJob, NotYours."""
+        self.require_member(by)
+        job = await self.find(ref, by=by)
+        taken = await self._run(job)
+        if taken is None:
+            raise JobRefused(f"{job.key} was not run: it is being run this very moment.")
+        return taken
+
+    async def _run(self, job: Job) -> Taken | None:
+        if (timetable := self._timetable()) is None:
+            raise NeedsBot("No bot is running on this home, and only a running one runs jobs.")
+        return await timetable.run_now(job)
+
+    async def _put(self, job: Job, *, anew: bool = False) -> Job:
+        if not await self._store.put(job, anew=anew):
+            raise UnknownJob(f"{job.key} is gone.")
+        await self._changed()
+        return job
+
+    async def _changed(self) -> None:
+        """Have the alarm set anew."""
+        if (timetable := self._timetable()) is not None:
+            await timetable.changed()
+
+    # --- reminders and misfires ---------------------------------------------------------------
+
+    async def done(self, job: Job, *, told_s: int | None = None) -> bool:
+        """See to a reminder: it nags no more. Return False where it was told for another date
+        (`told_s`, epoch seconds) than it has by now: that one stays."""
+        if was_moved(job, told_s):
+            return False
+        if isinstance(job.when, At) and job.next is not None:
+            await self._put(replace(job, next=None, paused="", failures=0, not_before_ms=0))
+        return True
+
+    async def snooze(
+        self, job: Job, delay: str, *, key: str, told_s: int | None = None
+    ) -> datetime:
+        """Bring a reminder once more, in 10m, 1h or 1d; return when. What runs again and again, or
+        was moved since it was told, keeps its times: a job of its own says it once, one for each
+        `key`."""
+        zone = self.times.zone(job.person_id)
+        until = later(self._clock.now(), delay, zone)
+        due = Due(slot=f"later {until.astimezone(UTC):%Y-%m-%dT%H:%M:%S}", at_ms=to_ms(until))
+        if isinstance(job.when, At) and not was_moved(job, told_s):
+            await self._put(going_on(job, due))
+            return until
         once = replace(
-            job.new,
-            name=f"{job.new.name} ({due.slot})",
+            job,
+            id=0,
             when=At(moment=until, zone=zone.key),
             missed_within_s=None,
             max_runs=None,
             expires_ms=None,
+            run_id=RunId(key),
+            enabled=True,
         )
-        added = await self._store.add(once, due)
-        await self._changed()
-        return added or job
+        if isinstance(job.when, At):
+            await self.add(once, by=Asker(person_id=job.person_id))
+            return until
+        async with self._one_at_a_time:
+            if await self._made_by(job.person_id, once.run_id) is None:
+                await self._store.add(replace(once, name=f"{job.name} ({due.slot})"), due)
+                await self._changed()
+        return until
 
-    async def done(self, job: Job) -> Job:
-        """A reminder is seen to: it nags no more."""
-        if not isinstance(job.new.when, At) or job.next is None:
-            return job
-        return await self._put(replace(job, next=None, paused="", failures=0, not_before_ms=0))
+    async def settle(self, job: Job, slot: str, *, make_up: bool) -> bool:
+        """Answer for a misfire that its person was asked about: run it now, or leave it out. Return
+        False where that was answered before.
 
-    async def _put(self, job: Job, *, anew: bool = False) -> Job:
-        if not await self._store.put(job, anew=anew):
-            raise JobRefused(f"{job.key} is gone.")
-        await self._changed()
-        return job
+        The answer is written first: of a run that a kill kept from beginning, the press that comes
+        again begins it.
+        """
+        async with self._one_at_a_time:
+            runs = await self._store.runs(job.id, limit=RUNS_SEEN)
+            asked = next((run for run in runs if run.due.slot == slot), None)
+            if asked is None:
+                return False
+            note = MADE_UP if make_up else LEFT_OUT
+            if asked.state is SlotState.ASKED:
+                await self._store.end(job.id, slot, SlotState.SKIPPED, note=note)
+            elif not (make_up and asked.note == MADE_UP and not _ran_after(asked, runs)):
+                return False
+            if make_up:
+                await self._run(job)
+            return True
 
+    # --- quiet hours --------------------------------------------------------------------------
 
-def _asked(question: Question, zone: ZoneInfo) -> str:
-    options = "; ".join(
-        f"{one.sentence} ({one.next[0].at.astimezone(zone):%a %d %b %Y, %H:%M})"
-        if one.next
-        else one.sentence
-        for one in question.options[:4]
-    )
-    return f"{question.text} {'Choices: ' + options if options else ''}".strip()
+    async def quiet_hours(self, person_id: PersonId) -> HoursOfDay | None:
+        """Return those of a person; None: there are none."""
+        found = await self._notifications.quiet_hours(person_id)
+        return None if found is None else HoursOfDay(from_minute=found[0], to_minute=found[1])
 
-
-def made_up_within_s(when: When, missed: Missed) -> int | None:
-    """How late it is made up for: what comes again and again for half a day, unless somebody wants
-    all that it missed, or to be asked; what is due once for ever."""
-    if isinstance(when, At) or missed in {Missed.ALL, Missed.ASK}:
-        return None
-    return CRON_LATE_S
-
-
-def _named(text: str) -> str:
-    """A name made of words: one line, not too long."""
-    flat = re.sub(r"[^\w\s.,:;!?'’()&/-]", " ", " ".join(text.split()))
-    flat = " ".join(flat.split()).strip(" .,:;-")
-    if len(flat) > NAME_CHARS_MAX - 20:
-        flat = f"{flat[: NAME_CHARS_MAX - 20].rstrip()}…"
-    return flat or "job"
-
-
-def _standing(job: Job, zone: ZoneInfo) -> str:
-    if not job.enabled:
-        return f"paused: {job.paused or BY_HAND}"
-    return "over" if job.next is None else f"next {due_words(job.next, zone)}"
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    if name.casefold().startswith(OF_SKILLS):
-        name = f"{name[: len(OF_SKILLS) - 1]} {name[len(OF_SKILLS) :]}"
-    if name.casefold() not in taken:
-        return name
-    numbers = (f"{name} {n}" for n in range(2, JOBS_MAX + 3))
-    return next(one for one in numbers if one.casefold() not in taken)
+    async def set_quiet_hours(
+        self, person_id: PersonId, text: str, *, lane: str = ""
+    ) -> HoursOfDay | None:
+        """Set them as they were written in a chat (`lane`); an empty text drops them. Raise
+        JobRefused for what is no span of a day."""
+        if not text:
+            await self._notifications.set_quiet_hours(person_id, None)
+            return None
+        hours = read_hours(text)
+        if hours is None:
+            raise JobRefused(
+                "Quiet hours are two times of the day, such as 22:00-07:00, that are not the same."
+            )
+        await self._notifications.set_quiet_hours(person_id, (hours.from_minute, hours.to_minute))
+        if self._assumed is not None and lane:
+            await self._assumed.used(person_id, lane)
+        return hours
 
 
-def _ms(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
+def _ran_after(asked: JobRun, runs: Sequence[JobRun]) -> bool:
+    """Return whether something was run by hand since somebody answered."""
+    ended_ms = asked.ended_ms or 0
+    return any(run.due.slot.startswith(RUN_NOW) and run.taken_ms >= ended_ms for run in runs)

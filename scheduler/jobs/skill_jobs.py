@@ -8,21 +8,29 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from agent.skills.skill import Problem, Severity, Skill, SkillSchedule, SkillSet, SkillState
 from memory.records.errors import Permanent
-from memory.records.job_specs import COUNT_MAX, At, Cron, Every, Unit, When
-from memory.records.jobs import Due, Job, JobKind, JobStore, Missed, NewJob, SetBy, SlotState, What
+from memory.records.jobs import (
+    Job,
+    JobKind,
+    MisfirePolicy,
+    SetBy,
+    SlotState,
+    What,
+)
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
+from memory.records.recurrence import COUNT_MAX, At, Cron, Every, Unit, When
+from memory.stores.jobs import SqliteJobs
 from scheduler.clock.cron import read_cron, wall_moment
 from scheduler.clock.misfire import first_due
 from scheduler.clock.recurrence import zone_named
-from scheduler.jobs.service import BY_HAND, OF_SKILLS, made_up_within_s
+from scheduler.jobs.rules import BY_HAND, OF_SKILLS, made_up_within_s
+from scheduler.notify.delivery import People
 
 log = structlog.get_logger()
 
@@ -42,28 +50,6 @@ NOT_OWNERS = "its person is not the owner any more"
 UNPLANNED = "the schedule of its skill cannot be used"
 BY_US = frozenset({*STOPPED.values(), GONE, NOT_OWNERS, UNPLANNED})
 """Reasons for which a job stands still until its skill can run again."""
-
-
-class Shelves(Protocol):
-    """Where the skills of this moment come from; `agent.skills.library.SkillLibrary` is one."""
-
-    async def current(self) -> SkillSet: ...
-
-
-class Owner(Protocol):
-    """Whose these jobs are, and where their results go."""
-
-    def owner(self) -> PersonId | None:
-        """None before there is one."""
-
-    async def home_of(self, person_id: PersonId) -> str:
-        """The private chat for unasked words; empty where there is none. Raises StorageError."""
-
-    def may_hear(self, person_id: PersonId, lane: str) -> bool:
-        """Whether this chat is one that this person's things may go to."""
-
-    def zone(self, person_id: PersonId) -> ZoneInfo:
-        """The person's, else this machine's."""
 
 
 class ScheduleWrong(Permanent):
@@ -99,25 +85,26 @@ class SkillJobs:
 
     def __init__(
         self,
-        store: JobStore,
-        shelf: Shelves,
-        owner: Owner,
+        store: SqliteJobs,
+        shelf: Callable[[], Awaitable[SkillSet]],
+        people: People,
         *,
         clock: Clock,
         changed: Callable[[], Awaitable[None]],
     ) -> None:
-        """`changed` is told when a job was touched: the alarm is set anew."""
+        """`shelf` gives the skills of this moment; `changed` is told when a job was touched: the
+        alarm is set anew."""
         self._store = store
         self._shelf = shelf
-        self._owner = owner
+        self._people = people
         self._clock = clock
         self._changed = changed
         self._told: frozenset[Problem] = frozenset()
 
     async def sync(self) -> Synced:
         """Brings the jobs to what the shelf says. What is unchanged keeps its next due time."""
-        shelf = await self._shelf.current()
-        mine = {one.new.name: one for one in await self._store.kept() if _is_ours(one)}
+        shelf = await self._shelf()
+        mine = {one.name: one for one in await self._store.kept() if _is_ours(one)}
         if not mine and not any(_runs(skill) for skill in shelf.skills):
             return Synced()
         if any(not one.skill and one.file == "database" for one in shelf.problems):
@@ -135,20 +122,20 @@ class SkillJobs:
     async def preview(self, name: str) -> Job:
         """The job that a skill is, or would be once it is enabled. Raises ScheduleWrong, CronWrong,
         ZoneUnknown."""
-        skill, whose = (await self._shelf.current()).get(name), await self._whose()
+        skill, whose = (await self._shelf()).get(name), await self._whose()
         if skill is None or skill.schedule is None:
             raise ScheduleWrong(f"there is no skill {name[:64]!r} that runs by the clock")
         if whose is None:
             raise ScheduleWrong("the bot has no owner yet, so nobody would hear")
         new = self._wanted(skill, whose, [])
-        return Job(id=0, new=new, next=first_due(new.when, after=self._clock.now()), enabled=True)
+        return replace(new, next=first_due(new.when, after=self._clock.now()))
 
     async def keep_untold(self) -> int:
         """Ends what was found by skills whose `notify` is off: the result is kept and not told.
 
         For right before anything is told; returns how many ended so.
         """
-        shelf, ended = await self._shelf.current(), 0
+        shelf, ended = await self._shelf(), 0
         for run in await self._store.open_runs():
             if run.state is not SlotState.FOUND:
                 continue
@@ -177,7 +164,7 @@ class SkillJobs:
             try:
                 new = self._wanted(skill, whose, problems)
                 former = mine.get(name)
-                if former is not None and former.new.person_id == whose.person_id:
+                if former is not None and former.person_id == whose.person_id:
                     if await self._change(former, new):
                         changed.append(skill.name)
                 elif await self._add(new):
@@ -195,15 +182,15 @@ class SkillJobs:
         )
 
     async def _whose(self) -> _Whose | None:
-        person_id = self._owner.owner()
+        person_id = self._people.owner()
         if person_id is None:
             return None
-        home = await self._owner.home_of(person_id)
-        return _Whose(person_id=person_id, home=home, zone=self._owner.zone(person_id))
+        home = await self._people.home_of(person_id)
+        return _Whose(person_id=person_id, home=home, zone=self._people.zone(person_id))
 
     def _why_not(self, shelf: SkillSet, job: Job, skill: Skill | None, whose: _Whose | None) -> str:
         """Why a job has to stand still; empty: it has not."""
-        if whose is None or job.new.person_id != whose.person_id:
+        if whose is None or job.person_id != whose.person_id:
             return NOT_OWNERS
         if skill is not None:
             return ""
@@ -215,55 +202,61 @@ class SkillJobs:
             return False
         return await self._store.put(replace(job, enabled=False, paused=why))
 
-    async def _add(self, new: NewJob) -> bool:
+    async def _add(self, new: Job) -> bool:
         first = first_due(new.when, after=self._clock.now())
         if first is None:
             raise ScheduleWrong("its time is over; give it another 'at'")
         return await self._store.add(new, first) is not None
 
-    async def _change(self, job: Job, new: NewJob) -> bool:
+    async def _change(self, job: Job, new: Job) -> bool:
         """Makes a job what its skill says; one that we stopped goes on from now."""
         goes_on = job.paused in BY_US
-        is_moved = not _same_times(job.new.when, new.when)
-        if not is_moved:
-            new = replace(new, when=job.new.when)
-        new = replace(new, enabled=job.new.enabled, run_id=job.new.run_id)
-        if new == job.new and not goes_on:
+        is_moved = not _same_times(job.when, new.when)
+        put = replace(
+            new,
+            when=new.when if is_moved else job.when,
+            run_id=job.run_id,
+            id=job.id,
+            next=job.next,
+            enabled=job.enabled,
+            paused=job.paused,
+            not_before_ms=job.not_before_ms,
+            failures=job.failures,
+            runs=job.runs,
+            created_ms=job.created_ms,
+        )
+        if put == job and not goes_on:
             return False
-        put = replace(job, new=new)
         if is_moved or goes_on:
-            put = replace(put, next=self._next(job, new.when, is_moved=is_moved))
+            first = first_due(put.when, after=self._clock.now())
+            if first is None and is_moved:
+                raise ScheduleWrong("its time is over; give it another 'at'")
+            put = replace(put, next=first)
         if goes_on:
             put = replace(put, enabled=True, paused="", failures=0, not_before_ms=0)
         return await self._store.put(put)
 
-    def _next(self, job: Job, when: When, *, is_moved: bool) -> Due | None:
-        first = first_due(when, after=self._clock.now())
-        if first is None and is_moved:
-            raise ScheduleWrong("its time is over; give it another 'at'")
-        return first
-
     # --- what a skill wants ---------------------------------------------------------------------
 
-    def _wanted(self, skill: Skill, whose: _Whose, problems: list[Problem]) -> NewJob:
+    def _wanted(self, skill: Skill, whose: _Whose, problems: list[Problem]) -> Job:
         """Raises Permanent where it cannot be kept; a target of others is a problem alone."""
         assert skill.schedule is not None
         when = when_of(skill.schedule, zone=whose.zone, now=self._clock.now())
         target = skill.schedule.deliver_to
-        if target and not self._owner.may_hear(whose.person_id, target):
+        if target and not self._people.may_hear(whose.person_id, target):
             text = f"deliver_to: {target[:80]} is no chat of the owner; it goes to the private one"
             problems.append(replace(_problem(skill, text), severity=Severity.WARNING))
             target = ""
         if not (target or whose.home):
             raise ScheduleWrong("the owner has no private chat yet that its results could go to")
-        return NewJob(
+        return Job(
             name=f"{OF_SKILLS}{skill.name}",
             person_id=whose.person_id,
             kind=JobKind.SKILL,
             what=What(skill=skill.name),
             when=when,
             deliver_to=target or whose.home,
-            missed_within_s=made_up_within_s(when, Missed.ONCE),
+            missed_within_s=made_up_within_s(when, MisfirePolicy.ONCE),
             set_by=SetBy.SKILL,
         )
 
@@ -314,13 +307,12 @@ def _runs(skill: Skill) -> bool:
 
 
 def _is_ours(job: Job) -> bool:
-    new = job.new
-    is_named = new.name == f"{OF_SKILLS}{new.what.skill}"
-    return new.set_by is SetBy.SKILL and new.kind is JobKind.SKILL and is_named
+    is_named = job.name == f"{OF_SKILLS}{job.what.skill}"
+    return job.set_by is SetBy.SKILL and job.kind is JobKind.SKILL and is_named
 
 
 def _skill_of(job: Job) -> str:
-    return job.new.what.skill
+    return job.what.skill
 
 
 def _is_told(shelf: SkillSet, job: Job) -> bool:

@@ -4,97 +4,24 @@ person's own wall. For `bot.people.zone_question`.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import assert_never
 from zoneinfo import ZoneInfo
 
 from memory.records.errors import Permanent
-from memory.records.job_specs import At, Cron, Every, When
-from memory.records.jobs import Job
+from memory.records.jobs import Asker, Job
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
-from memory.records.schedule import (
-    Agenda,
-    JobBook,
-    Occasion,
-    Remind,
-    TimeAnswer,
-    TimeAsked,
-    TimeRead,
-)
+from memory.records.recurrence import At, Cron, Every, When
+from memory.records.schedule import Event, JobChanges, Remind, TimeRead
 from memory.records.zones import AssumedTime, AssumedZoneStore, Move, Timed
 from scheduler.clock.cron import wall_moment
 from scheduler.clock.misfire import first_due
-from scheduler.jobs.events import CALL
-
-# --- walls --------------------------------------------------------------------------------------
-#
-# Which times hang on the clock on a person's wall, and what they are on another one.
-#
-# Used by the clerk, who reads times, and by whoever moves what was read on the wrong wall.
-
-KEPT_MAX = 500
-"""Readings that are kept until they are used; the oldest go."""
-
-MOMENT = timedelta(seconds=2)
-"""Two readings of 'in 10 minutes' lie no further apart; a step in minutes begins on a full one."""
-
-_FAR = (ZoneInfo("Asia/Kathmandu"), ZoneInfo("Pacific/Marquesas"))
-"""Zones in whose time hardly anybody's 8 in the morning is 8, or 8 in the evening."""
-
-
-class Anywhere:
-    """Readings that mean the same wherever their person is: in 10 minutes, at 9 in Tokyo.
-
-    They are told by reading the same words in a far zone. Kept in memory: what was read before a
-    restart is read anew before it is used.
-    """
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[TimeRead, None] = OrderedDict()
-
-    def note(
-        self, answer: TimeAnswer, zone: ZoneInfo, again: Callable[[ZoneInfo], TimeAnswer]
-    ) -> None:
-        """Looks at what was read in `zone`; `again` reads it in another one."""
-        readings = _readings(answer)
-        if not readings:
-            return
-        far = _readings(again(next(one for one in _FAR if one != zone)))
-        for reading in readings:
-            self._kept.pop(reading, None)
-            if any(_is_same(reading.when, other.when) for other in far):
-                self._kept[reading] = None
-        while len(self._kept) > KEPT_MAX:
-            self._kept.popitem(last=False)
-
-    def __contains__(self, time: TimeRead) -> bool:
-        return time in self._kept or _passes(time.when)
-
-
-def _readings(answer: TimeAnswer) -> tuple[TimeRead, ...]:
-    match answer:
-        case TimeRead():
-            return (answer,)
-        case TimeAsked(options=options):
-            return options
-        case _:
-            return ()
-
-
-def _is_same(here: When, there: When) -> bool:
-    """Of two readings of the same words in two zones."""
-    if isinstance(here, At) and isinstance(there, At):
-        return abs(here.moment - there.moment) <= MOMENT
-    return type(here) is type(there) and here.zone == there.zone
-
-
-def _passes(when: When) -> bool:
-    """Whether it is counted in time that passes."""
-    return isinstance(when, Every) and when.unit.passes
+from scheduler.jobs.events import EventService, call_of
+from scheduler.jobs.service import JobService
+from scheduler.jobs.times import passes
 
 
 def on_wall(when: When, zone: ZoneInfo) -> When:
@@ -105,7 +32,7 @@ def on_wall(when: When, zone: ZoneInfo) -> When:
         case At():
             return At(moment=rehung(when.moment, here, zone), zone=zone.key)
         case Every():
-            if _passes(when):
+            if passes(when):
                 return when
             return replace(when, start=rehung(when.start, here, zone), zone=zone.key)
         case Cron():
@@ -138,11 +65,11 @@ class ZoneMoves:
     """Implements `memory.records.zones.Moves`."""
 
     def __init__(
-        self, store: AssumedZoneStore, book: JobBook, agenda: Agenda, *, clock: Clock
+        self, store: AssumedZoneStore, jobs: JobService, events: EventService, *, clock: Clock
     ) -> None:
         self._store = store
-        self._book = book
-        self._agenda = agenda
+        self._kept = jobs
+        self._noted = events
         self._clock = clock
 
     async def of(self, person_id: PersonId, zone: tzinfo) -> Sequence[Move]:
@@ -163,18 +90,18 @@ class ZoneMoves:
     async def _jobs(self, person_id: PersonId, zone: tzinfo) -> list[tuple[Job, _Walls]]:
         wanted = await self._assumed(person_id, Timed.JOB)
         found = []
-        for job in await self._book.of(person_id) if wanted else ():
-            walls = self._walls(wanted.get(job.id), job.new.when.zone, zone)
+        for job in await self._kept.of(person_id) if wanted else ():
+            walls = self._walls(wanted.get(job.id), job.when.zone, zone)
             if walls is not None and _would_move(job, walls):
                 found.append((job, walls))
         return found
 
-    async def _events(self, person_id: PersonId, zone: tzinfo) -> list[tuple[Occasion, _Walls]]:
+    async def _events(self, person_id: PersonId, zone: tzinfo) -> list[tuple[Event, _Walls]]:
         wanted = await self._assumed(person_id, Timed.EVENT)
         found = []
-        for event in await self._agenda.ahead(person_id, "") if wanted else ():
-            walls = self._walls(wanted.get(event.id), event.new.zone, zone)
-            at = event.new.at
+        for event in await self._noted.ahead(person_id, "") if wanted else ():
+            walls = self._walls(wanted.get(event.id), event.zone, zone)
+            at = event.at
             if walls is None or at is None or rehung(at, walls.here, walls.there) == at:
                 continue
             found.append((event, walls))
@@ -208,37 +135,36 @@ class ZoneMoves:
 
     async def _hang(self, job: Job, walls: _Walls) -> None:
         """What stands still goes on standing still. Raises Permanent."""
-        new = job.new
-        runs_left = None if new.max_runs is None else max(new.max_runs - job.runs, 1)
+        runs_left = None if job.max_runs is None else max(job.max_runs - job.runs, 1)
         until = None
-        if new.expires_ms is not None:
-            last = datetime.fromtimestamp((new.expires_ms - 1) / 1000, UTC)
+        if job.expires_ms is not None:
+            last = datetime.fromtimestamp((job.expires_ms - 1) / 1000, UTC)
             until = rehung(last, walls.here, walls.there)
-        when = on_wall(new.when, walls.there)
+        when, by = on_wall(job.when, walls.there), Asker(person_id=job.person_id)
         time = TimeRead(when=when, sentence="", until=until, runs_max=runs_left)
-        moved = await self._book.move(job, time)
+        await self._kept.update(job.key, JobChanges(time=time), by=by)
         if not job.enabled:
-            await self._book.pause(moved)
+            await self._kept.pause(job.key, by=by)
 
-    async def _event(self, event: Occasion, walls: _Walls) -> Move:
+    async def _event(self, event: Event, walls: _Walls) -> Move:
         """Its reminders first: a kill in between leaves the event to be moved with the rest."""
         move = _of_event(event, walls)
         if move.then is None:
             await self._store.settle_one(Timed.EVENT, event.id)
             return move
-        calls = {f"{CALL}{event.id}:{remind}" for remind in Remind}
-        for job in await self._book.of(event.new.person_id):
-            is_its = job.new.run_id in calls and job.new.when.zone == walls.here.key
+        calls = {call_of(event, remind) for remind in Remind}
+        for job in await self._kept.of(event.person_id):
+            is_its = job.run_id in calls and job.when.zone == walls.here.key
             if is_its and _would_move(job, walls) and _of_job(job, walls).then is not None:
                 await self._hang(job, walls)
         at = move.then
-        await self._store.move_event(event.new.person_id, event.id, at, walls.there.key)
+        await self._store.move_event(event.person_id, event.id, at, walls.there.key)
         return move
 
 
 def _would_move(job: Job, walls: _Walls) -> bool:
     """What was put off comes once more at the moment that was agreed on, whatever the clock."""
-    when = job.new.when
+    when = job.when
     if not isinstance(when, At):
         return not go_alike(walls.here, walls.there, now=walls.now)
     if job.next is not None and job.next.at_ms != int(when.moment.timestamp() * 1000):
@@ -247,14 +173,14 @@ def _would_move(job: Job, walls: _Walls) -> bool:
 
 
 def _of_job(job: Job, walls: _Walls) -> Move:
-    due = first_due(on_wall(job.new.when, walls.there), after=walls.now)
+    due = first_due(on_wall(job.when, walls.there), after=walls.now)
     then = None if due is None else datetime.fromtimestamp(due.at_ms / 1000, UTC)
     return Move(thing=job, from_zone=walls.here.key, then=then)
 
 
-def _of_event(event: Occasion, walls: _Walls) -> Move:
+def _of_event(event: Event, walls: _Walls) -> Move:
     """The day of one that lasts all day is over at its end."""
-    assert event.new.at is not None, "it has a date"
-    moved = rehung(event.new.at, walls.here, walls.there)
-    then = moved if event.new.all_day or moved > walls.now else None
+    assert event.at is not None, "it has a date"
+    moved = rehung(event.at, walls.here, walls.there)
+    then = moved if event.all_day or moved > walls.now else None
     return Move(thing=event, from_zone=walls.here.key, then=then)

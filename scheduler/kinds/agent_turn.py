@@ -7,13 +7,13 @@ Each makes the turn; who has taken the slot hands it to the engine.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from agent.policy.tool_access import MAKES_JOBS
+from agent.skills.skill import Skill, SkillSet, SkillState
 from memory.records.errors import Permanent
 from memory.records.jobs import Due, Job, SlotState, Taking, list_name
 from memory.records.messages import (
@@ -25,7 +25,9 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.ports import NewRun
-from scheduler.kinds.message import Hearing, require_target
+from scheduler.kinds.message import require_target
+from scheduler.notify.delivery import People
+from scheduler.notify.quiet_hours import HoursOfDay
 from scheduler.notify.trivial import has_tasks
 
 
@@ -33,50 +35,39 @@ class SkillGone(Permanent):
     """A skill of a job cannot be used."""
 
 
-class OpensConversations(Protocol):
-    """Where the entries of a run are kept."""
-
-    async def start_new(self, lane: str) -> ConversationId: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkillWork:
-    """What of a skill its job needs."""
-
-    text: str
-    full_context: bool = False
-    no_tools: bool = False
-    required_tools: tuple[str, ...] = ()
-    max_steps: int = 0
-
-
-class Skills(Protocol):
-    """The skills that there are."""
-
-    async def work(self, name: str) -> SkillWork:
-        """Raises SkillGone, with a sentence, for one that is not there or not to be used."""
+def usable_skill(shelf: SkillSet, name: str) -> Skill:
+    """Return a skill that a job may follow. Raise SkillGone."""
+    skill = shelf.get(name)
+    if skill is None:
+        raise SkillGone(f"there is no skill {name!r} any more")
+    if skill.state is not SkillState.USABLE:
+        raise SkillGone(f"the skill {name} is {skill.state.value}: hearthbot skills show {name}")
+    return skill
 
 
 class Turns:
     """Makes the turn of a job."""
 
-    def __init__(self, hearing: Hearing, conversations: OpensConversations) -> None:
-        self._hearing = hearing
-        self._conversations = conversations
+    def __init__(
+        self, people: People, start_conversation: Callable[[str], Awaitable[ConversationId]]
+    ) -> None:
+        """The entries of a run are kept in a conversation of its own."""
+        self._people = people
+        self._start_conversation = start_conversation
 
     async def taking(self, job: Job, due: Due, text: str, order: JobOrder) -> Taking:
         """Raises TargetGone, StorageError."""
-        person = require_target(self._hearing, job)
-        lane = job.new.deliver_to
+        person = require_target(self._people, job)
+        lane = job.deliver_to
         turn = TurnInput(
             message=IncomingMessage(
                 address=Address.parse(lane),
                 message_id="",
                 sender_id="",
                 text=text,
-                is_group=self._hearing.is_group(lane),
+                is_group=self._people.is_group(lane),
             ),
-            conversation=await self._conversations.start_new(order.lane),
+            conversation=await self._start_conversation(order.lane),
             person_id=person.id,
             role=person.role,
             person_name=person.name,
@@ -85,7 +76,7 @@ class Turns:
             language_hint=person.language_hint,
             origin=Origin.HEARTBEAT if order.is_heartbeat else Origin.JOB,
             job=order,
-            agent=job.new.agent if order.is_heartbeat else self._hearing.agent_at(lane),
+            agent=job.agent if order.is_heartbeat else self._people.agent_at(lane),
         )
         run = NewRun(
             run_id=order.run_id,
@@ -105,37 +96,38 @@ class AgentKind:
 
     async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
         """Raises TargetGone, StorageError."""
-        order = JobOrder(job_id=job.id, slot=due.slot, name=job.new.name)
-        return await self._turns.taking(job, due, job.new.what.text, order)
+        order = JobOrder(job_id=job.id, slot=due.slot, name=job.name)
+        return await self._turns.taking(job, due, job.what.text, order)
 
 
 class SkillKind:
     """Implements `scheduler.clock.timetable.Kind`: the instructions of a skill, with what it asks
     for."""
 
-    def __init__(self, turns: Turns, skills: Skills) -> None:
+    def __init__(self, turns: Turns, skill: Callable[[str], Awaitable[Skill]]) -> None:
+        """`skill` raises SkillGone for one that is not there, or not to be used."""
         self._turns = turns
-        self._skills = skills
+        self._skill = skill
 
     async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
         """Raises SkillGone, TargetGone, StorageError."""
-        work = await self._skills.work(job.new.what.skill)
-        tools: tuple[str, ...] | None = work.required_tools or None
-        if work.no_tools:
+        skill = await self._skill(job.what.skill)
+        tools: tuple[str, ...] | None = skill.required_tools or None
+        if skill.no_tools:
             tools = ()
         elif tools is not None:
             tools = (*tools, "nothing_to_report")
         order = JobOrder(
             job_id=job.id,
             slot=due.slot,
-            name=job.new.name,
-            full_context=work.full_context,
+            name=job.name,
+            full_context=skill.full_context,
             tools=tools,
-            steps_max=work.max_steps,
-            makes_jobs=bool(MAKES_JOBS & set(work.required_tools)),
+            steps_max=skill.max_steps or 0,
+            makes_jobs=bool(MAKES_JOBS & set(skill.required_tools)),
         )
-        extra = job.new.what.text.strip()
-        text = f"{work.text}\n\n{extra}" if extra else work.text
+        extra = job.what.text.strip()
+        text = f"{skill.text.strip()}\n\n{extra}" if extra else skill.text.strip()
         return await self._turns.taking(job, due, text, order)
 
 
@@ -147,11 +139,11 @@ class ToolKind:
 
     async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
         """Raises TargetGone, StorageError."""
-        what = job.new.what
+        what = job.what
         order = JobOrder(
             job_id=job.id,
             slot=due.slot,
-            name=job.new.name,
+            name=job.name,
             tools=(what.tool,),
             call=(what.tool, what.arguments),
         )
@@ -159,23 +151,6 @@ class ToolKind:
 
 
 # --- the heartbeat -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActiveHours:
-    """From one minute of the day up to another; equal ones are all day."""
-
-    from_minute: int = 0
-    to_minute: int = 0
-
-    def holds(self, local: datetime) -> bool:
-        """Of a moment by the clock on the wall."""
-        minute = local.hour * 60 + local.minute
-        if self.from_minute == self.to_minute:
-            return True
-        if self.from_minute < self.to_minute:
-            return self.from_minute <= minute < self.to_minute
-        return minute >= self.from_minute or minute < self.to_minute
 
 
 class Check(Protocol):
@@ -188,12 +163,6 @@ class Check(Protocol):
         """Whether something has changed since the last time it said so. Raises AssistantError."""
 
 
-class KeepsBeats(Protocol):
-    """The last heartbeats, for who asks why."""
-
-    async def beat(self, agent: str, outcome: str, why: str) -> None: ...
-
-
 class HeartbeatKind:
     """Implements `scheduler.clock.timetable.Kind`. With nothing to look at, no model is asked."""
 
@@ -201,18 +170,19 @@ class HeartbeatKind:
         self,
         turns: Turns,
         workspace: Path,
-        beats: KeepsBeats,
+        beat: Callable[[str, str, str], Awaitable[None]],
         *,
         fresh: Callable[[], str],
         local: Callable[[Job], datetime],
-        hours: ActiveHours,
+        hours: HoursOfDay | None = None,
         checks: Sequence[Check] = (),
     ) -> None:
-        """The lists lie in the `workspace`; `fresh` is a new one in place of one that is missing.
-        `local` is now on the wall of the job's person."""
+        """The lists lie in the `workspace`. `beat` keeps what came of a heartbeat: of which agent,
+        what, and why. `hours` are those in which it looks; None: always. `fresh` is a new list in
+        place of one that is missing. `local` is now, by the wall clock of the job's person."""
         self._turns = turns
         self._workspace = workspace
-        self._beats = beats
+        self._beat = beat
         self._fresh = fresh
         self._local = local
         self._hours = hours
@@ -222,18 +192,19 @@ class HeartbeatKind:
         """Raises TargetGone, StorageError."""
         skipped = await self._why_not(job)
         if isinstance(skipped, str):
-            await self._beats.beat(job.new.agent, "skipped", skipped)
+            await self._beat(job.agent, "skipped", skipped)
             return Taking(job_id=job.id, due=due, next=None, state=SlotState.SKIPPED, note=skipped)
-        text = await asyncio.to_thread(self._read, job.new.agent)
-        order = JobOrder(job_id=job.id, slot=due.slot, name=job.new.name, is_heartbeat=True)
-        await self._beats.beat(job.new.agent, "began", "the list holds something to look at")
+        text = await asyncio.to_thread(self._read, job.agent)
+        order = JobOrder(job_id=job.id, slot=due.slot, name=job.name, is_heartbeat=True)
+        await self._beat(job.agent, "began", "the list holds something to look at")
         return await self._turns.taking(job, due, text, order)
 
     async def _why_not(self, job: Job) -> str | None:
-        if not self._hours.holds(self._local(job)):
+        local = self._local(job)
+        if self._hours is not None and not self._hours.holds(local, local.tzinfo or UTC):
             return "outside of the active hours"
-        if not has_tasks(await asyncio.to_thread(self._read, job.new.agent)):
-            return f"{list_name(job.new.agent)} holds nothing to look at"
+        if not has_tasks(await asyncio.to_thread(self._read, job.agent)):
+            return f"{list_name(job.agent)} holds nothing to look at"
         if not self._checks:
             return None
         changed = [check.name for check in self._checks if await check()]

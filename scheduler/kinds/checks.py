@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
 
 import structlog
 
@@ -42,18 +41,8 @@ class CheckFailed(Permanent):
     """A check could not be made, or is written wrongly."""
 
 
-class Marks(Protocol):
-    """What a check saw when it last said that something has changed. May block."""
-
-    def get(self, key: str) -> str:
-        """Empty: it never did."""
-
-    def put(self, key: str, value: str) -> None:
-        """Raises CheckFailed where it cannot be kept."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class CheckSpec:
     """A check as the settings name it: `file:notes/todo.md`, `url:https://…`, `tool:mail__unread`,
     `command:test -s /var/mail/me`."""
 
@@ -78,7 +67,7 @@ class Means:
     run: Callable[[str], Awaitable[int]]
 
 
-def read_check(text: str) -> Wish:
+def read_check(text: str) -> CheckSpec:
     """Raises CheckFailed, with what is allowed."""
     kind, _, target = text.strip().partition(":")
     target = target.strip()
@@ -89,29 +78,29 @@ def read_check(text: str) -> Wish:
         )
     if kind == "url" and not target.startswith(("https://", "http://")):
         raise CheckFailed(f"{text[:80]!r}: the address of a page begins with https://.")
-    return Wish(kind=kind, target=target)
+    return CheckSpec(kind=kind, target=target)
 
 
 KINDS = ("file", "url", "tool", "command")
 
 
-def checks_of(wishes: Sequence[Wish], means: Means, marks: Marks) -> tuple[Check, ...]:
-    """One for each wish. None of them raises: what cannot be looked at has not changed."""
-    return tuple(Patient(_check(wish, means, marks)) for wish in wishes)
+def checks_of(specs: Sequence[CheckSpec], means: Means, marks: FileMarks) -> tuple[Check, ...]:
+    """One for each spec. None of them raises: what cannot be looked at has not changed."""
+    return tuple(Patient(_check(spec, means, marks)) for spec in specs)
 
 
-def _check(wish: Wish, means: Means, marks: Marks) -> Check:
-    match wish.kind:
+def _check(spec: CheckSpec, means: Means, marks: FileMarks) -> Check:
+    match spec.kind:
         case "file":
-            return FileChanged(wish.name, means.folder / wish.target, marks)
+            return FileChanged(spec.name, means.folder / spec.target, marks)
         case "url":
-            return PageChanged(wish.name, wish.target, means.fetch, marks)
+            return PageChanged(spec.name, spec.target, means.fetch, marks)
         case "tool":
-            return Unread(wish.name, wish.target, means.call, marks)
+            return Unread(spec.name, spec.target, means.call, marks)
         case "command":
-            return CommandSays(wish.name, wish.target, means.run)
+            return CommandSays(spec.name, spec.target, means.run)
         case _:
-            raise CheckFailed(f"{wish.name[:80]!r} is no check.")
+            raise CheckFailed(f"{spec.name[:80]!r} is no check.")
 
 
 class Patient:
@@ -143,7 +132,7 @@ class Patient:
 class FileChanged:
     """A file has another content than before, or a folder holds other files."""
 
-    def __init__(self, name: str, path: Path, marks: Marks) -> None:
+    def __init__(self, name: str, path: Path, marks: FileMarks) -> None:
         self.name = name
         self._path = path
         self._marks = marks
@@ -167,7 +156,7 @@ class PageChanged:
     """A page says something else than before; blanks and their number do not count."""
 
     def __init__(
-        self, name: str, address: str, fetch: Callable[[str], Awaitable[str]], marks: Marks
+        self, name: str, address: str, fetch: Callable[[str], Awaitable[str]], marks: FileMarks
     ) -> None:
         self.name = name
         self._address = address
@@ -187,7 +176,7 @@ class Unread:
     only when that is another one."""
 
     def __init__(
-        self, name: str, tool: str, call: Callable[[str], Awaitable[str]], marks: Marks
+        self, name: str, tool: str, call: Callable[[str], Awaitable[str]], marks: FileMarks
     ) -> None:
         self.name = name
         self._tool = tool
@@ -240,21 +229,22 @@ def is_nothing(answer: str) -> bool:
 
 
 class FileMarks:
-    """Implements Marks in a small JSON file. One that cannot be read counts as empty: the worst
-    that follows is one model call too many."""
+    """What checks saw when they last said that something has changed, in a small JSON file. May
+    block. One that cannot be read counts as empty: the worst that follows is one model call too
+    many."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known: dict[str, str] | None = None
 
     def get(self, key: str) -> str:
-        """See Marks."""
+        """Return what was seen; empty: nothing ever."""
         if self._known is None:
             self._known = self._read()
         return self._known.get(key, "")
 
     def put(self, key: str, value: str) -> None:
-        """Written whole, or not at all."""
+        """Keep it whole, or not at all. Raise CheckFailed."""
         known = {**(self._read() if self._known is None else self._known), key: value}
         new = self._path.with_suffix(".new")
         try:
@@ -281,7 +271,7 @@ class FileMarks:
         return {key: value for key, value in said.items() if isinstance(value, str)}
 
 
-def _is_new(marks: Marks, key: str, state: str) -> bool:
+def _is_new(marks: FileMarks, key: str, state: str) -> bool:
     """Whether it was another one the last time; then it is kept."""
     if marks.get(key) == state:
         return False

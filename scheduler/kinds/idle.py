@@ -17,7 +17,7 @@ import structlog
 from memory.records.errors import AssistantError, StorageError, Temporary
 from memory.records.messages import ConversationId
 from memory.records.ports import Clock
-from scheduler.clock.ports import IdleStore, IdleTimer
+from memory.stores.heartbeats import IdleTimer, SqliteIdle
 
 log = structlog.get_logger()
 
@@ -49,7 +49,7 @@ class IdleTimers:
 
     def __init__(
         self,
-        store: IdleStore,
+        store: SqliteIdle,
         act: Callable[[ConversationId], Awaitable[object]],
         clock: Clock,
         *,
@@ -164,7 +164,7 @@ class IdleReset:
 
     def __init__(
         self,
-        store: IdleStore,
+        store: SqliteIdle,
         start_new: Callable[[str], Awaitable[object]],
         clock: Clock,
         *,

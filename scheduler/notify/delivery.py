@@ -6,30 +6,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Protocol
+from zoneinfo import ZoneInfo
 
 import structlog
 
 from memory.records.jobs import (
-    Due,
     Held,
+    HeldNotification,
     Job,
     JobKind,
-    JobStore,
-    NewTelling,
+    Notification,
+    QuietPolicy,
     SetBy,
     SlotState,
-    Tellings,
-    Waiting,
-    WhenQuiet,
 )
 from memory.records.messages import OutboxId, PersonId
 from memory.records.ports import Clock
-from memory.records.rows import NewMessage
+from memory.records.rows import NewMessage, Person
+from memory.stores.jobs import SqliteJobs
+from memory.stores.notifications import SqliteTellings
 from scheduler.notify.dedup import finding, is_told
-from scheduler.notify.quiet_hours import QuietHours
+from scheduler.notify.quiet_hours import HoursOfDay
 from scheduler.notify.trivial import is_trivial, without_token
 
 log = structlog.get_logger()
@@ -45,20 +45,32 @@ DIGEST_NOTE = "What follows was sent on its own: results of jobs that had to wai
 
 
 class People(Protocol):
-    """Whom results go to."""
+    """Who is let in, and which chats are whose. Looked at each time: people go."""
 
-    def zone(self, person_id: PersonId) -> tzinfo:
+    def owner(self) -> PersonId | None:
+        """None before there is one."""
+
+    def person(self, person_id: PersonId) -> Person | None:
+        """None: nobody is known by this id."""
+
+    def zone(self, person_id: PersonId) -> ZoneInfo:
         """The person's, else this machine's."""
 
+    async def home_of(self, person_id: PersonId) -> str:
+        """The private chat for unasked words; empty where there is none. Raises StorageError."""
+
     def may_hear(self, person_id: PersonId, lane: str) -> bool:
-        """Whether this chat is (still) one that this person's private things may go to."""
+        """Whether this chat is (still) one that this person's things may go to."""
 
     def is_group(self, lane: str) -> bool:
         """Whether others read along there."""
 
+    def agent_at(self, lane: str) -> str:
+        """The name of the agent that answers there."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TellingOptions:
+class NotifyOptions:
     """`daily_max` unasked messages a day to one person; the same finding is not told again within
     `repeat_h` hours. `phrases` are those that say nothing."""
 
@@ -69,87 +81,76 @@ class TellingOptions:
     """A cosine of two texts; None: words alone. Blocks for milliseconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a run of a job found. `tainted`: it may rest on text from outside."""
-
-    job: Job
-    due: Due
-    text: str
-    tainted: bool = False
-
-
-class Teller:
+class Notifier:
     """Decides, and tells. Every decision ends the slot or leaves it waiting, in one transaction."""
 
     def __init__(
         self,
-        tellings: Tellings,
-        jobs: JobStore,
+        notifications: SqliteTellings,
+        jobs: SqliteJobs,
         people: People,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
         *,
         clock: Clock,
-        options: TellingOptions | None = None,
+        options: NotifyOptions | None = None,
     ) -> None:
-        self._tellings = tellings
+        self._notifications = notifications
         self._jobs = jobs
         self._people = people
         self._deliver = deliver
         self._clock = clock
-        self._options = options or TellingOptions()
+        self._options = options or NotifyOptions()
         self._deciding = asyncio.Lock()
 
-    async def tell(self, found: Found) -> SlotState:
+    async def tell(self, found: Notification) -> SlotState:
         """What becomes of a finding. Raises StorageError: it may then be asked again."""
         async with self._deciding:  # counts are of what was told before
             return await self._decide(found)
 
-    async def _decide(self, found: Found) -> SlotState:
+    async def _decide(self, found: Notification) -> SlotState:
         job, slot = found.job, found.due.slot
         text = without_token(found.text)
         if is_trivial(text, self._options.phrases()):
             return await self._end(found, SlotState.SILENT, "nothing to report")
-        if not self._people.may_hear(job.new.person_id, job.new.deliver_to):
-            return await self._end(found, SlotState.FAILED, _no_chat(job.new.deliver_to))
+        if not self._people.may_hear(job.person_id, job.deliver_to):
+            return await self._end(found, SlotState.FAILED, _no_chat(job.deliver_to))
         compared = ""
-        if job.new.kind is JobKind.HEARTBEAT:
-            compared = finding(text, now=self._now_of(job.new.person_id))
+        if job.kind is JobKind.HEARTBEAT:
+            compared = finding(text, now=self._now_of(job.person_id))
             if await self._was_told(job, text):
                 return await self._end(found, SlotState.SILENT, "told already within a day")
-        new = NewTelling(
-            job=job,
-            due=found.due,
+        new = replace(
+            found,
             text=text,
             finding=compared,
-            counts=job.new.set_by is not SetBy.PERSON,
+            counts=job.set_by is not SetBy.PERSON,
             note=joins_note(job),
             # What one member has a group told is outside text for the others.
-            tainted=found.tainted or self._people.is_group(job.new.deliver_to),
+            tainted=found.tainted or self._people.is_group(job.deliver_to),
         )
         held = await self._held(new)
-        if held is Held.QUIET and job.new.quiet is WhenQuiet.DROP:
+        if held is Held.QUIET and job.quiet is QuietPolicy.DROP:
             return await self._end(found, SlotState.SILENT, "dropped: quiet hours")
         if held is not None:
-            await self._tellings.hold(new, held)
+            await self._notifications.hold(new, held)
             log.info("job.held", job=job.id, slot=slot, why=held)
             return SlotState.WAITING
-        message = NewMessage(lane=job.new.deliver_to, text=text)
-        outbox_id = await self._tellings.tell(new, message)
+        message = NewMessage(lane=job.deliver_to, text=text)
+        outbox_id = await self._notifications.tell(new, message)
         if outbox_id is not None:
             self._deliver([(message.lane, outbox_id)])
             log.info("job.told", job=job.id, slot=slot, chars=len(text))
         return SlotState.TOLD
 
-    async def _end(self, found: Found, state: SlotState, why: str) -> SlotState:
+    async def _end(self, found: Notification, state: SlotState, why: str) -> SlotState:
         await self._jobs.end(found.job.id, found.due.slot, state, note=why)
         log.info("job.not_told", job=found.job.id, slot=found.due.slot, state=state, why=why)
         return state
 
     async def _was_told(self, job: Job, text: str) -> bool:
-        now = self._now_of(job.new.person_id)
+        now = self._now_of(job.person_id)
         since = now - timedelta(hours=self._options.repeat_h)
-        former = await self._tellings.findings(job.id, since_ms=_ms(since))
+        former = await self._notifications.findings(job.id, since_ms=_ms(since))
         if not former:
             return False
         likeness = self._options.likeness
@@ -158,23 +159,23 @@ class Teller:
     def _now_of(self, person_id: PersonId) -> datetime:
         return self._clock.now().astimezone(self._people.zone(person_id))
 
-    async def _held(self, new: NewTelling) -> Held | None:
+    async def _held(self, new: Notification) -> Held | None:
         """Why it has to wait; None: it need not."""
-        job, person_id = new.job, new.job.new.person_id
+        job, person_id = new.job, new.job.person_id
         now, zone = self._clock.now(), self._people.zone(person_id)
         hours = await self._hours(person_id)
-        passes = job.new.urgent or job.new.quiet is WhenQuiet.IGNORE
+        passes = job.urgent or job.quiet is QuietPolicy.IGNORE
         if hours is not None and not passes and hours.holds(now, zone):
             return Held.QUIET
-        if new.counts and not job.new.urgent:
-            count = await self._tellings.count(person_id, since_ms=_ms(_midnight(now, zone)))
+        if new.counts and not job.urgent:
+            count = await self._notifications.count(person_id, since_ms=_ms(_midnight(now, zone)))
             if count >= self._options.daily_max:
                 return Held.CAP
         return None
 
-    async def _hours(self, person_id: PersonId) -> QuietHours | None:
-        found = await self._tellings.quiet_hours(person_id)
-        return None if found is None else QuietHours(from_minute=found[0], to_minute=found[1])
+    async def _hours(self, person_id: PersonId) -> HoursOfDay | None:
+        found = await self._notifications.quiet_hours(person_id)
+        return None if found is None else HoursOfDay(from_minute=found[0], to_minute=found[1])
 
     # --- what had to wait ---------------------------------------------------------------------
 
@@ -184,8 +185,8 @@ class Teller:
 
         For the clock, every minute or so. Raises StorageError.
         """
-        by_chat: dict[tuple[PersonId, str, Held], list[Waiting]] = {}
-        for one in await self._tellings.waiting():
+        by_chat: dict[tuple[PersonId, str, Held], list[HeldNotification]] = {}
+        for one in await self._notifications.waiting():
             by_chat.setdefault((one.person_id, one.lane, one.why), []).append(one)
         sent = 0
         for (person_id, lane, why), those in by_chat.items():
@@ -193,18 +194,18 @@ class Teller:
             if not due:
                 continue
             if not self._people.may_hear(person_id, lane):
-                count = await self._tellings.drop(due, why=_no_chat(lane))
+                count = await self._notifications.drop(due, why=_no_chat(lane))
                 log.warning("job.dropped", person=person_id, lane=lane, count=count)
                 continue
             message = NewMessage(lane=lane, text=self._digest(due, why))
-            outbox_id = await self._tellings.tell_waiting(due, message, note=DIGEST_NOTE)
+            outbox_id = await self._notifications.tell_waiting(due, message, note=DIGEST_NOTE)
             if outbox_id is not None:
                 self._deliver([(lane, outbox_id)])
                 log.info("job.digest", lane=lane, why=why, count=len(due))
                 sent += 1
         return sent
 
-    async def _is_over(self, one: Waiting) -> bool:
+    async def _is_over(self, one: HeldNotification) -> bool:
         now, zone = self._clock.now(), self._people.zone(one.person_id)
         hours = await self._hours(one.person_id)
         if hours is not None and hours.holds(now, zone):
@@ -217,7 +218,7 @@ class Teller:
             return True
         return local.date() > began.date() and local.hour >= DIGEST_HOUR
 
-    def _digest(self, those: Sequence[Waiting], why: Held) -> str:
+    def _digest(self, those: Sequence[HeldNotification], why: Held) -> str:
         zone = self._people.zone(those[0].person_id)
         parts = [DIGEST_HEADS[why]]
         for one in those:
@@ -229,7 +230,7 @@ class Teller:
 
 def joins_note(job: Job) -> str:
     """What history says before a message that came by the clock."""
-    return f"What follows was sent on its own, by the job {job.key} ({job.new.name})."
+    return f"What follows was sent on its own, by the job {job.key} ({job.name})."
 
 
 def _no_chat(lane: str) -> str:

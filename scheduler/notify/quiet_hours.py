@@ -1,4 +1,4 @@
-"""Whether now is a good time to speak unasked: a person's quiet hours. Pure."""
+"""Hours of the day: a person's quiet hours, and those in which the heartbeat is active. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(?:-|–|—|to|until)\s*(\d{1,2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuietHours:
+class HoursOfDay:
     """From one minute of the day up to another, which may be on the next day."""
 
     from_minute: int
@@ -22,7 +22,7 @@ class QuietHours:
         return f"{_spelled(self.from_minute)}-{_spelled(self.to_minute)}"
 
     def holds(self, moment: datetime, zone: tzinfo) -> bool:
-        """Whether the clock on the wall of this zone shows a quiet minute."""
+        """Return whether the wall clock of this zone shows one of these minutes."""
         local = moment.astimezone(zone)
         minute = local.hour * 60 + local.minute
         if self.from_minute <= self.to_minute:
@@ -43,7 +43,7 @@ class QuietHours:
         return until.replace(tzinfo=zone).astimezone(moment.tzinfo)
 
 
-def quiet_hours(text: str) -> QuietHours | None:
+def read_hours(text: str) -> HoursOfDay | None:
     """Reads `22:00-07:00`, `22-7` or `22:00 to 7:00`; None when it is none."""
     found = _HOURS.fullmatch(text.strip().casefold())
     if found is None:
@@ -51,7 +51,7 @@ def quiet_hours(text: str) -> QuietHours | None:
     start, end = _minute(found[1], found[2]), _minute(found[3], found[4])
     if start is None or end is None or start == end:
         return None
-    return QuietHours(from_minute=start, to_minute=end)
+    return HoursOfDay(from_minute=start, to_minute=end)
 
 
 def _minute(hour: str, minute: str | None) -> int | None:

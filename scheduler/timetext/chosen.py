@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memory.records.job_specs import Unit
-from scheduler.timetext.numbers import (
-    DAY_NAMES,
-    MONTH_NAMES,
-    Answer,
-    Question,
-    Refusal,
-    listed,
-    ordinal_words,
-)
+from memory.records.recurrence import Unit
+from memory.records.schedule import NoTime, TimeAnswer, TimeAsked
+from scheduler.timetext.numbers import DAY_NAMES, MONTH_NAMES, listed, ordinal_words
 from scheduler.timetext.pieces import (
     Clocks,
     Date,
@@ -111,7 +104,7 @@ class Chosen:
 
 def chosen(
     step: RepeatStep | None, pieces: Sequence[Piece], scope: ReadingContext
-) -> Chosen | Answer | None:
+) -> Chosen | TimeAnswer | None:
     """The days; a question or a refusal where they are left open; None where they make no sense."""
     selecting = [one for one in pieces if not isinstance(one, _BESIDE)]
     lists = [one for one in selecting if isinstance(one, Weekdays)]
@@ -135,14 +128,14 @@ def chosen(
     return _of_step(step, others, scope)
 
 
-def _of_day(piece: Piece) -> Answer | None:
+def _of_day(piece: Piece) -> TimeAnswer | None:
     assert isinstance(piece, Day)
     if piece.period:
         return None
-    return Refusal(why=f"A day that is not the same each time cannot be repeated. {EXAMPLE}")
+    return NoTime(why=f"A day that is not the same each time cannot be repeated. {EXAMPLE}")
 
 
-def _of_weekdays(days: Weekdays, step: RepeatStep | None) -> Chosen | Answer | None:
+def _of_weekdays(days: Weekdays, step: RepeatStep | None) -> Chosen | TimeAnswer | None:
     if step is None:
         if not days.sure:
             names = listed([DAY_NAMES[day] for day in days.weekdays])
@@ -159,9 +152,9 @@ def _of_weekdays(days: Weekdays, step: RepeatStep | None) -> Chosen | Answer | N
     return None
 
 
-def _which_of_month(weekday: int) -> Question:
+def _which_of_month(weekday: int) -> TimeAsked:
     name = DAY_NAMES[weekday]
-    return Question(
+    return TimeAsked(
         text=f"Which {name} of the month? Say it as in 'the first {name} of each month', or "
         f"'every {name}' for all."
     )
@@ -169,7 +162,7 @@ def _which_of_month(weekday: int) -> Question:
 
 def _of_step(
     step: RepeatStep, others: Sequence[Piece], scope: ReadingContext
-) -> Chosen | Answer | None:
+) -> Chosen | TimeAnswer | None:
     start = Chosen(count=step.count, unit=step.unit)
     if not others:
         return start if step.unit is Unit.DAY else _which_day(step, scope)
@@ -181,7 +174,7 @@ def _of_step(
     if found is None:
         return None
     if step.unit is Unit.YEAR and not found.months:
-        return Question(text=f"In which month? {EXAMPLE}")
+        return TimeAsked(text=f"In which month? {EXAMPLE}")
     if step.unit is Unit.MONTH and found.months:
         return _in_its_month(found, step)
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from scheduler.timetext.numbers import Answer, Question, Reading, Refusal
+from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeFound, TimeRead
 from scheduler.timetext.parse import (
     CHARS_MAX,
     NEXT_SHOWN,
@@ -26,20 +26,11 @@ WORDS_MAX = 60
 """A time stands in the first or the last of so many words; between them none is looked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimePhrase:
-    """A time in a sentence: how it is read, its own words, and what else the sentence says."""
-
-    answer: Answer
-    words: str
-    rest: str
-
-
 @dataclass(frozen=True, slots=True)
 class _PhrasePlace:
     start: int
     end: int
-    answer: Answer
+    answer: TimeAnswer
     doubtful: bool
 
 
@@ -67,7 +58,7 @@ _LOOSE = re.compile(
 """What looks like a time; left over, it says that not all was understood."""
 
 
-def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> TimePhrase | None:
+def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> TimeFound | None:
     """The time that a sentence names, and the rest of it without the words that only lead to it.
 
     None where it names none. Several that may be meant, or words beside it that look like a time,
@@ -79,10 +70,10 @@ def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
         return _found(text, now=now, zone=zone, count=count)
     except (OverflowError, ValueError):  # the calendar's own ends, in one zone or another
         why = "That lies beyond the calendar. Write a time such as 'tomorrow at 5pm'."
-        return TimePhrase(answer=Refusal(why=why), words=text, rest="")
+        return TimeFound(answer=NoTime(why=why), words=text, rest="")
 
 
-def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> TimePhrase | None:
+def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> TimeFound | None:
     scope = ReadingContext(now=now.astimezone(zone))
     said = TimeText(text, scope)
     lead = _LEAD.match(said.text)
@@ -97,14 +88,14 @@ def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> TimePhras
     rest = _without(text, chosen, head)
     answer = with_next(chosen.answer, after=now, count=count)
     at_head = chosen.start <= head and _JOIN.match(said.text, chosen.end)
-    if not at_head and isinstance(answer, Reading):
+    if not at_head and isinstance(answer, TimeRead):
         if _LOOSE.search(plain(rest)):
             why = "Part of that looks like a time and was not understood. Is this meant?"
-            answer = Question(text=why, options=[answer])
+            answer = TimeAsked(text=why, options=(answer,))
         elif chosen.doubtful:
             words = text[chosen.start : chosen.end]
-            answer = Question(text=f"Is {words!r} the time?", options=[answer])
-    return TimePhrase(answer=answer, words=text[chosen.start : chosen.end], rest=rest)
+            answer = TimeAsked(text=f"Is {words!r} the time?", options=(answer,))
+    return TimeFound(answer=answer, words=text[chosen.start : chosen.end], rest=rest)
 
 
 def _places(said: TimeText, scope: ReadingContext, zone: ZoneInfo) -> list[_PhrasePlace]:
@@ -154,7 +145,7 @@ def _is_number(piece: Piece) -> bool:
 def _strong(said: TimeText, places: Sequence[_PhrasePlace]) -> list[_PhrasePlace]:
     """Without words that hardly ever are a time by themselves, and refusals beside readings."""
     strong = [one for one in places if not _WEAK.fullmatch(said.text[one.start : one.end])]
-    readable = [one for one in strong if not isinstance(one.answer, Refusal)]
+    readable = [one for one in strong if not isinstance(one.answer, NoTime)]
     return readable or strong
 
 
@@ -170,37 +161,37 @@ def _chosen(said: TimeText, places: Sequence[_PhrasePlace], head: int) -> _Phras
 
 def _together(
     text: str, places: Sequence[_PhrasePlace], scope: ReadingContext, count: int
-) -> Reading | None:
+) -> TimeRead | None:
     """What two places mean as one time: "remind me tomorrow to call Bob at 5"."""
     zone = scope.now.tzinfo
     if len(places) != 2 or not isinstance(zone, ZoneInfo):
         return None
     words = " ".join(text[one.start : one.end] for one in places)
     answer = read(words, now=scope.now, zone=zone, count=count)
-    return answer if isinstance(answer, Reading) else None
+    return answer if isinstance(answer, TimeRead) else None
 
 
 def _several(
     text: str,
     places: Sequence[_PhrasePlace],
-    together: Reading | None,
+    together: TimeRead | None,
     *,
     now: datetime,
     count: int,
-) -> TimePhrase:
+) -> TimeFound:
     """Which of them is meant? Those at the end first, for there it usually stands."""
     words = [text[one.start : one.end] for one in places]
     named = " or ".join(repr(one) for one in words)
-    readings = [one.answer for one in places if isinstance(one.answer, Reading)]
+    readings = [one.answer for one in places if isinstance(one.answer, TimeRead)]
     options = [*([together] if together else []), *reversed(readings)]
     unique = {(repr(one.when), one.until, one.runs_max): one for one in options}
     if together:
         named = f"{' '.join(words)!r}, or only {named}"
         for place in reversed(places):
             text = f"{text[: place.start].rstrip(' ,')} {text[place.end :].lstrip(' ,')}"
-    question = Question(text=f"Which time is meant: {named}?", options=list(unique.values()))
+    question = TimeAsked(text=f"Which time is meant: {named}?", options=tuple(unique.values()))
     answer = with_next(question, after=now, count=count)
-    return TimePhrase(answer=answer, words="", rest=_cleaned(text.strip(), 0))
+    return TimeFound(answer=answer, words="", rest=_cleaned(text.strip(), 0))
 
 
 def _without(text: str, place: _PhrasePlace, head: int) -> str:

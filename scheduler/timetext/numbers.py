@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from fractions import Fraction
 
-from memory.records.job_specs import When
-from scheduler.clock.cron import Slot
 from scheduler.timetext.pieces import Found, Piece, ReadingContext, Rule
 
 ONES = (
@@ -145,46 +142,6 @@ def rule(pattern: str, make: Make) -> Rule:
             yield match.end(), piece
 
     return found
-
-
-# --- answers ------------------------------------------------------------------------------------
-#
-# What comes of reading a time: it is read, something must be asked, or it is no time.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How it was read. `sentence` has no full stop; `next` are the first due times.
-
-    `until` is the last moment at which it may be due, `runs_max` how often; None is without end.
-    """
-
-    when: When
-    sentence: str
-    next: Sequence[Slot] = ()
-    until: datetime | None = None
-    runs_max: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What must be asked first. `options` are the readings to choose from, the likeliest first;
-    `past` is the moment that was meant, where that is over.
-    """
-
-    text: str
-    options: Sequence[Reading] = ()
-    past: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """No time that can be kept, with the reason and what to write instead."""
-
-    why: str
-
-
-Answer = Reading | Question | Refusal
 
 
 # --- saying -------------------------------------------------------------------------------------

@@ -7,29 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import groupby, islice
 from zoneinfo import ZoneInfo, available_timezones
 
-from memory.records.job_specs import Cron
-from scheduler.clock.cron import CronWrong, Slot, is_cron, read_cron, wall_moment
+from memory.records.recurrence import Cron
+from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
+from scheduler.clock.cron import CronWrong, is_cron, read_cron, wall_moment
 from scheduler.clock.recurrence import slots
 from scheduler.timetext.clocks import clocks, parts, zones
 from scheduler.timetext.dates import DATES, FEASTS
 from scheduler.timetext.days import DURATION, PERIODS, RELATIVE, SECONDS, later, shifted
-from scheduler.timetext.numbers import (
-    COUNT,
-    UNIT,
-    Answer,
-    Question,
-    Reading,
-    Refusal,
-    compiled,
-    quantity,
-    rule,
-    unit,
-)
+from scheduler.timetext.numbers import COUNT, UNIT, compiled, quantity, rule, unit
 from scheduler.timetext.pieces import (
     Ask,
     Date,
@@ -215,28 +206,28 @@ _EXAMPLES = (
 )
 
 
-def read(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> Answer:
+def read(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> TimeAnswer:
     """How a text is read at an aware `now` by somebody in `zone`, with the next `count` due times.
 
     `now` lies in the years 1970 to 2999. Never raises for any text.
     """
     stripped = text.strip().rstrip(".!?;").strip()
     if not stripped:
-        return Refusal(why=f"There is no time in an empty text. {_EXAMPLES}")
+        return NoTime(why=f"There is no time in an empty text. {_EXAMPLES}")
     if len(stripped) > CHARS_MAX:
-        return Refusal(why=f"A time has at most {CHARS_MAX} characters. {_EXAMPLES}")
+        return NoTime(why=f"A time has at most {CHARS_MAX} characters. {_EXAMPLES}")
     try:
         scope = ReadingContext(now=now.astimezone(zone))
         if is_cron(stripped):
             answer = _of_cron(stripped, zone)
         else:
-            answer = _of_words(stripped, scope, zone) or Refusal(why=_why_not(stripped))
+            answer = _of_words(stripped, scope, zone) or NoTime(why=_why_not(stripped))
         return with_next(answer, after=now, count=count)
     except (OverflowError, ValueError):  # the calendar's own ends, in one zone or another
-        return Refusal(why=f"That lies beyond the calendar. {_EXAMPLES}")
+        return NoTime(why=f"That lies beyond the calendar. {_EXAMPLES}")
 
 
-def settled(cover: Cover, scope: ReadingContext, home: ZoneInfo) -> Answer | None:
+def settled(cover: Cover, scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
     """What a row of pieces means: once, or again and again. None where they mean no time."""
     zones = [piece for piece in cover[0] if isinstance(piece, Zone)]
     pieces = [piece for piece in cover[0] if not isinstance(piece, Zone)]
@@ -251,52 +242,46 @@ def settled(cover: Cover, scope: ReadingContext, home: ZoneInfo) -> Answer | Non
     return found if found is not None else settle_single(pieces, scope, home=home)
 
 
-def with_next(answer: Answer, *, after: datetime, count: int) -> Answer:
+def with_next(answer: TimeAnswer, *, after: datetime, count: int) -> TimeAnswer:
     """The same with the next `count` due times in each of its readings."""
     match answer:
-        case Reading():
+        case TimeRead():
             return _filled(answer, after, count)
-        case Question():
-            options = [_filled(one, after, count) for one in answer.options]
-            return Question(text=answer.text, options=options, past=answer.past)
-        case Refusal():
+        case TimeAsked():
+            options = tuple(_filled(one, after, count) for one in answer.options)
+            return TimeAsked(text=answer.text, options=options, past=answer.past)
+        case NoTime():
             return answer
 
 
-def due(reading: Reading, *, after: datetime, count: int) -> list[Slot]:
+def due(reading: TimeRead, *, after: datetime, count: int) -> tuple[datetime, ...]:
     """The next due times of a reading, within its limits."""
     most = count if reading.runs_max is None else min(count, reading.runs_max)
     found = islice(slots(reading.when, after=after), most)
-    return [slot for slot in found if reading.until is None or slot.at <= reading.until]
+    return tuple(one.at for one in found if reading.until is None or one.at <= reading.until)
 
 
-def _filled(reading: Reading, after: datetime, count: int) -> Reading:
-    found = due(reading, after=after, count=count) or list(reading.next)
-    return Reading(
-        when=reading.when,
-        sentence=reading.sentence,
-        next=found[:count],
-        until=reading.until,
-        runs_max=reading.runs_max,
-    )
+def _filled(reading: TimeRead, after: datetime, count: int) -> TimeRead:
+    found = due(reading, after=after, count=count) or reading.next
+    return replace(reading, next=found[:count])
 
 
-def _of_cron(text: str, zone: ZoneInfo) -> Answer:
+def _of_cron(text: str, zone: ZoneInfo) -> TimeAnswer:
     try:
         expression = read_cron(text)
     except CronWrong as error:
-        return Refusal(why=str(error))
+        return NoTime(why=str(error))
     sentence = f"by the cron text {expression}"
-    return Reading(when=Cron(expression=expression, zone=zone.key), sentence=sentence)
+    return TimeRead(when=Cron(expression=expression, zone=zone.key), sentence=sentence)
 
 
-def _of_words(text: str, scope: ReadingContext, zone: ZoneInfo) -> Answer | None:
+def _of_words(text: str, scope: ReadingContext, zone: ZoneInfo) -> TimeAnswer | None:
     said = TimeText(text, scope)
     rows = [cover for cover in said.covers(said.skip(0)) if said.skip(cover[1]) == len(text)]
     return best(rows, scope, zone) or _explained(rows)
 
 
-def best(covers: Sequence[Cover], scope: ReadingContext, home: ZoneInfo) -> Answer | None:
+def best(covers: Sequence[Cover], scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
     """What the fewest pieces mean; of as many, what leaves least open."""
     for _, alike in groupby(sorted(covers, key=_size), key=_size):
         answers = [found for one in alike if (found := settled(one, scope, home)) is not None]
@@ -305,20 +290,20 @@ def best(covers: Sequence[Cover], scope: ReadingContext, home: ZoneInfo) -> Answ
     return None
 
 
-def _explained(covers: Sequence[Cover]) -> Question | Refusal | None:
+def _explained(covers: Sequence[Cover]) -> TimeAsked | NoTime | None:
     """What to say where no time is named, but it is known why not."""
     for cover in covers:
         if (first := cover[0][0]) and isinstance(first, Ask) and len(cover[0]) == 1:
-            return Question(text=first.why)
+            return TimeAsked(text=first.why)
     reasons = [one.why for cover in covers for one in cover[0] if isinstance(one, Refuse)]
-    return Refusal(why=reasons[0]) if reasons else None
+    return NoTime(why=reasons[0]) if reasons else None
 
 
 def _size(cover: Cover) -> int:
     return len(cover[0])
 
 
-_OPENNESS = (Reading, Question, Refusal)
+_OPENNESS = (TimeRead, TimeAsked, NoTime)
 
 
 def _why_not(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
 
-from memory.records.job_specs import Unit
+from memory.records.recurrence import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

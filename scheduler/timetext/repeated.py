@@ -7,21 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from memory.records.job_specs import Cron, Every, Unit, When
+from memory.records.recurrence import Cron, Every, Unit, When
+from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from scheduler.clock.cron import CronWrong, wall_moment
 from scheduler.clock.recurrence import next_slots
 from scheduler.timetext.chosen import EXAMPLE, Chosen, chosen
 from scheduler.timetext.clocks import EITHER_HALF_DAILY, USUAL, hours
-from scheduler.timetext.numbers import (
-    MONTH_NAMES,
-    Answer,
-    Question,
-    Reading,
-    Refusal,
-    day_words,
-    listed,
-    time_words,
-)
+from scheduler.timetext.numbers import MONTH_NAMES, day_words, listed, time_words
 from scheduler.timetext.pieces import (
     Ask,
     Clocks,
@@ -65,7 +57,7 @@ class RepeatLimits:
         return tuple(month for month in _ALL_MONTHS if month not in self.months)
 
 
-def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> Answer | None:
+def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswer | None:
     """None where no repetition was said."""
     steps = list(dict.fromkeys(one for one in pieces if isinstance(one, RepeatStep)))
     steps = [one for one in steps if not one.by_place] or steps
@@ -79,9 +71,9 @@ def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> Answer | 
         return None
     for one in pieces:
         if isinstance(one, Refuse):
-            return Refusal(why=one.why)
+            return NoTime(why=one.why)
     if asks:
-        return Question(text=asks[0].why)
+        return TimeAsked(text=asks[0].why)
     step = steps[0] if steps else None
     limits = _limits(pieces, scope)
     if step is not None and step.unit.passes:
@@ -93,7 +85,7 @@ def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> Answer | 
     if not isinstance(picked, Chosen):
         return picked
     if _is_after_midnight(pieces, picked):
-        return Question(text=_NEXT_DAY)
+        return TimeAsked(text=_NEXT_DAY)
     choices = [picked, *([picked.instead] if picked.instead else [])]
     answers = [_on_days(choice, one, limits, scope) for choice in choices for one in times]
     either = " or at ".join(_time_list(one) for one in times)
@@ -130,12 +122,12 @@ def _in_all(times: RepeatCount) -> str:
     )
 
 
-def _asked(answers: Sequence[Answer | None], asks: Sequence[str]) -> Answer | None:
+def _asked(answers: Sequence[TimeAnswer | None], asks: Sequence[str]) -> TimeAnswer | None:
     """The answer itself where nothing is open, else a question between those that are readings."""
-    readings = [one for one in answers if isinstance(one, Reading)]
+    readings = [one for one in answers if isinstance(one, TimeRead)]
     if not asks or not readings:
         return answers[0]
-    return Question(text=" ".join(asks), options=readings)
+    return TimeAsked(text=" ".join(asks), options=tuple(readings))
 
 
 def _time_list(times: Sequence[time]) -> str:
@@ -152,11 +144,11 @@ def _several_of_month(pieces: Sequence[Piece]) -> bool:
     return several and any(isinstance(one, OfMonth) for one in pieces)
 
 
-def _only_asked(pieces: Sequence[Piece], asks: Sequence[Ask]) -> Answer | None:
+def _only_asked(pieces: Sequence[Piece], asks: Sequence[Ask]) -> TimeAnswer | None:
     """Twice a day, bimonthly: a repetition, but which?"""
     others = [one for one in pieces if not isinstance(one, Ask | TimeOfDay | Clocks | PartOfDay)]
     if asks and not others and any("every" in one.why.lower() for one in asks):
-        return Question(text=asks[0].why)
+        return TimeAsked(text=asks[0].why)
     return None
 
 
@@ -226,7 +218,7 @@ def _either(clock: TimeOfDay, part: PartOfDay | None, later: Sequence[TimeOfDay]
 
 def _passing(
     step: RepeatStep, pieces: Sequence[Piece], limits: RepeatLimits, scope: ReadingContext
-) -> Answer | None:
+) -> TimeAnswer | None:
     others = [one for one in pieces if not isinstance(one, RepeatStep | _Limit)]
     spans = [one for one in others if isinstance(one, TimeSpan)]
     days = [one for one in others if isinstance(one, Weekdays)]
@@ -234,7 +226,7 @@ def _passing(
         return None
     name = _unit_words(step)
     if limits.weekdays_out:
-        return Refusal(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
+        return NoTime(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
     if not others and limits.months == _ALL_MONTHS:
         length = timedelta(**{f"{step.unit}s": step.count})
         start = max(limits.start or scope.now, scope.now).astimezone(UTC)
@@ -252,11 +244,11 @@ def _passing_within(
     days: Sequence[Weekdays],
     limits: RepeatLimits,
     scope: ReadingContext,
-) -> Answer | None:
+) -> TimeAnswer | None:
     """Within hours or on some days only: by the clock on the wall, in cron text."""
     whole = 60 if step.unit is Unit.MINUTE else 24
     if whole % step.count or (days and days[0].weeks != 1):
-        return Refusal(
+        return NoTime(
             why=f"Every {step.count} {step.unit}s does not fit evenly into a{_around(step)}, so "
             "it cannot be kept to certain hours or days. Take a step that does."
         )
@@ -265,7 +257,7 @@ def _passing_within(
     if spans:
         begin, end = (hours(one, None)[0].at for one in (spans[0].first, spans[0].last))
         if begin.minute or end.minute or end <= begin:
-            return Refusal(
+            return NoTime(
                 why=f"Such a span goes from a full hour to a later one of the same day. {EXAMPLE}"
             )
         first, last = begin.hour, end.hour - (step.unit is Unit.MINUTE)
@@ -315,10 +307,10 @@ def _months(picked: Chosen, limits: RepeatLimits) -> tuple[int, ...]:
 
 def _on_days(
     picked: Chosen, times: Sequence[time], limits: RepeatLimits, scope: ReadingContext
-) -> Answer | None:
+) -> TimeAnswer | None:
     minutes = {(at.minute, at.second) for at in times}
     if len(minutes) > 1 or any(at.second for at in times):
-        return Refusal(
+        return NoTime(
             why="Times of one schedule have the same minutes, such as 8:30 and 17:30. Make one for "
             "each of the others."
         )
@@ -327,10 +319,10 @@ def _on_days(
         week = picked.weekdays or (tuple(range(7)) if picked.count == 1 else ())
         left = tuple(day for day in week if day not in limits.weekdays_out)
         if not left or picked.days or picked.places:
-            return Refusal(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
+            return NoTime(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
         kept = picked = replace(kept, weekdays=left, unit=Unit.WEEK)
     if not limits.months or (picked.months and not kept.months):
-        return Refusal(why="Nothing is left of it: all of its months are left out.")
+        return NoTime(why="Nothing is left of it: all of its months are left out.")
     fields = _CronFields(
         minute=str(times[0].minute), hour=",".join(str(at.hour) for at in times), picked=kept
     )
@@ -340,7 +332,7 @@ def _on_days(
         plain = Cron(expression=fields.text(), zone=zone.key, start=limits.start)
         following = next_slots(plain, after=scope.now, n=1)
     except CronWrong:
-        return Refusal(why="There is no such day in the months that are named.")
+        return NoTime(why="There is no such day in the months that are named.")
     if picked.count == 1:
         return _reading(plain, words, limits, scope)
     if not following:
@@ -357,14 +349,14 @@ def _on_days(
     return _reading(when, words, limits, scope)
 
 
-def _reading(when: When, words: str, limits: RepeatLimits, scope: ReadingContext) -> Answer:
+def _reading(when: When, words: str, limits: RepeatLimits, scope: ReadingContext) -> TimeAnswer:
     """Said with its limits; a question where nothing of it lies ahead."""
     following = next_slots(when, after=scope.now, n=1)
     if following and limits.lasting is not None:
         first = following[0].at.astimezone(_zone(scope)).date()
         limits = replace(limits, until=_before(first + timedelta(limits.lasting), _zone(scope)))
     if not following or (limits.until and following[0].at > limits.until):
-        return Question(text=f"Of that ({words}) nothing lies ahead. When is meant?")
+        return TimeAsked(text=f"Of that ({words}) nothing lies ahead. When is meant?")
     if limits.left_out:
         words += f", not in {listed([MONTH_NAMES[month - 1] for month in limits.left_out])}"
     if limits.start is not None:
@@ -373,7 +365,7 @@ def _reading(when: When, words: str, limits: RepeatLimits, scope: ReadingContext
         words += f", until {limits.until:%Y-%m-%d}"
     if limits.runs_max is not None:
         words += ", once" if limits.runs_max == 1 else f", {limits.runs_max} times"
-    return Reading(when=when, sentence=words, until=limits.until, runs_max=limits.runs_max)
+    return TimeRead(when=when, sentence=words, until=limits.until, runs_max=limits.runs_max)
 
 
 def _zone(scope: ReadingContext) -> ZoneInfo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC
 
-from memory.records.job_specs import COUNT_MAX, Unit
+from memory.records.recurrence import COUNT_MAX, Unit
 from scheduler.timetext.days import DURATION, later
 from scheduler.timetext.numbers import (
     MONTH,

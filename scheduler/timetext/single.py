@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from memory.records.job_specs import At
-from scheduler.clock.cron import slot_of, wall_moment
+from memory.records.recurrence import At
+from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
+from scheduler.clock.cron import wall_moment
 from scheduler.timetext.clocks import EITHER_HALF, USUAL, Hour, hours
-from scheduler.timetext.numbers import Answer, Question, Reading, Refusal, day_words, moment_words
+from scheduler.timetext.numbers import day_words, moment_words
 from scheduler.timetext.pieces import (
     Ask,
     Date,
@@ -61,7 +62,7 @@ class _SaidMoment:
 
 def settle_single(
     pieces: Sequence[Piece], scope: ReadingContext, *, home: ZoneInfo
-) -> Answer | None:
+) -> TimeAnswer | None:
     """None where the pieces make no single time. `home` is the zone that is answered in; that of
     `scope` is the one that was spoken of.
     """
@@ -80,7 +81,7 @@ def settle_single(
         return None
     for one in pieces:
         if isinstance(one, Refuse):
-            return Refusal(why=one.why)
+            return NoTime(why=one.why)
     doubts = _doubts(pieces)
     if moments:
         return _answer([moments[0].at], doubts, scope=scope, home=home)
@@ -131,14 +132,14 @@ def _span_start(span: TimeSpan) -> TimeOfDay | None:
     return TimeOfDay(hour=afternoon if fits else first.hour, minute=first.minute, exact=True)
 
 
-def _of_day(said: _SaidMoment, *, scope: ReadingContext, home: ZoneInfo) -> Answer | None:
+def _of_day(said: _SaidMoment, *, scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
     today_only = Day(days=(scope.today,), today=True)
     day = resolved(said.days, scope) if said.days else today_only
     clock, part, doubts = said.clock, said.part, said.doubts
     if day is None:
         return None
     if not day.days:
-        return Question(text=day.ask)
+        return TimeAsked(text=day.ask)
     today = day.days == (scope.today,)
     if part and part.today and not today:
         return None
@@ -146,7 +147,7 @@ def _of_day(said: _SaidMoment, *, scope: ReadingContext, home: ZoneInfo) -> Answ
         open_day = day.period or day.today or len(day.days) == 1
         doubts = doubts.with_always(day.ask) if open_day else doubts.with_between(day.ask)
     if today and not clock and not part and not day.clock and scope.now.time() >= USUAL:
-        return Question(text="At what time today?")
+        return TimeAsked(text="At what time today?")
     if clock is None:
         options: Sequence[Hour] = (Hour(at=_default(day, part)),)
     else:
@@ -196,7 +197,7 @@ def _default(day: Day, part: PartOfDay | None) -> time:
     return day.clock or USUAL
 
 
-def _of_time(said: _SaidMoment, *, scope: ReadingContext, home: ZoneInfo) -> Answer | None:
+def _of_time(said: _SaidMoment, *, scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
     """A time without a day is the next such one."""
     clock, part = said.clock, said.part
     options = hours(clock, part) if clock else (Hour(at=part.clock),) if part else ()
@@ -236,7 +237,7 @@ def _zone(scope: ReadingContext) -> ZoneInfo:
 
 def _answer(
     moments: Sequence[datetime], doubts: Doubts, *, scope: ReadingContext, home: ZoneInfo
-) -> Answer:
+) -> TimeAnswer:
     """A reading where one moment is left and nothing is asked."""
     unique = list(dict.fromkeys(moment.astimezone(UTC) for moment in moments))
     now = scope.now.astimezone(UTC).replace(microsecond=0)
@@ -244,14 +245,14 @@ def _answer(
     if not ahead:
         past = unique[0].astimezone(home)
         text = f"That is over: it was {day_words(past)} at {past:%H:%M}. When is meant?"
-        return Question(text=text, past=past)
+        return TimeAsked(text=text, past=past)
     options = [_reading(moment, home) for moment in ahead]
     asks = [*doubts.always, *(doubts.between if len(options) > 1 else ())]
-    return Question(text=" ".join(asks), options=options) if asks else options[0]
+    return TimeAsked(text=" ".join(asks), options=tuple(options)) if asks else options[0]
 
 
-def _reading(moment: datetime, home: ZoneInfo) -> Reading:
+def _reading(moment: datetime, home: ZoneInfo) -> TimeRead:
     when = At(moment=moment.astimezone(home), zone=home.key)
     sentence = f"once, {moment_words(moment.astimezone(home))}"
     # Also one that is due at this very second has its slot shown.
-    return Reading(when=when, sentence=sentence, next=[slot_of(moment, home)])
+    return TimeRead(when=when, sentence=sentence, next=(moment.astimezone(UTC),))

@@ -11,9 +11,9 @@ from typing import Any
 
 from bot.lab.model_script import last_user_text
 from memory.database.connection import Database
-from memory.records.job_specs import At
-from memory.records.jobs import Due, JobKind, NewJob, What
+from memory.records.jobs import Due, Job, JobKind, What
 from memory.records.messages import PersonId
+from memory.records.recurrence import At
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.machine import SystemClock
 from tests.acceptance.rig import Card, Home, Model, Running, Telegram, until
@@ -99,7 +99,7 @@ def keep(home: Home, kept: Sequence[Kept]) -> None:
         async with Database.open(home.database, clock=SystemClock()) as database:
             store = SqliteJobs(database)
             for one in kept:
-                new = NewJob(
+                new = Job(
                     name=one.text[:NAME_CHARS],
                     person_id=PersonId(people[f"telegram:{one.chat}"]),
                     kind=one.kind,

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from bot.settings.home import shipped
-from memory.records.job_specs import Every, Unit
 from memory.records.jobs import JobKind
 from memory.records.messages import ConversationId
+from memory.records.recurrence import Every, Unit
 from scheduler.clock.timetable import Timetable
-from scheduler.kinds.agent_turn import ActiveHours, HeartbeatKind, Turns
+from scheduler.kinds.agent_turn import HeartbeatKind, Turns
 from tests.acceptance.rig import Home, Model, Telegram, until
 from tests.acceptance.schedule_words import ANN, started
 from tests.acceptance.test_kills import settled
 from tests.acceptance.tool_words import reads
-from tests.scheduler.clerk_kit import Chats
 from tests.scheduler.jobs_kit import Office, job
+from tests.scheduler.service_kit import People
 
 
 def looks(home: Home, telegram: Telegram, *, word: str = "skipped") -> None:
@@ -148,7 +148,7 @@ WITHOUT_TASKS = (
 
 
 class Kept:
-    """Implements KeepsBeats and OpensConversations; no turn is to be made."""
+    """What came of heartbeats; no turn is to be made."""
 
     def __init__(self) -> None:
         self.outcomes: list[str] = []
@@ -170,12 +170,11 @@ async def test_a_day_of_looks_at_a_list_without_tasks_begins_no_turn(
         path.write_bytes(text.encode())
     office = Office(tmp_path, start=MORNING)
     kind = HeartbeatKind(
-        Turns(Chats(), kept),
+        Turns(People(), kept.start_new),
         tmp_path,
-        kept,
+        kept.beat,
         fresh=lambda: shipped("HEARTBEAT.md").read_text("utf-8"),
         local=lambda job: office.clock.now(),
-        hours=ActiveHours(),
     )
     async with office.opened():
         hears = office.hears()

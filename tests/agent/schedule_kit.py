@@ -1,4 +1,4 @@
-"""The tools of the group `schedule` over the real clerk, and a `Castle` that has them.
+"""The tools of the group `schedule` over the real services, and a `Castle` that has them.
 
 Tools that the App has built already are not made again.
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agent.policy.approval import Policy
-from agent.tools.jobs import Abilities
 from agent.tools.profile import PersonContext
-from agent.tools.schedule import schedule_tools
 from agent.tools.tool import Caller, Tool
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from bot.app import App
 from memory.records.errors import Permanent
 from memory.records.messages import ConversationId
+from scheduler.jobs.tool_calls import ToolCalls
+from scheduler.jobs.tools import schedule_tools
 from tests.agent.attack_kit import Castle
 from tests.agent.memory_kit import RememberingCastle
 from tests.agent.obedient import ObedientModel
-from tests.scheduler.clerk_kit import BERLIN, Counter
+from tests.scheduler.service_kit import BERLIN, Services
 
 
 async def usable_skill(name: str) -> object:
@@ -31,7 +31,7 @@ async def usable_skill(name: str) -> object:
 
 
 def made_tools(
-    counter: Counter,
+    counter: Services,
     *,
     reached: Callable[[str, Caller], Tool | None] = lambda name, caller: None,
     policy: Policy | None = None,
@@ -43,15 +43,16 @@ def made_tools(
         return conversation in off
 
     return schedule_tools(
-        counter.clerk,
-        counter.agenda,
+        counter.jobs,
+        counter.events,
         PersonContext(
             clock=counter.clock,
             name_of=lambda person_id: person_id,
             zone_of=lambda person_id: BERLIN,
             is_private=is_private,
         ),
-        Abilities(reached=reached, skill=usable_skill, policy=policy or Policy()),
+        ToolCalls(reached, policy=policy or Policy()),
+        skill=usable_skill,
     )
 
 
@@ -59,7 +60,7 @@ class _Scheduling(Castle):
     """`Castle` with these tools among its own."""
 
     def _put_together(self, app: App, workspace: Workspace, model: ObedientModel) -> Assistant:
-        counter = Counter(self.path)
+        counter = Services(self.path)
         counter.clock = self.clock
         counter.build(self.database)
         made = made_tools(counter, reached=self.made.reach.tool)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from memory.records.job_specs import Every, Unit
-from memory.records.jobs import Due, JobKind, NewJob, SlotState, Taken, Taking, What
+from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking, What
 from memory.records.messages import IncomingMessage, JobOrder, Origin, PersonId, TurnInput
 from memory.records.ports import NewRun
+from memory.records.recurrence import Every, Unit
 from memory.records.transcript import Answered, ToolCall
 from memory.stores.jobs import SqliteJobs
 from tests.agent.attack_kit import Castle
@@ -116,7 +116,7 @@ async def test_a_host_to_which_a_page_leads_is_not_named_in_a_sentence_of_ours(
         assert "that 127.0.0.1 redirects to" in failed["content"]
 
 
-JOB = NewJob(
+JOB = Job(
     name="watch",
     person_id=PersonId("p1"),
     kind=JobKind.AGENT,

@@ -15,8 +15,7 @@ from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.end import DOUBT
 from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
-from memory.records.job_specs import Every, Unit
-from memory.records.jobs import Due, JobKind, NewJob, SlotState, Taken, Taking, What
+from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking, What
 from memory.records.messages import (
     ConversationId,
     IncomingMessage,
@@ -27,6 +26,7 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.ports import NewRun
+from memory.records.recurrence import Every, Unit
 from memory.records.request import ModelRequest
 from memory.records.rows import Outcome
 from memory.records.transcript import Note, Said
@@ -38,7 +38,7 @@ from tests.fakes import START, calls
 
 NOTHING = ("nothing_to_report", "{}")
 LIST = "- look at the backups"
-HEARTBEAT = NewJob(
+HEARTBEAT = Job(
     name="backups",
     person_id=PersonId("p1"),
     kind=JobKind.HEARTBEAT,

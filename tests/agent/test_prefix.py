@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 
 from agent.models.tokens import Encodings
-from agent.tools import agents as system
-from agent.tools import schedule, web
-from agent.tools.tool import ToolCard
+from agent.tools.tool import tools_of
 from agent.trace.prefix_cache import schema_tokens, tools_part
 from memory.records.request import ToolSpec
+from scheduler.jobs.event_tools import EventTools
+from scheduler.jobs.tools import JobTools
 
 SPECS = tuple(
-    made.card.spec()
-    for module in (schedule, system, web)
-    for made in vars(module).values()
-    if isinstance(getattr(made, "card", None), ToolCard)
+    made.card.spec() for group in (JobTools, EventTools) for made in tools_of(group.__new__(group))
 )
 
 

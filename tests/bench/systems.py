@@ -18,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # a harness loads 
 
 from agent.tools.discovery import ToolRanking, ToolText
 from agent.tools.tool import Effect, ToolCard, Trust
+from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from memory.search.hybrid import FOR_MEMORY, FOR_TOOLS, Item, Search
 from memory.search.vectors import Embedding
 from scheduler.clock import cron
 from scheduler.timetext.find import find
-from scheduler.timetext.numbers import Answer, Question, Reading, Refusal
 from scheduler.timetext.parse import read
 
 Given = tuple[str, str, Mapping[str, Any]]
@@ -99,19 +99,19 @@ def when(text: str, now: datetime) -> datetime | None:
     """
     answer = _answer(text, now.replace(tzinfo=ZONE))
     match answer:
-        case Reading():
-            return answer.next[0].at.replace(tzinfo=None)
-        case Question() if answer.past:
+        case TimeRead():
+            return answer.next[0].replace(tzinfo=None)
+        case TimeAsked() if answer.past:
             return answer.past.astimezone(UTC).replace(tzinfo=None)
-        case Question() if answer.options:
-            return answer.options[0].next[0].at.replace(tzinfo=None)
+        case TimeAsked() if answer.options:
+            return answer.options[0].next[0].replace(tzinfo=None)
     return None
 
 
 def when_unasked(text: str, now: datetime) -> datetime | None:
     """The same, where the product asks nothing before it shows the time."""
     answer = _answer(text, now.replace(tzinfo=ZONE))
-    return answer.next[0].at.replace(tzinfo=None) if isinstance(answer, Reading) else None
+    return answer.next[0].replace(tzinfo=None) if isinstance(answer, TimeRead) else None
 
 
 def next_times(expression: str, start: datetime, n: int) -> list[datetime]:
@@ -120,10 +120,10 @@ def next_times(expression: str, start: datetime, n: int) -> list[datetime]:
     return [slot.at.replace(tzinfo=None) for slot in slots]
 
 
-def _answer(text: str, now: datetime) -> Answer:
+def _answer(text: str, now: datetime) -> TimeAnswer:
     """Of the whole text, else of the time within it, as `/remind` does."""
     answer = read(text, now=now, zone=ZONE)
-    if isinstance(answer, Refusal) and (found := find(text, now=now, zone=ZONE)):
+    if isinstance(answer, NoTime) and (found := find(text, now=now, zone=ZONE)):
         return found.answer
     return answer
 

@@ -8,11 +8,11 @@ from datetime import timedelta
 
 from agent.learning.insights import Insights
 from memory.records.facts import CATEGORIES, Compaction, FactSource, NewFact, Whose
-from memory.records.job_specs import At
-from memory.records.jobs import JobKind, What
+from memory.records.jobs import Asker, Job, JobKind, What
 from memory.records.messages import Address, ConversationId, Role
+from memory.records.recurrence import At
 from memory.records.rows import Person
-from memory.records.schedule import JobWish, OccasionWish, TimeRead
+from memory.records.schedule import Event, TimeRead
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
 from memory.stores.compactions import NEVER, SqliteCompactions
 from tests.bot.canary_kit import HOUSEHOLD, MEMBERS, Cage, Spot, spots
@@ -114,29 +114,25 @@ async def _document(cage: Cage, person: Person, scope: str) -> None:
 async def _future(cage: Cage, person: Person, spot: Spot) -> None:
     calendar, lane, scope = cage.app.calendar, spot.address.key, spot.scope
     place = "group upcoming" if scope else "upcoming"
-    when = TimeRead(when=At(moment=START + timedelta(days=1), zone="UTC"), sentence="tomorrow")
+    when = At(moment=START + timedelta(days=1), zone="UTC")
     for kind in (JobKind.MESSAGE, JobKind.AGENT):
-        await calendar.clerk.add(
-            JobWish(
-                person_id=person.id,
-                kind=kind,
-                what=What(text=cage.line(person, f"words of {place}", scope=scope)),
-                time=when,
-                deliver_to=lane,
-                name=cage.canary(person, place, scope=scope).word,
-            )
-        )
-    await calendar.agenda.record(
-        OccasionWish(
+        draft = Job(
             person_id=person.id,
-            name=cage.canary(person, place, scope=scope).word,
-            note=cage.line(person, place, scope=scope),
-            when="tomorrow at 8",
-            time=when,
+            kind=kind,
+            what=What(text=cage.line(person, f"words of {place}", scope=scope)),
+            when=when,
             deliver_to=lane,
-            scope=scope,
+            name=cage.canary(person, place, scope=scope).word,
         )
+        await calendar.jobs.add(draft, by=Asker(person_id=person.id))
+    event = Event(
+        person_id=person.id,
+        name=cage.canary(person, place, scope=scope).word,
+        note=cage.line(person, place, scope=scope),
+        scope=scope,
     )
+    time = TimeRead(when=when, sentence="tomorrow")
+    await calendar.events.record(event, time, words="tomorrow at 8", deliver_to=lane)
 
 
 async def _talk(cage: Cage, spot: Spot) -> None:

@@ -1,4 +1,5 @@
-"""The desks for jobs over the real clerk and outbox; messages get the platform's ids as they are
+"""Commands about jobs over the real services and outbox;
+messages get the platform's ids as they are
 sent. A process can be ended and begun anew."""
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bot.channels.base import Pressed
-from bot.commands.heartbeat import HeartbeatDesk
-from bot.commands.jobs import RemindDesk, ScheduleDesk
+from bot.commands.heartbeat import HeartbeatCommands
+from bot.commands.jobs import JobCommands, TimeQuestions
 from bot.outbox.edits import QuestionMessages
-from memory.records.jobs import Job, JobKind, SetBy
+from memory.records.jobs import Job
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
 from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState, Person
 from memory.stores.approvals import SqliteCards
 from memory.stores.outbox import SqliteOutbox
-from tests.scheduler.clerk_kit import ANN, BEN, GROUP, LANE, Counter
+from tests.scheduler.service_kit import ANN, BEN, GROUP, LANE, Services
 
 ANNA = Person(id=ANN, role=Role.OWNER, name="Ann")
 BENNY = Person(id=BEN, role=Role.MEMBER, name="Ben")
@@ -49,16 +50,14 @@ class Chats:
 class Place:
     """What people type and press, and what they read."""
 
-    counter: Counter
-    desk: ScheduleDesk
-    heartbeat: HeartbeatDesk
+    counter: Services
+    desk: JobCommands
+    heartbeat: HeartbeatCommands
     chats: Chats
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.counter = Counter(path)
-        self.ensured = 0
-        self.every_minutes = 30
+        self.counter = Services(path)
         self._presses = itertools.count(1)
         self._tokens = itertools.count(1)
 
@@ -69,26 +68,15 @@ class Place:
             self.outbox = SqliteOutbox(counter.database)
             self.chats = Chats(self.outbox)
             cards = QuestionMessages(self.chats, SqliteCards(counter.database))
-            reminding = RemindDesk(
-                counter.clerk,
+            questions = TimeQuestions(
+                counter.jobs,
                 cards,
                 clock=counter.clock,
                 new_token=lambda: f"t{next(self._tokens)}",
             )
-            self.desk = ScheduleDesk(
-                counter.clerk, counter.agenda, reminding, cards, clock=counter.clock
-            )
-            self.heartbeat = HeartbeatDesk(
-                counter.clerk,
-                counter.beats,
-                counter.switches,
-                minutes={"default": self.every_minutes} if self.every_minutes else {},
-                ensure=self._ensure,
-            )
+            self.desk = JobCommands(counter.jobs, counter.events, questions, cards)
+            self.heartbeat = HeartbeatCommands(counter.jobs, counter.heartbeats)
             yield self
-
-    async def _ensure(self) -> None:
-        self.ensured += 1
 
     # --- what is typed ------------------------------------------------------------------------
 
@@ -161,9 +149,9 @@ class Place:
 
     async def kept(self, person: PersonId = ANN) -> list[str]:
         """Key, name and next slot of the person's jobs."""
-        jobs = await self.counter.clerk.of(person)
+        jobs = await self.counter.jobs.of(person)
         return [
-            f"{job.key} {job.new.name} {'-' if job.next is None else job.next.slot}" for job in jobs
+            f"{job.key} {job.name} {'-' if job.next is None else job.next.slot}" for job in jobs
         ]
 
 
@@ -179,11 +167,8 @@ def rings(place: Place) -> int:
 
 
 async def beating(place: Place) -> Job:
-    """The heartbeat's job, as `bot.app` makes it."""
-    return await place.counter.want(
-        "every 30 minutes",
-        text="",
-        kind=JobKind.HEARTBEAT,
-        set_by=SetBy.BOT,
-        name="heartbeat",
-    )
+    """The heartbeat's job."""
+    await place.counter.heartbeats.ensure()
+    found = await place.counter.heartbeats.of(ANN, "default")
+    assert found is not None
+    return found

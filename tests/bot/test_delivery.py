@@ -26,8 +26,8 @@ from bot.lab.slack import TOKEN as SLACK_TOKEN
 from bot.lab.telegram import FakeTelegram
 from bot.outbox.outbox import Outbox
 from memory.database.connection import Database
-from memory.records.job_specs import Cron
 from memory.records.messages import Role, RunId
+from memory.records.recurrence import Cron
 from memory.records.rows import NewMessage, OutRow
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.jobs import SqliteJobs

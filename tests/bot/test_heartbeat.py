@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from bot.commands import schedule_messages as words
-from bot.commands.heartbeat import HeartbeatDesk
-from memory.records.jobs import Job
-from tests.bot.schedule_kit import ANNA, Place, beating, message
-from tests.scheduler.clerk_kit import LANE
+from memory.records.jobs import JobKind
+from tests.bot.schedule_kit import Place, beating
+from tests.scheduler.service_kit import LANE
 
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)
 
@@ -24,9 +23,12 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 
 
 async def test_the_heartbeat_says_how_it_stands(place: Place) -> None:
+    place.counter.people.home = ""
     assert await place.beat() == words.HEARTBEAT_NOT_YET
-    await beating(place)
-    await place.counter.beats.beat("default", "skipped", "HEARTBEAT.md holds nothing to look at")
+    place.counter.people.home = LANE
+    await place.counter.heartbeats.beat(
+        "default", "skipped", "HEARTBEAT.md holds nothing to look at"
+    )
 
     said = await place.beat()
 
@@ -39,18 +41,13 @@ async def test_the_heartbeat_is_switched_and_stays_so(place: Place) -> None:
     await beating(place)
 
     assert await place.beat("off") == words.HEARTBEAT_OFF
-    assert await place.counter.switches.is_on("heartbeat") is False
+    assert await place.counter.heartbeats.is_on() is False
     assert "by hand" in await place.beat("on")
-    assert await place.counter.switches.is_on("heartbeat") is True
-    assert place.ensured == 2
+    assert await place.counter.heartbeats.is_on() is True
 
 
 async def test_what_the_heartbeat_takes_is_told_once_it_is_switched_on(place: Place) -> None:
-    async def told(job: Job) -> str:
-        return "about 900 tokens a run, 48 runs a day: about $0.02 a day with m"
-
-    await beating(place)
-    place.counter.clerk.foretold = told
+    place.counter.estimate = "about 900 tokens a run, 48 runs a day: about $0.02 a day with m"
 
     said = await place.beat("on")
 
@@ -58,12 +55,13 @@ async def test_what_the_heartbeat_takes_is_told_once_it_is_switched_on(place: Pl
 
 
 async def test_the_heartbeat_is_run_now(place: Place) -> None:
+    place.counter.people.home = ""
     assert await place.beat("now") == words.HEARTBEAT_NOT_YET
-    await beating(place)
+    place.counter.people.home = LANE
 
     assert "I look at HEARTBEAT.md now" in await place.beat("now")
     assert place.counter.taken == ["heartbeat"]
-    await place.counter.beats.beat("default", "skipped", "nothing to look at")
+    await place.counter.heartbeats.beat("default", "skipped", "nothing to look at")
     place.counter.clock.move(1)
     assert await place.beat("now") == "No model was asked: nothing to look at."
 
@@ -71,7 +69,7 @@ async def test_the_heartbeat_is_run_now(place: Place) -> None:
 async def test_why_shows_the_last_ten(place: Place) -> None:
     assert await place.beat("why") == words.HEARTBEAT_NOTHING
     for n in range(12):
-        await place.counter.beats.beat("default", "told", f"number {n}.")
+        await place.counter.heartbeats.beat("default", "told", f"number {n}.")
 
     said = await place.beat("why")
 
@@ -83,21 +81,36 @@ async def test_why_shows_the_last_ten(place: Place) -> None:
 
 async def test_without_a_heartbeat_in_the_settings_none_is_switched_on(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    place.every_minutes = 0
+    place.counter.minutes = 0
     async with place.opened():
         for word in ("", "on", "now"):
             assert await place.beat(word) == words.HEARTBEAT_NEVER
-        assert await place.counter.switches.is_on("heartbeat") is None
+        assert await place.counter.heartbeats.is_on() is None
 
 
-async def test_the_first_question_makes_a_heartbeat_that_is_still_missing(place: Place) -> None:
-    for word in ("", "now"):
-        assert await place.beat(word) == words.HEARTBEAT_NOT_YET
+@pytest.mark.parametrize("word", ["", "now"])
+async def test_the_first_question_makes_a_heartbeat_that_is_still_missing(
+    place: Place, word: str
+) -> None:
+    assert await place.counter.store.kept() == []
 
-    assert place.ensured == 2
-    await beating(place)
-    await place.beat()
-    assert place.ensured == 2
+    await place.beat(word)
+
+    [job] = await place.counter.store.kept()
+    assert (job.name, job.kind, job.deliver_to) == ("heartbeat", JobKind.HEARTBEAT, LANE)
+
+
+async def test_what_is_switched_off_stands_still_and_goes_on_with_it(place: Place) -> None:
+    job = await beating(place)
+    await place.counter.store.failed(job.id, failures=5, not_before_ms=0, paused="it failed")
+
+    await place.beat("on")
+    fresh = await place.counter.now(job)
+    assert (fresh.enabled, fresh.failures) == (True, 0)
+    await place.beat("off")
+    assert not (await place.counter.now(job)).enabled
+    await place.beat("on")
+    assert [one.enabled for one in await place.counter.store.kept()] == [True]
 
 
 async def test_an_agent_without_a_heartbeat_is_told_which_have_one(place: Place) -> None:
@@ -113,17 +126,11 @@ async def test_an_agent_without_a_heartbeat_is_told_which_have_one(place: Place)
 
 
 async def test_why_alone_shows_the_looks_of_all_agents(place: Place) -> None:
-    desk = HeartbeatDesk(
-        place.counter.clerk,
-        place.counter.beats,
-        place.counter.switches,
-        minutes={"default": 30, "garden": 60},
-        ensure=_nothing,
-    )
-    await place.counter.beats.beat("garden", "told", "dry soil")
-    await place.counter.beats.beat("default", "skipped", "nothing to do")
+    place.counter.heartbeats.minutes = {"default": 30, "garden": 60}
+    await place.counter.heartbeats.beat("garden", "told", "dry soil")
+    await place.counter.heartbeats.beat("default", "skipped", "nothing to do")
 
-    every, one = [await desk.tell(message(LANE), ANNA, text) for text in ("why", "why garden")]
+    every, one = [await place.beat(text) for text in ("why", "why garden")]
 
     assert "`default`" in every
     assert "nothing to do" in every
@@ -131,7 +138,3 @@ async def test_why_alone_shows_the_looks_of_all_agents(place: Place) -> None:
     assert "dry soil" in every
     assert "dry soil" in one
     assert "nothing to do" not in one
-
-
-async def _nothing() -> None:
-    pass

@@ -13,13 +13,13 @@ import pytest
 
 from bot.channels.base import HomeSection
 from bot.channels.slack.app_home import NEXT_SHOWN, HomeSources, HomeView
-from memory.records.job_specs import At
-from memory.records.jobs import JobKind, SetBy
+from memory.records.jobs import JobKind
 from memory.records.messages import PersonId, Role
+from memory.records.recurrence import At
 from memory.records.rows import Person
-from memory.records.schedule import OccasionWish
+from memory.records.schedule import Event
 from memory.records.spending import UsageQuery, UsageSum
-from tests.scheduler.clerk_kit import ANN, BEN, LANE, Counter
+from tests.scheduler.service_kit import ANN, BEN, BY_ANN, LANE, Services
 
 PEOPLE = {
     "slack:T1:UANN": Person(id=ANN, role=Role.OWNER, name="Ann"),
@@ -53,7 +53,7 @@ class Sums:
 
 
 class Place:
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: Services) -> None:
         self.counter = counter
         self.sums = Sums()
         self.questions: list[Any] = []
@@ -70,13 +70,12 @@ class Place:
         self.view = HomeView(
             Known(),
             HomeSources(
-                book=counter.clerk,
-                agenda=counter.agenda,
+                jobs=counter.jobs,
+                events=counter.events,
                 facts=cast(Any, NoFacts()),
                 sums=self.sums.groups,
                 counted=nothing,
                 models=cast(Any, SimpleNamespace(at=at)),
-                jobs=counter.store.kept,
                 open_questions=open_questions,
             ),
             clock=counter.clock,
@@ -90,16 +89,14 @@ class Place:
         return [line.text for line in (await self.page(who))[title].lines]
 
     async def event(self, name: str, when: str) -> None:
-        time = self.counter.clerk.read(ANN, when) if when else None
-        wish = OccasionWish(
-            person_id=ANN, name=name, when=when, time=cast(Any, time), deliver_to=LANE
-        )
-        await self.counter.agenda.record(wish)
+        time = self.counter.time(when) if when else None
+        draft = Event(person_id=ANN, name=name)
+        await self.counter.events.record(draft, time, words=when, deliver_to=LANE)
 
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    async with Counter(tmp_path / "db").opened() as counter:
+    async with Services(tmp_path / "db").opened() as counter:
         yield Place(counter)
 
 
@@ -140,8 +137,8 @@ async def test_what_comes_once_can_be_done_and_what_comes_again_and_again_paused
 
     lines = (await place.page())["Next"].lines
 
-    assert isinstance(once.new.when, At)
-    date_s = int(once.new.when.moment.timestamp())
+    assert isinstance(once.when, At)
+    date_s = int(once.when.moment.timestamp())
     assert {line.text.split()[1]: [(b.label, b.data) for b in line.buttons] for line in lines} == {
         again.key: [("Pause", f"job:{again.id}:pause")],
         work.key: [("Pause", f"job:{work.id}:pause")],
@@ -151,9 +148,9 @@ async def test_what_comes_once_can_be_done_and_what_comes_again_and_again_paused
 
 
 async def test_a_heartbeat_has_a_command_of_its_own_and_no_button(place: Place) -> None:
-    job = await place.counter.want(
-        "every 30 minutes", text="", kind=JobKind.HEARTBEAT, set_by=SetBy.BOT, name="heartbeat"
-    )
+    await place.counter.heartbeats.ensure()
+    job = await place.counter.heartbeats.of(ANN, "default")
+    assert job is not None
 
     [line] = (await place.page())["Next"].lines
     await place.counter.store.put(replace(job, enabled=False, paused="it kept failing"))
@@ -164,7 +161,7 @@ async def test_a_heartbeat_has_a_command_of_its_own_and_no_button(place: Place) 
 
 async def test_what_stands_still_can_go_on(place: Place) -> None:
     job = await place.counter.want("every day at 10:00", text="again")
-    await place.counter.clerk.pause(job)
+    await place.counter.jobs.pause(job.key, by=BY_ANN)
 
     page = await place.page()
 

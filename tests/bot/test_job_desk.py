@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.app.jobs import RUNS_COUNTED, RUNS_MIN, RunsCounted
 from memory.database.connection import Database
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking
 from memory.records.messages import RunId
@@ -17,6 +16,7 @@ from memory.records.spending import CallState, Changes, Charge, ModelCall, Purpo
 from memory.records.transcript import Usage
 from memory.stores.jobs import SqliteJobs
 from memory.stores.usage import SqliteUsage
+from scheduler.kinds.dry_run import RUNS_COUNTED, RUNS_MIN, PastCosts
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import job
 
@@ -38,7 +38,7 @@ class Ledger:
         self._clock = clock
         self._calls = 0
         self.job = kept
-        self.past = RunsCounted(self._jobs, self._usage, priced)
+        self.past = PastCosts(self._jobs, self._usage, priced)
 
     async def ran(self, *prompts: int, is_over: bool = True) -> None:
         """One run, a day later, of calls with prompts of so many tokens."""
@@ -47,7 +47,7 @@ class Ledger:
         run = NewRun(
             run_id=RunId(f"job-{self.job.id}:{due.slot}"),
             lane=f"job:{self.job.id}",
-            by=self.job.new.person_id,
+            by=self.job.person_id,
             payload={},
         )
         taking = Taking(
@@ -70,9 +70,7 @@ class Ledger:
         return ModelCall(
             id=self._calls,
             at_ms=self.now_ms,
-            charge=Charge(
-                purpose=Purpose.JOB, person_id=self.job.new.person_id, job=self.job.new.name
-            ),
+            charge=Charge(purpose=Purpose.JOB, person_id=self.job.person_id, job=self.job.name),
             model="fake/model",
             usage=Usage(prompt=prompt, completion=10),
             micros=None,

@@ -17,23 +17,26 @@ from agent.skills.skill import SkillState
 from bot.commands.job_messages import (
     clock_note,
     cost_words,
-    next_shift,
     pace_words,
     takes_words,
     when_words,
 )
 from memory.records.errors import AssistantError
-from memory.records.job_specs import At, Cron, Every, Unit, When
 from memory.records.jobs import JobKind, SetBy, What
 from memory.records.messages import PersonId
-from tests.bot.jobs_kit import BERLIN, BRIEFING, LANE, MORNING, Workshop
+from memory.records.recurrence import At, Cron, Every, Unit, When
+from memory.records.schedule import Estimate, Pace, RunCost
+from scheduler.kinds.dry_run import next_shift
+from tests.bot.jobs_kit import BRIEFING, Workshop
 from tests.scheduler.jobs_kit import job
+from tests.scheduler.service_kit import BERLIN, LANE, MORNING
 
 
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Workshop]:
-    async with Workshop(tmp_path).opened() as opened:
-        yield opened
+    shop = Workshop(tmp_path)
+    async with shop.opened():
+        yield shop
 
 
 async def kept(shop: Workshop, text: str = "water the plants", **more: Any) -> Any:
@@ -101,14 +104,14 @@ async def test_without_an_owner_or_a_chat_it_is_said_what_to_do(shop: Workshop) 
     shop.people.home = ""
     with pytest.raises(AssistantError, match="write to it once"):
         await kept(shop)
-    shop.people.whose = None
+    shop.people.has_owner = False
     with pytest.raises(AssistantError, match="access approve"):
         await kept(shop)
 
 
 async def test_a_job_shows_its_next_runs_and_its_last_ones(shop: Workshop) -> None:
     await kept(shop)
-    await shop.office.to(MORNING + timedelta(hours=1))
+    await shop.to(MORNING + timedelta(hours=1))
 
     shown = await shop.ask("jobs.show", job="water")
 
@@ -135,7 +138,7 @@ async def test_next_runs_end_where_the_job_does(shop: Workshop) -> None:
 
 async def test_a_row_that_cannot_be_read_is_listed_with_the_reason(shop: Workshop) -> None:
     await kept(shop)
-    with closing(sqlite3.connect(shop.office.path)) as connection:
+    with closing(sqlite3.connect(shop.path)) as connection:
         connection.execute("update jobs set runs_when = '{}'")
         connection.commit()
 
@@ -147,7 +150,7 @@ async def test_a_row_that_cannot_be_read_is_listed_with_the_reason(shop: Worksho
 
 async def test_a_job_whose_zone_is_gone_is_listed_shown_and_tested(shop: Workshop) -> None:
     await kept(shop, "look for rain", do=True)
-    with closing(sqlite3.connect(shop.office.path)) as connection:
+    with closing(sqlite3.connect(shop.path)) as connection:
         connection.execute("update jobs set runs_when = replace(runs_when, 'Europe/', 'Mars/')")
         connection.commit()
 
@@ -189,14 +192,14 @@ async def test_a_job_stands_still_goes_on_and_goes(shop: Workshop) -> None:
     await kept(shop)
 
     assert (await shop.ask("jobs.pause", job="j1"))["state"] == "paused: by hand"
-    assert await shop.office.to(MORNING + timedelta(hours=2)) == 0
+    assert await shop.to(MORNING + timedelta(hours=2)) == 0
     assert (await shop.ask("jobs.resume", job="j1"))["next"]["slot"] == "2026-06-02T09:00"
     assert (await shop.ask("jobs.remove", job="j1"))["name"] == "water the plants"
     assert (await shop.ask("jobs.list"))["jobs"] == []
 
 
 async def test_the_job_of_a_skill_is_changed_in_its_skill(shop: Workshop) -> None:
-    made = await shop.office.add(
+    made = await shop.add(
         job("skill:briefing", kind=JobKind.SKILL, set_by=SetBy.SKILL, what=What(skill="briefing"))
     )
 
@@ -210,8 +213,9 @@ async def test_a_job_is_run_now_by_a_running_bot_alone(tmp_path: Path) -> None:
     async with shop.opened():
         await kept(shop)
         assert (await shop.ask("jobs.run", job="j1"))["text"] == "j1 was sent."
-        assert shop.office.texts() == ["water the plants"]
-    async with shop.opened(running=False):
+        assert shop.texts() == ["water the plants"]
+    shop.is_running = False
+    async with shop.opened():
         with pytest.raises(AssistantError, match="No bot is running"):
             await shop.ask("jobs.run", job="j1")
         assert [one["key"] for one in (await shop.ask("jobs.list"))["jobs"]] == ["j1"]
@@ -222,8 +226,8 @@ async def test_a_job_is_run_now_by_a_running_bot_alone(tmp_path: Path) -> None:
 
 async def test_a_test_shows_all_of_a_run_and_has_no_effect(shop: Workshop) -> None:
     await kept(shop, "look for rain", do=True)
-    await shop.tellings.set_quiet_hours(PersonId("p1"), (22 * 60, 9 * 60 + 30))
-    before = dump(shop.office.path)
+    await shop.notifications.set_quiet_hours(PersonId("p1"), (22 * 60, 9 * 60 + 30))
+    before = dump(shop.path)
 
     answer = await shop.ask("jobs.test", job="j1", with_model=False)
 
@@ -235,7 +239,7 @@ async def test_a_test_shows_all_of_a_run_and_has_no_effect(shop: Workshop) -> No
     assert first["told"] == "2026-06-01T09:30:00+02:00"
     assert answer["cost"]["a_day"]["dollars"] == pytest.approx(0.01)
     assert shop.stage.asked == []
-    assert dump(shop.office.path) == before
+    assert dump(shop.path) == before
 
 
 async def test_a_test_shows_the_runs_around_the_next_change_of_clocks(shop: Workshop) -> None:
@@ -272,7 +276,7 @@ async def test_a_test_of_a_reminder_asks_no_model(shop: Workshop) -> None:
 
 
 async def test_a_test_says_what_would_keep_a_job_from_running(shop: Workshop) -> None:
-    made = await shop.office.add(
+    made = await shop.add(
         job("skill:gone", kind=JobKind.SKILL, set_by=SetBy.SKILL, what=What(skill="gone"))
     )
 
@@ -284,7 +288,7 @@ async def test_a_test_says_what_would_keep_a_job_from_running(shop: Workshop) ->
 async def test_a_simulation_shows_all_that_would_fire_with_its_cost(shop: Workshop) -> None:
     await kept(shop)
     await kept(shop, "look for rain", do=True, when="every Monday at 18:00")
-    before = dump(shop.office.path)
+    before = dump(shop.path)
 
     answer = await shop.ask("jobs.simulate", days=7.0, since="")
 
@@ -298,7 +302,7 @@ async def test_a_simulation_shows_all_that_would_fire_with_its_cost(shop: Worksh
         "dollars": pytest.approx(0.01),
         "unpriced": 0,
     }
-    assert dump(shop.office.path) == before
+    assert dump(shop.path) == before
 
 
 async def test_a_simulation_begins_when_it_is_told_to(shop: Workshop) -> None:
@@ -313,12 +317,12 @@ async def test_heartbeats_are_foreseen_only_if_there_is_something_to_look_at(
     shop: Workshop,
 ) -> None:
     beat = Every(count=30, unit=Unit.MINUTE, start=MORNING, zone="Europe/Berlin")
-    await shop.office.add(
+    await shop.add(
         job("heartbeat", when=beat, kind=JobKind.HEARTBEAT, set_by=SetBy.BOT, what=What())
     )
 
     empty = await shop.ask("jobs.simulate", days=1.0, since="")
-    shop.beats = "- look after the oven"
+    shop.has_beats("- look after the oven")
     full = await shop.ask("jobs.simulate", days=0.2, since="")
 
     assert empty["runs"] == []
@@ -391,10 +395,11 @@ async def test_the_cost_of_a_job_is_told_before_it_is_kept(shop: Workshop) -> No
 def test_what_a_job_takes_is_one_line(
     runs: float, dollars: float | None, is_once: bool, said: str
 ) -> None:
-    a_day = {"runs": runs, "tokens": 1_000 * runs, "dollars": dollars and dollars * runs}
-    cost = {"calls": 1, "tokens": 1_000, "dollars": dollars, "a_day": a_day}
+    a_day = Pace(runs=runs, tokens=1_000 * runs, dollars=dollars and dollars * runs)
+    cost = RunCost(calls=1, tokens=1_000, dollars=dollars)
 
-    line = takes_words(cost, model="m", is_once=is_once)
+    when = At(moment=MORNING, zone="UTC") if is_once else None
+    line = takes_words(job(when=when), Estimate(cost=cost, a_day=a_day, model="m"))
 
     assert line.startswith("about 1,000 tokens")
     assert line.endswith(said)

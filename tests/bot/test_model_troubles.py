@@ -18,9 +18,9 @@ from agent.models.wire import BYTES_A_TOKEN
 from bot.app import App
 from bot.lab.faults import answer as answers
 from bot.lab.model import ScriptedModel
-from memory.records.job_specs import At
-from memory.records.jobs import Due, Job, JobKind, NewJob, What
+from memory.records.jobs import Due, Job, JobKind, What
 from memory.records.messages import PersonId, Role
+from memory.records.recurrence import At
 from scheduler.clock.outcomes import FAILURES_MAX
 from tests.agent.models.asking import ask
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually
@@ -369,7 +369,7 @@ async def a_job(rig: Rig, bot: App, text: str) -> Job:
     """Instructions of the owner that are due now, once."""
     ((owner,),) = rig.rows("select id from people where role = 'owner'")
     at = bot.clock.now()
-    new = NewJob(
+    new = Job(
         name="backups",
         person_id=PersonId(owner),
         kind=JobKind.AGENT,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from bot.commands import schedule_messages as words
-from bot.commands.jobs import later
 from memory.records.jobs import Job
 from memory.records.messages import OutboxId
+from scheduler.jobs.rules import later
 from tests.bot.schedule_kit import BENNY, Place, rings
-from tests.scheduler.clerk_kit import ANN, BERLIN, GROUP
+from tests.scheduler.service_kit import ANN, BERLIN, BY_ANN, GROUP
 
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)
 
@@ -102,8 +102,8 @@ async def test_only_who_asked_answers(place: Place) -> None:
     assert await place.tap("Save", person=BENNY, lane=GROUP) == words.NOT_YOURS
     assert await place.labels() == ["Save", "No"]
     await place.tap("Save", lane=GROUP)
-    (job,) = await place.counter.clerk.of(ANN)
-    assert job.new.deliver_to == GROUP
+    (job,) = await place.counter.jobs.of(ANN)
+    assert job.deliver_to == GROUP
 
 
 async def test_a_question_is_forgotten_after_ten_minutes_and_says_so(place: Place) -> None:
@@ -148,8 +148,8 @@ async def test_words_of_a_person_are_no_markup(place: Place) -> None:
 
     assert r"\*\*call\*\* \[Bob]" in await place.last()
     await place.tap("Save")
-    (job,) = await place.counter.clerk.of(ANN)
-    assert job.new.what.text == "**call** [Bob](https://x.example)"
+    (job,) = await place.counter.jobs.of(ANN)
+    assert job.what.text == "**call** [Bob](https://x.example)"
 
 
 @pytest.mark.parametrize("data", ["job:new:t1:7", "job:new:t1:x", "job:new:t1:-1", "job:x", "job:"])
@@ -316,7 +316,7 @@ async def test_others_get_a_sentence_and_change_nothing(place: Place) -> None:
 
 async def test_a_button_of_a_job_that_is_gone_says_so(place: Place) -> None:
     job = await rung(place)
-    await place.counter.clerk.remove(await place.counter.clerk.find(ANN, job.key))
+    await place.counter.jobs.remove(job.key, by=BY_ANN)
 
     assert await place.tap("Done") == words.GONE
     assert await place.labels() == []

@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bot.commands import schedule_messages as words
-from memory.records.jobs import Due, Job, JobKind, Missed, MissedDues, NewJob, SlotState
+from memory.records.jobs import Due, Job, JobKind, MisfirePolicy, Misfires, SlotState
 from memory.records.rows import BUTTON_BYTES_MAX, NewMessage
-from memory.records.schedule import OccasionWish, TimeRead
-from scheduler.clock.timetable import MissedRun
+from memory.records.schedule import Event
 from tests.bot.schedule_kit import BENNY, Place, beating, rings
-from tests.scheduler.clerk_kit import ANN, BERLIN, GROUP, LANE
 from tests.scheduler.jobs_kit import job as new_job
+from tests.scheduler.service_kit import ANN, BERLIN, BY_ANN, GROUP, LANE
 
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ async def test_jobs_are_listed_with_events_behind(place: Place) -> None:
     assert await place.jobs() == words.NO_JOBS
     await place.counter.want("tomorrow at 5pm", text="call Bob")
     paused = await place.counter.want("every day at 12:00", text="news", kind=JobKind.AGENT)
-    await place.counter.clerk.pause(paused)
+    await place.counter.jobs.pause(paused.key, by=BY_ANN)
     await note(place, "Dentist", "Thursday 15:30")
 
     assert await place.jobs() == (
@@ -52,7 +52,7 @@ async def test_jobs_are_listed_with_events_behind(place: Place) -> None:
 
 async def test_what_stood_still_over_its_time_says_that_it_would_come_at_once(place: Place) -> None:
     once = await place.counter.want("tomorrow at 5pm", text="call Bob")
-    await place.counter.clerk.pause(once)
+    await place.counter.jobs.pause(once.key, by=BY_ANN)
     place.counter.clock.move(timedelta(days=3).total_seconds())
 
     assert "Paused: by hand; resumed now, next Thu 4 Jun 2026, 08:00" in (
@@ -61,11 +61,8 @@ async def test_what_stood_still_over_its_time_says_that_it_would_come_at_once(pl
 
 
 async def note(place: Place, name: str, when: str) -> None:
-    time = place.counter.clerk.read(ANN, when)
-    assert isinstance(time, TimeRead)
-    await place.counter.agenda.record(
-        OccasionWish(person_id=ANN, name=name, when=when, time=time, deliver_to=LANE)
-    )
+    draft, time = Event(person_id=ANN, name=name), place.counter.time(when)
+    await place.counter.events.record(draft, time, words=when, deliver_to=LANE)
 
 
 @pytest.mark.case("SC-15")
@@ -207,18 +204,16 @@ async def test_quiet_hours_are_shown_set_and_ended(place: Place) -> None:
 # --- unasked ---------------------------------------------------------------------------------
 
 
-def missed(name: str, done: SlotState, *, count: int = 1, number: int = 1) -> MissedRun:
-    kept = replace(a_job(name, number), new=new_job(name, missed=Missed.ONCE))
+def missed(name: str, done: SlotState, *, count: int = 1, number: int = 1) -> tuple[Job, Misfires]:
     first = Due(slot="2026-05-31T12:00", at_ms=int(NOON.timestamp() - 86_400) * 1000)
     last = Due(slot="2026-06-01T12:00", at_ms=int(NOON.timestamp()) * 1000)
     begin = last if count == 1 else first
-    dues = MissedDues(job_id=kept.id, count=count, first=begin, last=last, done=done)
-    return MissedRun(job=kept, dues=dues)
+    dues = Misfires(job_id=number, count=count, first=begin, last=last, done=done)
+    return a_job(name, number), dues
 
 
-def a_job(name: str, number: int, **more: object) -> Job:
-    new: NewJob = new_job(name, **more)  # type: ignore[arg-type]
-    return Job(id=number, new=new, next=None, enabled=True)
+def a_job(name: str, number: int, **more: Any) -> Job:
+    return replace(new_job(name, **more), id=number)
 
 
 def test_one_card_says_what_was_missed_and_what_was_done_about_each() -> None:
@@ -245,11 +240,10 @@ def test_one_card_says_what_was_missed_and_what_was_done_about_each() -> None:
 
 
 def test_the_data_of_buttons_fits_for_the_longest_slot() -> None:
-    longest = missed("tea", SlotState.ASKED, number=10**9)
+    kept, dues = missed("tea", SlotState.ASKED, number=10**9)
     last = Due(slot="2026-06-02T17:00:00/2 again 30", at_ms=0)
-    longest = replace(longest, dues=replace(longest.dues, last=last))
 
-    (card,) = words.missed_cards(LANE, [longest], BERLIN)
+    (card,) = words.missed_cards(LANE, [(kept, replace(dues, last=last))], BERLIN)
 
     assert all(len(button.data) <= BUTTON_BYTES_MAX for button in card.buttons[0])
 
@@ -267,8 +261,7 @@ def test_what_is_asked_about_has_buttons_each_on_a_card_of_its_own() -> None:
 
 
 def test_of_heartbeats_nothing_is_said() -> None:
-    beat = missed("heartbeat", SlotState.SKIPPED)
-    object.__setattr__(beat, "job", a_job("heartbeat", 9, kind=JobKind.HEARTBEAT))
+    beat = a_job("heartbeat", 9, kind=JobKind.HEARTBEAT), missed("", SlotState.SKIPPED)[1]
 
     assert words.missed_cards(LANE, [beat], BERLIN) == ()
     assert words.missed_cards(LANE, [], BERLIN) == ()
@@ -289,7 +282,7 @@ def test_of_very_many_the_first_are_told() -> None:
 async def test_a_missed_run_is_answered_once(
     place: Place, word: str, said: str, taken: list[str]
 ) -> None:
-    await place.counter.want("every day at 12:00", kind=JobKind.AGENT, missed=Missed.ASK)
+    await place.counter.want("every day at 12:00", kind=JobKind.AGENT, missed=MisfirePolicy.ASK)
     await place.counter.to(NOON + timedelta(hours=2))
     ((_, runs),) = place.counter.missed
     (message,) = words.missed_cards(LANE, runs, BERLIN)
@@ -312,5 +305,5 @@ async def test_a_job_that_was_stopped_goes_on_with_a_tap(place: Place) -> None:
 
     assert f"I stopped the job j1 **call Bob**: {why}" in await place.last()
     assert (await place.tap("Go on")).startswith("It goes on. Next: Mon 1 Jun 2026, 12:00")
-    (fresh,) = await place.counter.clerk.of(ANN)
+    (fresh,) = await place.counter.jobs.of(ANN)
     assert (fresh.enabled, fresh.failures, fresh.paused) == (True, 0, "")

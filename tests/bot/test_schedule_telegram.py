@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.channels.base import Pressed
-from bot.commands.jobs import RemindDesk, ScheduleDesk
+from bot.commands.jobs import JobCommands, TimeQuestions
 from bot.commands.schedule_messages import NOT_YOURS
 from bot.lab.telegram import FakeTelegram
 from bot.outbox.edits import QuestionMessages
@@ -20,8 +20,8 @@ from scheduler.kinds.message import reminder_buttons
 from tests.bot.kit import MEMBER, OWNER, TOKEN, eventually
 from tests.bot.press_kit import Process
 from tests.bot.test_presses_telegram import LANE, polling, pressed
-from tests.scheduler.clerk_kit import BERLIN, Counter
 from tests.scheduler.jobs_kit import job as new_job
+from tests.scheduler.service_kit import BERLIN, Services
 
 
 @pytest.fixture
@@ -33,15 +33,13 @@ async def telegram() -> AsyncIterator[FakeTelegram]:
 class LateDesk:
     """A desk that is built once the process has its database."""
 
-    desk: ScheduleDesk
+    desk: JobCommands
 
-    def build(self, counter: Counter, bot: Process) -> None:
+    def build(self, counter: Services, bot: Process) -> None:
         counter.build(bot.database)
         cards = QuestionMessages(bot.outbox, SqliteCards(bot.database))
-        reminding = RemindDesk(counter.clerk, cards, clock=counter.clock)
-        self.desk = ScheduleDesk(
-            counter.clerk, counter.agenda, reminding, cards, clock=counter.clock
-        )
+        questions = TimeQuestions(counter.jobs, cards, clock=counter.clock)
+        self.desk = JobCommands(counter.jobs, counter.events, questions, cards)
 
     async def press(self, pressed: Pressed, person: Person) -> str:
         return await self.desk.press(pressed, person)
@@ -50,7 +48,7 @@ class LateDesk:
 async def test_a_tap_is_answered_and_the_message_says_what_came_of_it(
     tmp_path: Path, telegram: FakeTelegram
 ) -> None:
-    late, counter = LateDesk(), Counter(tmp_path)
+    late, counter = LateDesk(), Services(tmp_path)
 
     async with polling(tmp_path, telegram, {"job": late.press}) as bot:
         late.build(counter, bot)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.app.schedules import beat_minutes
+from bot.app.jobs import beat_minutes
 from bot.settings.load import load
 from tests.bot.kit import GROUP, OWNER, Rig, eventually
 

@@ -21,9 +21,8 @@ from bot.lab.faults import drop
 from bot.lab.slack import flood, refusal
 from bot.lab.slack_blocks import chars, plain_text, view_problems
 from bot.lab.slack_delivery import lose_ack, twice
-from memory.records.jobs import Job, JobKind, What
+from memory.records.jobs import Asker, Job, What
 from memory.records.rows import Button
-from memory.records.schedule import JobWish, TimeRead
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BOB, STRANGER, TEAM, Mode, SlackRig, slack_rigged
 from tests.memory.kit import StillClock
@@ -84,17 +83,10 @@ async def reminded(
     assert person is not None
     lane = f"slack:{TEAM}.{rig.slack.direct(by)}"
     bot.calendar.schedules.chats.heard(person.id, lane)
-    clerk = bot.calendar.clerk
-    time = clerk.read(person.id, when)
-    assert isinstance(time, TimeRead)
-    wish = JobWish(
-        person_id=person.id,
-        kind=JobKind.MESSAGE,
-        what=What(text=text),
-        time=time,
-        deliver_to=lane,
-    )
-    return await clerk.add(wish)
+    jobs = bot.calendar.jobs
+    when_ = jobs.times.require(person.id, when).when
+    draft = Job(person_id=person.id, what=What(text=text), when=when_, deliver_to=lane)
+    return await jobs.add(draft, by=Asker(person_id=person.id))
 
 
 # --- what it shows -------------------------------------------------------------------------------

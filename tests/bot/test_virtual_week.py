@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bot.app import App
-from bot.app.jobs import RunsCounted
+from bot.commands.job_service import job_operations
 from bot.lab.model import ScriptedModel
 from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.model_wire import count_tokens
@@ -25,6 +25,7 @@ from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
 from memory.stores.notifications import SqliteTellings
 from scheduler.clock.machine import CheckedClock
+from scheduler.kinds.dry_run import PastCosts
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig
 from tests.thorough import rounds
 
@@ -232,11 +233,17 @@ def word(number: int) -> str:
     return " ".join(WORDS[number // 9**place % 9] for place in range(3))
 
 
+async def ask(bot: App, what: str, **arguments: Any) -> Any:
+    """As the command line does."""
+    asked = job_operations(bot.calendar.jobs, bot.calendar.dry_runs)
+    return await asked[f"jobs.{what}"](arguments, lambda event: None)
+
+
 async def given_a_busy_bot(life: Life, bot: App) -> None:
     """Two tasks on the list, a daily job, an hourly reminder, a weekly skill, and quiet nights."""
     (life.home.workspace / "HEARTBEAT.md").write_text(f"- {BEAT}\n- {RAIN}\n", encoding="utf-8")
-    await bot.calendar.desk.add({"text": JOB, "when": "every day at 7:00", "do": True})
-    await bot.calendar.desk.add({"text": "drink water", "when": "every hour"})
+    await ask(bot, "add", text=JOB, when="every day at 7:00", do=True)
+    await ask(bot, "add", text="drink water", when="every hour")
     await bot.skills.enable("weekly-digest", enabled=True)
     [owner] = bot.access.directory.people
     await bot.access.set_time_zone(owner, "UTC")
@@ -254,7 +261,7 @@ async def test_a_busy_week_costs_what_was_foretold(life: Life) -> None:
 
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
-        foretold = await bot.calendar.desk.simulate(days=days, since="")
+        foretold = await ask(bot, "simulate", days=days, since="")
         end = life.moving.now() + days * DAY
         await life.passes(bot, START + days / 3 * DAY)
     async with life.running() as bot:
@@ -293,8 +300,8 @@ async def test_what_is_foretold_learns_from_what_runs_took(life: Life) -> None:
 
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
-        jobs = {job.new.name: job for job in await bot.calendar.schedules.jobs.kept()}
-        past = RunsCounted(bot.calendar.schedules.jobs, bot.usage_store, bot.models.dollars)
+        jobs = {job.name: job for job in await bot.calendar.schedules.jobs.kept()}
+        past = PastCosts(bot.calendar.schedules.jobs, bot.usage_store, bot.models.dollars)
         unknown = await past.cost(jobs["heartbeat"])
         await life.passes(bot, START + DAY)
         first = await past.cost(jobs["heartbeat"])

@@ -8,9 +8,9 @@ from functools import partial
 from bot.app import App
 from bot.commands import why_messages as words
 from memory.records.facts import FactSource, NewFact, Whose
-from memory.records.job_specs import At
-from memory.records.jobs import Due, JobKind, NewJob, What
+from memory.records.jobs import Due, Job, JobKind, What
 from memory.records.messages import PersonId, Role
+from memory.records.recurrence import At
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually, judge_markup
 
 LATER = datetime(2037, 5, 4, 9, 0, tzinfo=UTC)
@@ -344,7 +344,7 @@ async def reminder(bot: App, *, chat: int = OWNER, kind: JobKind = JobKind.MESSA
     """One of the owner's that is due in years."""
     at_ms = int(LATER.timestamp() * 1000)
     made = await bot.calendar.schedules.jobs.add(
-        NewJob(
+        Job(
             name="`/stop` tea",
             person_id=who(bot, OWNER),
             kind=kind,

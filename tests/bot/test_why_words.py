@@ -181,7 +181,7 @@ def test_what_happened_more_than_once_is_said_once() -> None:
 
 def kept(number: int, *, person: PersonId = ME, kind: JobKind = JobKind.MESSAGE) -> Job:
     new = replace(new_job(f"tea {number}", person=person, kind=kind), set_by=SetBy.BOT)
-    return Job(id=number, new=new, next=None, enabled=True)
+    return replace(new, id=number)
 
 
 def clock(*slots: DueSlot, jobs: tuple[Job, ...] = (), reader: Reader = READER) -> str:

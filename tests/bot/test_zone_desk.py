@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +25,10 @@ from bot.people.zone_question import (
     ZoneQuestions,
 )
 from memory.database.connection import Database
-from memory.records.job_specs import At, Cron
 from memory.records.jobs import Due, Job, SetBy
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, RunId
-from memory.records.schedule import NewOccasion, Occasion, TimeRead
+from memory.records.recurrence import At, Cron
+from memory.records.schedule import Event, TimeRead
 from memory.records.zones import AssumedTime, Move, Timed
 from memory.stores.approvals import SqliteCards
 from memory.stores.outbox import SqliteOutbox
@@ -130,15 +131,15 @@ class Hall:
         return offer.text, [button.label for row in offer.buttons for button in row]
 
 
-def kept(id: int, **more: object) -> Job:
-    new = replace(new_job(f"job {id}", when=Cron(expression="0 8 * * *", zone=VIENNA)), **more)  # type: ignore[arg-type]
+def kept(id: int, **more: Any) -> Job:
+    new = new_job(f"job {id}", when=Cron(expression="0 8 * * *", zone=VIENNA))
     at_ms = int(datetime(2026, 8, 2, 6, 0, tzinfo=UTC).timestamp() * 1000)
-    return Job(id=id, new=new, enabled=True, next=Due(slot="2026-08-02T08:00", at_ms=at_ms))
+    return replace(new, id=id, next=Due(slot="2026-08-02T08:00", at_ms=at_ms), **more)
 
 
-def occasion(id: int, person_id: PersonId, **more: object) -> Occasion:
-    new = NewOccasion(person_id=person_id, name="Dentist", at=NOON.moment, zone=VIENNA)
-    return Occasion(id=id, new=replace(new, **more))  # type: ignore[arg-type]
+def event(id: int, person_id: PersonId, **more: Any) -> Event:
+    new = Event(person_id=person_id, name="Dentist", at=NOON.moment, zone=VIENNA)
+    return replace(new, id=id, **more)
 
 
 def message(lane: str, by: str) -> IncomingMessage:
@@ -246,10 +247,10 @@ async def test_each_person_is_asked_in_the_chat_where_they_set_something_up(hall
 
 async def test_an_event_with_a_time_asks_and_one_of_a_group_is_not_moved(hall: Hall) -> None:
     owner = hall.id(OWNER)
-    await hall.assumed.noted(occasion(1, owner), ANYWHERE, OWNER)
+    await hall.assumed.noted(event(1, owner), ANYWHERE, OWNER)
     nothing = await hall.asked()
-    await hall.assumed.noted(occasion(2, owner, scope=GROUP), READ, GROUP)
-    await hall.assumed.noted(occasion(3, owner), READ, OWNER)
+    await hall.assumed.noted(event(2, owner, scope=GROUP), READ, GROUP)
+    await hall.assumed.noted(event(3, owner), READ, OWNER)
 
     assert nothing == []
     assert len(await hall.asked()) == 1
@@ -321,8 +322,8 @@ async def test_what_goes_by_the_other_zone_is_shown_with_one_button(hall: Hall) 
     hall.moves.moves = [
         Move(thing=kept(1), from_zone=VIENNA, then=tomorrow),
         Move(thing=replace(kept(2), next=None), from_zone=VIENNA, then=None),
-        Move(thing=occasion(3, owner), from_zone=VIENNA, then=tomorrow),
-        Move(thing=occasion(4, owner, all_day=True), from_zone=VIENNA, then=tomorrow),
+        Move(thing=event(3, owner), from_zone=VIENNA, then=tomorrow),
+        Move(thing=event(4, owner, all_day=True), from_zone=VIENNA, then=tomorrow),
     ]
 
     text, buttons = await hall.offered()

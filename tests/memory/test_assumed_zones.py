@@ -15,10 +15,10 @@ from memory.database.connection import Database
 from memory.database.schema import MIGRATIONS, read_migrations
 from memory.records.messages import PersonId
 from memory.records.rows import Button, NewMessage
-from memory.records.schedule import NewOccasion
+from memory.records.schedule import Event
 from memory.records.zones import Asking, AssumedTime, Timed
+from memory.stores.events import SqliteEvents
 from memory.stores.jobs import SqliteJobs
-from memory.stores.missed import SqliteEvents
 from memory.stores.people import SqliteAssumedZones
 from tests.memory.kit import StillClock, opened
 from tests.scheduler.jobs_kit import job as new_job
@@ -108,7 +108,7 @@ async def test_an_event_is_moved_for_its_person_alone(
 ) -> None:
     at = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
     event = await SqliteEvents(database).add(
-        NewOccasion(person_id=ANN, name="Dentist", at=at, zone="UTC"), limit=5
+        Event(person_id=ANN, name="Dentist", at=at, zone="UTC"), limit=5
     )
     assert event is not None
     await store.assume(AssumedTime(person_id=ANN, kind=Timed.EVENT, id=event.id, zone="UTC"))
@@ -118,7 +118,7 @@ async def test_an_event_is_moved_for_its_person_alone(
     [now] = await SqliteEvents(database).since(ANN, "", since_ms=0, undated_since_ms=0)
 
     assert (foreign, moved) == (False, True)
-    assert (now.new.at, now.new.zone) == (at.replace(hour=0), "Asia/Tokyo")
+    assert (now.at, now.zone) == (at.replace(hour=0), "Asia/Tokyo")
     assert await store.assumed(ANN) == []
 
 

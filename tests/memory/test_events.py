@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 from memory.database.connection import Database
 from memory.records.messages import PersonId, RunId
-from memory.records.schedule import NewOccasion, Occasion, Remind
-from memory.stores.missed import SqliteEvents
+from memory.records.schedule import Event, Remind
+from memory.stores.events import SqliteEvents
 from tests.memory.kit import START, START_MS, StillClock
 
-DENTIST = NewOccasion(
+DENTIST = Event(
     person_id=PersonId("p1"),
     name="Dentist",
     at=START + timedelta(days=3),
@@ -19,10 +19,10 @@ DENTIST = NewOccasion(
     note="bring the card",
     remind=(Remind.BEFORE, Remind.ON),
 )
-SOME_DAY = NewOccasion(person_id=PersonId("p1"), name="Move house", at=None, zone="UTC")
+SOME_DAY = Event(person_id=PersonId("p1"), name="Move house", at=None, zone="UTC")
 
 
-async def kept(events: SqliteEvents, new: NewOccasion) -> Occasion:
+async def kept(events: SqliteEvents, new: Event) -> Event:
     made = await events.add(new, limit=50)
     assert made is not None
     return made
@@ -34,7 +34,7 @@ async def names(
     found = await events.since(
         PersonId(person), scope, since_ms=since_ms, undated_since_ms=START_MS - 1000
     )
-    return [one.new.name for one in found]
+    return [one.name for one in found]
 
 
 async def test_an_event_reads_back_as_it_was_noted(database: Database) -> None:
@@ -44,7 +44,7 @@ async def test_an_event_reads_back_as_it_was_noted(database: Database) -> None:
     (found,) = await events.since(PersonId("p1"), "", since_ms=START_MS, undated_since_ms=START_MS)
 
     assert found == made
-    assert found.new == replace(DENTIST, run_id=RunId("r1#a"))
+    assert found == replace(DENTIST, run_id=RunId("r1#a"), id=found.id, created_ms=found.created_ms)
     assert found.key == "e1"
 
 
@@ -130,5 +130,5 @@ async def test_any_text_and_any_year_is_kept(database: Database) -> None:
 
     made = await kept(events, replace(DENTIST, name="Zoë \ud83d \x00 '\"", at=far))
 
-    assert made.new.at == far
-    assert "Zoë" in made.new.name
+    assert made.at == far
+    assert "Zoë" in made.name

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memory.database.connection import Database
-from memory.records.jobs import Due, Held, NewTelling, SlotState, Taken, Taking
+from memory.records.jobs import Due, Held, Notification, SlotState, Taken, Taking
 from memory.records.messages import Address, ConversationId, OutboxId, PersonId, Role, RunId
 from memory.records.ports import ChildOf, Json
 from memory.records.rows import NewApproval, NewMessage, Outcome, OutPart, PartState
@@ -201,7 +201,7 @@ async def test_a_digest_leads_to_all_that_it_gathers(chat: Chat) -> None:
         assert job is not None
         taking = Taking(job_id=job.id, due=due, next=None, state=SlotState.TAKEN)
         await jobs.take(taking, of=job)
-        await tellings.hold(NewTelling(job=job, due=due, text="found"), Held.QUIET)
+        await tellings.hold(Notification(job=job, due=due, text="found"), Held.QUIET)
     outbox_id = await tellings.tell_waiting(
         await tellings.waiting(), NewMessage(lane=LANE, text="all"), note="several"
     )

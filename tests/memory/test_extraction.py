@@ -31,8 +31,8 @@ from memory.records.spending import Purpose, SpendingRefused
 from memory.records.transcript import Answered, Said
 from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding
+from memory.stores.heartbeats import SqliteIdle
 from memory.stores.lines import SqliteLines
-from memory.stores.missed import SqliteIdle
 from memory.stores.people import SqlitePeople
 from scheduler.kinds.idle import IdleOptions, IdleTimers
 from tests.fakes import FixedClock, OneModel

@@ -10,7 +10,7 @@ from memory.database.connection import Database
 from memory.records.errors import StorageError
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
-from memory.stores.missed import SqliteIdle
+from memory.stores.heartbeats import SqliteIdle
 from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, START_MS, StillClock, opened, run, turn_end
 

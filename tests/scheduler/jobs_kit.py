@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
-from memory.records.job_specs import At, Cron, When
-from memory.records.jobs import Due, Job, JobKind, NewJob, SlotState, Taken, Taking, What
+from memory.records.jobs import Due, Job, JobKind, Misfires, SlotState, Taken, Taking, What
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import NewRun
+from memory.records.recurrence import At, Cron, When
 from memory.records.rows import NewMessage
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import first_due
-from scheduler.clock.timetable import Hears, MissedRun, Timetable
+from scheduler.clock.timetable import Hears, Timetable
 from tests.fakes import FixedClock
 from tests.laid import lay
 
@@ -31,9 +32,9 @@ def job(
     when: When | None = None,
     kind: JobKind = JobKind.MESSAGE,
     person: str = "p1",
-    **more: object,
-) -> NewJob:
-    made = NewJob(
+    **more: Any,
+) -> Job:
+    made = Job(
         name=name,
         person_id=PersonId(person),
         kind=kind,
@@ -41,13 +42,7 @@ def job(
         when=when or Cron(expression="0 9 * * *", zone="UTC"),
         deliver_to=LANE,
     )
-    return _with(made, more)
-
-
-def _with(made: NewJob, more: dict[str, object]) -> NewJob:
-    for name, value in more.items():
-        object.__setattr__(made, name, value)
-    return made
+    return replace(made, **more)
 
 
 def at(moment: datetime) -> At:
@@ -63,15 +58,15 @@ class KeptKind:
     asked: list[tuple[str, str, int]] = field(default_factory=list)
 
     async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
-        self.asked.append((job.new.name, due.slot, late_s))
-        if (error := self.broken.get(job.new.name)) is not None:
+        self.asked.append((job.name, due.slot, late_s))
+        if (error := self.broken.get(job.name)) is not None:
             raise error
         if self.makes_turn:
             run_id = RunId(f"{job.key}:{due.slot}")
-            run = NewRun(run_id=run_id, lane=f"job:{job.id}", by=job.new.person_id, payload={})
+            run = NewRun(run_id=run_id, lane=f"job:{job.id}", by=job.person_id, payload={})
             return Taking(job_id=job.id, due=due, next=None, state=SlotState.TAKEN, run=run)
         late = f" (late by {late_s} s)" if late_s > 60 else ""
-        message = NewMessage(lane=job.new.deliver_to, text=f"{job.new.what.text}{late}")
+        message = NewMessage(lane=job.deliver_to, text=f"{job.what.text}{late}")
         return Taking(job_id=job.id, due=due, next=None, state=SlotState.TOLD, message=message)
 
 
@@ -86,7 +81,7 @@ class Office:
         self.clock = FixedClock(start) if start is not None else FixedClock()
         self.kind = KeptKind()
         self.taken: list[str] = []
-        self.missed: list[tuple[str, tuple[MissedRun, ...]]] = []
+        self.missed: list[tuple[str, Sequence[tuple[Job, Misfires]]]] = []
         self.has_cards = False
         self.failed: list[tuple[str, str]] = []
         self.stopped: list[tuple[str, str]] = []
@@ -106,7 +101,7 @@ class Office:
             taken=self._taken, missed=self._missed, failed=self._failed, stopped=self._stopped
         )
 
-    async def add(self, new: NewJob) -> Job:
+    async def add(self, new: Job) -> Job:
         made = await self.store.add(new, first_due(new.when, after=self.clock.now()))
         assert made is not None
         return made
@@ -128,19 +123,19 @@ class Office:
             return [tuple(row) for row in connection.execute(sql)]
 
     def _taken(self, job: Job, taken: Taken) -> None:
-        self.taken.append(job.new.name)
+        self.taken.append(job.name)
 
-    async def _missed(self, person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
+    async def _missed(self, person_id: PersonId, runs: Sequence[tuple[Job, Misfires]]) -> None:
         self.missed.append((person_id, runs))
         card = NewMessage(lane="telegram:99", text=f"missed {len(runs)}")
         cards = [card] if self.has_cards else []
-        await self.store.tell_missed([run.dues for run in runs], cards, asked="asked")
+        await self.store.tell_missed([dues for _, dues in runs], cards, asked="asked")
 
     async def _failed(self, job: Job, due: Due, why: str) -> None:
-        self.failed.append((job.new.name, why))
+        self.failed.append((job.name, why))
 
     async def _stopped(self, job: Job, why: str) -> None:
-        self.stopped.append((job.new.name, why))
+        self.stopped.append((job.name, why))
 
 
 class Broken(AssistantError):

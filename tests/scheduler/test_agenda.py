@@ -13,27 +13,26 @@ import pytest
 from memory.records.facts import RecallWanted
 from memory.records.jobs import JobKind, What
 from memory.records.messages import ConversationId, PersonId, Role, RunId
-from memory.records.schedule import OccasionWish, Recorded, Remind, TimeRead
-from scheduler.jobs.events import COMING_MAX, NotAnEvent
-from tests.scheduler.clerk_kit import ANN, LANE, MORNING, Counter
+from memory.records.schedule import Event, RecordedEvent, Remind
+from scheduler.jobs.events import COMING_MAX, NotAnEvent, UnknownEvent
+from tests.scheduler.service_kit import ANN, BY_ANN, BY_BEN, LANE, MORNING, Services
 
 BOTH = (Remind.BEFORE, Remind.ON)
 
 
 @pytest.fixture
-async def counter(tmp_path: Path) -> AsyncIterator[Counter]:
-    async with Counter(tmp_path).opened() as one:
+async def counter(tmp_path: Path) -> AsyncIterator[Services]:
+    async with Services(tmp_path).opened() as one:
         yield one
 
 
-async def note(counter: Counter, name: str, when: str = "", **more: Any) -> Recorded:
-    time = counter.clerk.read(ANN, when) if when else None
-    assert time is None or isinstance(time, TimeRead), time
-    wish = OccasionWish(person_id=ANN, name=name, when=when, time=time, deliver_to=LANE)
-    return await counter.agenda.record(replace(wish, **more))
+async def note(counter: Services, name: str, when: str = "", **more: Any) -> RecordedEvent:
+    draft = replace(Event(person_id=ANN, name=name), **more)
+    time = counter.time(when) if when else None
+    return await counter.events.record(draft, time, words=when, deliver_to=LANE)
 
 
-def wanted(counter: Counter, **more: Any) -> RecallWanted:
+def wanted(counter: Services, **more: Any) -> RecallWanted:
     one = RecallWanted(
         person_id=ANN,
         role=Role.OWNER,
@@ -44,15 +43,15 @@ def wanted(counter: Counter, **more: Any) -> RecallWanted:
     return replace(one, **more)
 
 
-async def coming(counter: Counter, **more: Any) -> list[str]:
-    found = await counter.agenda.coming(wanted(counter, **more))
+async def coming(counter: Services, **more: Any) -> list[str]:
+    found = await counter.events.coming(wanted(counter, **more))
     return [
         f"{one.id} {'-' if one.when is None else f'{one.when:%a %H:%M}'} {one.text}"
         for one in found
     ]
 
 
-def due(recorded: Recorded) -> list[str]:
+def due(recorded: RecordedEvent) -> list[str]:
     """The slots of its reminders."""
     return [job.next.slot for job in recorded.reminders if job.next is not None]
 
@@ -68,66 +67,69 @@ def due(recorded: Recorded) -> list[str]:
     ],
 )
 async def test_a_day_without_a_time_lasts_all_day_and_each_is_reminded_of_in_time(
-    counter: Counter, when: str, all_day: bool, at: str, reminders: list[str]
+    counter: Services, when: str, all_day: bool, at: str, reminders: list[str]
 ) -> None:
     recorded = await note(counter, "Dentist", when, remind=BOTH)
 
-    new = recorded.occasion.new
+    new = recorded.event
     assert new.at is not None
     assert (new.all_day, f"{new.at.astimezone(UTC):%Y-%m-%dT%H:%M}") == (all_day, at)
     assert due(recorded) == reminders
 
 
-async def test_a_reminder_whose_time_is_over_is_left_out_and_said(counter: Counter) -> None:
+async def test_a_reminder_whose_time_is_over_is_left_out_and_said(counter: Services) -> None:
     recorded = await note(counter, "Lunch", "today at 12:30", remind=BOTH)
 
     assert recorded.too_late == (Remind.BEFORE,)
     assert due(recorded) == ["2026-06-01T11:30"]
 
 
-async def test_a_reminder_says_what_it_is_about(counter: Counter) -> None:
+async def test_a_reminder_says_what_it_is_about(counter: Services) -> None:
     recorded = await note(counter, "Dentist", "Thursday 15:30", remind=BOTH, note="Bring the card")
 
-    assert [job.new.what.text for job in recorded.reminders] == [
+    assert [job.what.text for job in recorded.reminders] == [
         "Tomorrow: Dentist (Thu 4 Jun 2026, 15:30)\nBring the card",
         "Today: Dentist (Thu 4 Jun 2026, 15:30)\nBring the card",
     ]
 
 
-async def test_what_is_again_and_again_is_no_event(counter: Counter) -> None:
+async def test_what_is_again_and_again_is_no_event(counter: Services) -> None:
     with pytest.raises(NotAnEvent, match="remind_me"):
         await note(counter, "Standup", "every weekday at 9")
 
 
-async def test_nothing_reminds_of_what_has_no_date(counter: Counter) -> None:
+async def test_nothing_reminds_of_what_has_no_date(counter: Services) -> None:
     with pytest.raises(NotAnEvent, match="say when"):
         await note(counter, "Move house", remind=BOTH)
 
-    assert (await note(counter, "Move house")).occasion.new.at is None
+    assert (await note(counter, "Move house")).event.at is None
 
 
-async def test_the_same_call_again_makes_neither_event_nor_reminders_anew(counter: Counter) -> None:
+async def test_the_same_call_again_makes_neither_event_nor_reminders_anew(
+    counter: Services,
+) -> None:
     first = await note(counter, "Dentist", "Thursday 15:30", remind=BOTH, run_id=RunId("r#1"))
     counter.clock.move(3)
     again = await note(counter, "Dentist", "Thursday 15:30", remind=BOTH, run_id=RunId("r#1"))
 
     assert again == first
-    assert len(await counter.clerk.of(ANN)) == 2
+    assert len(await counter.jobs.of(ANN)) == 2
 
 
-async def test_an_event_goes_with_its_reminders(counter: Counter) -> None:
+async def test_an_event_goes_with_its_reminders(counter: Services) -> None:
     kept = await note(counter, "Dinner", "Friday 19:00", remind=BOTH)
     gone = await note(counter, "Dentist", "Thursday 15:30", remind=BOTH)
 
-    assert await counter.agenda.remove(PersonId("p2"), "", gone.occasion.key) is None
-    assert await counter.agenda.remove(ANN, "", "eleven") is None
-    assert await counter.agenda.remove(ANN, "", gone.occasion.key) == gone.occasion
+    for wrong, by in ((gone.event.key, BY_BEN), ("eleven", BY_ANN)):
+        with pytest.raises(UnknownEvent):
+            await counter.events.remove(wrong, by=by)
+    assert await counter.events.remove(gone.event.key, by=BY_ANN) == gone.event
 
-    assert await counter.clerk.of(ANN) == list(kept.reminders)
+    assert await counter.jobs.of(ANN) == list(kept.reminders)
 
 
 async def test_past_events_leave_the_prompt_and_those_without_a_date_after_90_days(
-    counter: Counter,
+    counter: Services,
 ) -> None:
     for name, when in (("Call", "today at 12:00"), ("Holiday", "tomorrow"), ("Move", "")):
         await note(counter, name, when)
@@ -149,13 +151,13 @@ async def test_past_events_leave_the_prompt_and_those_without_a_date_after_90_da
     assert await coming(counter) == []
 
 
-async def test_a_prompt_gets_the_next_week_of_events_and_jobs_in_order(counter: Counter) -> None:
+async def test_a_prompt_gets_the_next_week_of_events_and_jobs_in_order(counter: Services) -> None:
     await note(counter, "Dentist", "Thursday 15:30", remind=(Remind.ON,))
     await note(counter, "Far away", "in 8 days at 12:00")
     await counter.want("tomorrow at 5pm", text="call Bob")
     await counter.want("every day at 06:30", text="news", kind=JobKind.AGENT)
     paused = await counter.want("tomorrow at 7pm", text="not now")
-    await counter.clerk.pause(paused)
+    await counter.jobs.pause(paused.key, by=BY_ANN)
     await counter.want("every 30 minutes", kind=JobKind.HEARTBEAT, what=What())
 
     assert await coming(counter) == [
@@ -165,14 +167,14 @@ async def test_a_prompt_gets_the_next_week_of_events_and_jobs_in_order(counter: 
     ]
 
 
-async def test_a_prompt_gets_ten_at_most(counter: Counter) -> None:
+async def test_a_prompt_gets_ten_at_most(counter: Services) -> None:
     for hour in range(10, 23):
         await note(counter, f"at {hour}", f"tomorrow at {hour}:00")
 
     assert len(await coming(counter)) == COMING_MAX
 
 
-async def test_in_a_group_and_with_memory_off_a_prompt_gets_nothing(counter: Counter) -> None:
+async def test_in_a_group_and_with_memory_off_a_prompt_gets_nothing(counter: Services) -> None:
     await note(counter, "Dentist", "Thursday 15:30")
 
     assert await coming(counter, scope="telegram:-100") == []
@@ -180,13 +182,13 @@ async def test_in_a_group_and_with_memory_off_a_prompt_gets_nothing(counter: Cou
     assert await coming(counter, person_id=PersonId("p2")) == []
 
 
-async def test_events_of_a_group_are_not_those_of_the_person(counter: Counter) -> None:
+async def test_events_of_a_group_are_not_those_of_the_person(counter: Services) -> None:
     await note(counter, "Party", "Friday 19:00", scope="telegram:-100")
 
     assert await coming(counter) == []
-    found = await counter.agenda.ahead(ANN, "telegram:-100")
-    assert [one.new.name for one in found] == ["Party"]
+    found = await counter.events.ahead(ANN, "telegram:-100")
+    assert [one.name for one in found] == ["Party"]
 
 
-async def test_it_begins_on_a_monday_morning(counter: Counter) -> None:
+async def test_it_begins_on_a_monday_morning(counter: Services) -> None:
     assert counter.clock.now() == MORNING == datetime(2026, 6, 1, 6, 0, tzinfo=UTC)

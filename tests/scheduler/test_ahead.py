@@ -1,4 +1,4 @@
-"""What is foreseen is what the timetable then does, and is told when the teller would tell it."""
+"""What is foreseen is what the timetable then does, and is told when the notifier would tell it."""
 
 from __future__ import annotations
 
@@ -6,38 +6,47 @@ import random
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from memory.database.connection import Database
-from memory.records.job_specs import At, Cron, Every, Unit, When
-from memory.records.jobs import Due, Job, JobKind, Missed, NewJob, SetBy, SlotState, WhenQuiet
+from memory.records.jobs import (
+    Due,
+    Job,
+    JobKind,
+    MisfirePolicy,
+    Notification,
+    QuietPolicy,
+    SetBy,
+    SlotState,
+)
 from memory.records.messages import PersonId
-from memory.records.schedule import Ahead, Fate, Foreseen, RunCost
+from memory.records.recurrence import At, Cron, Every, Unit, When
+from memory.records.schedule import Fate, Forecast, ForecastRun, RunCost
 from memory.stores.notifications import SqliteTellings
 from scheduler.clock.misfire import first_due
-from scheduler.jobs.forecast import RUNS_MAX, Listener, Rules, Span, ahead, pace
-from scheduler.kinds.agent_turn import ActiveHours
-from scheduler.notify.delivery import Found, Teller, TellingOptions
-from scheduler.notify.quiet_hours import QuietHours
+from scheduler.jobs.forecast import RUNS_MAX, Listener, Rules, Span, forecast, pace
+from scheduler.notify.delivery import Notifier, NotifyOptions
+from scheduler.notify.quiet_hours import HoursOfDay
 from tests.scheduler.jobs_kit import Office, at, job
+from tests.scheduler.service_kit import People
 from tests.thorough import rounds
 
 BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2026, 6, 1, 4, 0, tzinfo=UTC)  # Monday, 06:00 in Berlin
 ANN = PersonId("p1")
-NIGHT = QuietHours(from_minute=22 * 60, to_minute=7 * 60)
+NIGHT = HoursOfDay(from_minute=22 * 60, to_minute=7 * 60)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
-def kept(new: NewJob, number: int = 1, **more: object) -> Job:
-    made = Job(id=number, new=new, next=first_due(new.when, after=START), enabled=True)
-    for name, value in more.items():
-        object.__setattr__(made, name, value)
-    return made
+def kept(draft: Job, number: int = 1, **more: Any) -> Job:
+    kept = replace(draft, id=number, next=first_due(draft.when, after=START))
+    return replace(kept, **more)
 
 
 def foresee(
@@ -47,8 +56,8 @@ def foresee(
     listener: Listener | None = None,
     rules: Rules | None = None,
     cost: RunCost | None = None,
-) -> Ahead:
-    return ahead(
+) -> Forecast:
+    return forecast(
         jobs,
         Span(now=START, since=since, until=since + days * DAY),
         {ANN: listener or Listener(zone=BERLIN)},
@@ -57,11 +66,11 @@ def foresee(
     )
 
 
-def slots(found: Ahead) -> list[str]:
+def slots(found: Forecast) -> list[str]:
     return [run.due.slot for run in found.runs]
 
 
-def told(found: Ahead) -> list[tuple[str, Fate, str]]:
+def told(found: Forecast) -> list[tuple[str, Fate, str]]:
     """When it runs, what becomes of it, and when it is heard, on the wall of Berlin."""
 
     def wall(ms: int | None) -> str:
@@ -96,13 +105,13 @@ def any_when(chance: random.Random, start: datetime) -> When:
             return Cron(expression=text, zone=zone)
 
 
-def any_job(chance: random.Random, number: int, start: datetime) -> NewJob:
+def any_job(chance: random.Random, number: int, start: datetime) -> Job:
     when = any_when(chance, start)
     nags = isinstance(when, At) and chance.random() < 0.5
     return job(
         f"job {number}",
         when=when,
-        missed=Missed.ONCE if nags else chance.choice(list(Missed)),
+        missed=MisfirePolicy.ONCE if nags else chance.choice(list(MisfirePolicy)),
         missed_within_s=None if nags else chance.choice([None, None, 3_600, 12 * 3_600]),
         max_runs=chance.choice([None, None, None, 1, 3]),
         nag_s=1_800 if nags else None,
@@ -125,7 +134,7 @@ async def test_what_is_foreseen_is_what_the_timetable_then_does(tmp_path: Path, 
         now = office.clock.now()
         span = Span(now=now, since=now, until=now + 2 * DAY)
 
-        foreseen = ahead(await office.store.kept(), span, {}, rules=Rules(), costs={})
+        foreseen = forecast(await office.store.kept(), span, {}, rules=Rules(), costs={})
         while (next_ms := await office.store.next_ms()) is not None:
             at_ms = max(next_ms, int(office.clock.now().timestamp() * 1000))
             if at_ms >= span.until.timestamp() * 1000:
@@ -149,7 +158,7 @@ def ledger(path: Path) -> Iterator[tuple[int, str, Fate]]:
 async def test_when_it_is_foreseen_to_be_told_is_when_it_is_told(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     start = datetime(2026, 10, 24, 10, tzinfo=UTC)  # the clocks go back that night
-    quiet = chance.choice([None, NIGHT, QuietHours(from_minute=13 * 60, to_minute=16 * 60 + 30)])
+    quiet = chance.choice([None, NIGHT, HoursOfDay(from_minute=13 * 60, to_minute=16 * 60 + 30)])
     most = chance.choice([2, 5, 12])
     office = Office(tmp_path, start=start)
     office.kind.makes_turn = True
@@ -157,9 +166,9 @@ async def test_when_it_is_foreseen_to_be_told_is_when_it_is_told(tmp_path: Path,
         tellings = SqliteTellings(database)
         if quiet is not None:
             await tellings.set_quiet_hours(ANN, (quiet.from_minute, quiet.to_minute))
-        options = TellingOptions(daily_max=most)
-        teller = Teller(
-            tellings, office.store, Ears(), lambda rows: None, clock=office.clock, options=options
+        options = NotifyOptions(daily_max=most)
+        teller = Notifier(
+            tellings, office.store, People(), lambda rows: None, clock=office.clock, options=options
         )
         for number in range(4):
             when = Cron(expression=f"{chance.randrange(60)} */{chance.randrange(2, 9)} * * *",
@@ -170,20 +179,20 @@ async def test_when_it_is_foreseen_to_be_told_is_when_it_is_told(tmp_path: Path,
                 kind=JobKind.SKILL,
                 set_by=chance.choice([SetBy.SKILL, SetBy.PERSON]),
                 urgent=chance.random() < 0.2,
-                quiet=chance.choice(list(WhenQuiet)),
+                quiet=chance.choice(list(QuietPolicy)),
             )
             await office.add(new)
         span = Span(now=start, since=start, until=start + 2 * DAY)
         listeners = {ANN: Listener(zone=BERLIN, quiet=quiet)}
         jobs = await office.store.kept()
 
-        foreseen = ahead(jobs, span, listeners, rules=Rules(daily_max=most), costs={})
+        foreseen = forecast(jobs, span, listeners, rules=Rules(daily_max=most), costs={})
         waits = {
             one.told_ms
             for one in foreseen.runs
             if one.fate in {Fate.HELD, Fate.DIGEST} and one.told_ms is not None
         }
-        events: list[tuple[int, Foreseen | None]] = [(run.runs_ms, run) for run in foreseen.runs]
+        events: list[tuple[int, ForecastRun | None]] = [(run.runs_ms, run) for run in foreseen.runs]
         for at_ms, run in sorted([*events, *((ms, None) for ms in waits)], key=in_time):
             moment = datetime.fromtimestamp(at_ms / 1000, UTC)
             if run is None:
@@ -195,12 +204,12 @@ async def test_when_it_is_foreseen_to_be_told_is_when_it_is_told(tmp_path: Path,
                 continue
             await office.to(moment)
             await office.store.end(run.job.id, run.due.slot, SlotState.FOUND, result="x")
-            found = Found(job=run.job, due=run.due, text=f"{run.job.key} {run.due.slot}")
+            found = Notification(job=run.job, due=run.due, text=f"{run.job.key} {run.due.slot}")
             assert STATES[run.fate] is await teller.tell(found), run
         assert await tellings.waiting() == []
 
 
-def in_time(event: tuple[int, Foreseen | None]) -> tuple[int, bool]:
+def in_time(event: tuple[int, ForecastRun | None]) -> tuple[int, bool]:
     """Digests before what is found at the same moment."""
     return event[0], event[1] is not None
 
@@ -211,19 +220,6 @@ STATES = {
     Fate.DIGEST: SlotState.WAITING,
     Fate.DROPPED: SlotState.SILENT,
 }
-
-
-class Ears:
-    """Implements `scheduler.notify.delivery.People`."""
-
-    def zone(self, person_id: PersonId) -> ZoneInfo:
-        return BERLIN
-
-    def may_hear(self, person_id: PersonId, lane: str) -> bool:
-        return True
-
-    def is_group(self, lane: str) -> bool:
-        return False
 
 
 # --- DST ------------------------------------------------------------------------------------------
@@ -238,9 +234,9 @@ class Ears:
 )
 def test_a_night_in_which_clocks_change_has_one_run(day: datetime, expected: list[str]) -> None:
     new = job(when=Cron(expression="30 2 * * *", zone="Europe/Berlin"))
-    made = Job(id=1, new=new, next=first_due(new.when, after=day), enabled=True)
+    made = replace(new, id=1, next=first_due(new.when, after=day))
 
-    found = ahead(
+    found = forecast(
         [made], Span(now=day, since=day, until=day + 2 * DAY), {}, rules=Rules(), costs={}
     )
 
@@ -254,14 +250,14 @@ def test_a_night_in_which_clocks_change_has_one_run(day: datetime, expected: lis
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        (Missed.SKIP, [("2026-05-31T09:00", Fate.SKIPPED, 3)]),
-        (Missed.ASK, [("2026-05-31T09:00", Fate.ASKED, 3)]),
-        (Missed.ONCE, [("2026-05-31T09:00", Fate.TOLD, 3)]),
-        (Missed.ALL, [(f"2026-05-{day}T09:00", Fate.TOLD, 1) for day in (29, 30, 31)]),
+        (MisfirePolicy.SKIP, [("2026-05-31T09:00", Fate.SKIPPED, 3)]),
+        (MisfirePolicy.ASK, [("2026-05-31T09:00", Fate.ASKED, 3)]),
+        (MisfirePolicy.ONCE, [("2026-05-31T09:00", Fate.TOLD, 3)]),
+        (MisfirePolicy.ALL, [(f"2026-05-{day}T09:00", Fate.TOLD, 1) for day in (29, 30, 31)]),
     ],
 )
 def test_what_was_missed_stands_first_with_what_its_rule_makes_of_it(
-    rule: Missed, expected: Sequence[tuple[str, Fate, int]]
+    rule: MisfirePolicy, expected: Sequence[tuple[str, Fate, int]]
 ) -> None:
     friday = Due(slot="2026-05-29T09:00", at_ms=int((START - 3 * DAY + 5 * HOUR).timestamp() * 1e3))
 
@@ -280,8 +276,8 @@ def test_in_quiet_hours_a_result_waits_and_a_reminder_does_not() -> None:
         kept(job("reminder", when=early), 1),
         kept(job("work", when=early, kind=JobKind.AGENT), 2),
         kept(job("urgent", when=early, kind=JobKind.AGENT, urgent=True), 3),
-        kept(job("drop", when=early, kind=JobKind.AGENT, quiet=WhenQuiet.DROP), 4),
-        kept(job("ignore", when=early, kind=JobKind.AGENT, quiet=WhenQuiet.IGNORE), 5),
+        kept(job("drop", when=early, kind=JobKind.AGENT, quiet=QuietPolicy.DROP), 4),
+        kept(job("ignore", when=early, kind=JobKind.AGENT, quiet=QuietPolicy.IGNORE), 5),
     ]
 
     found = foresee(*jobs, days=1, listener=Listener(zone=BERLIN, quiet=NIGHT))
@@ -315,7 +311,7 @@ def test_what_is_too_much_for_a_day_waits_for_the_next_and_what_a_person_set_up_
 def test_a_heartbeat_stands_there_only_if_its_list_holds_something_and_in_its_hours() -> None:
     beat = Every(count=30, unit=Unit.MINUTE, start=START, zone="Europe/Berlin")
     new = job("heartbeat", when=beat, kind=JobKind.HEARTBEAT, set_by=SetBy.BOT)
-    hours = ActiveHours(from_minute=8 * 60, to_minute=9 * 60)
+    hours = HoursOfDay(from_minute=8 * 60, to_minute=9 * 60)
 
     assert foresee(kept(new), rules=Rules(heartbeats=False)).runs == ()
     assert [one[0] for one in told(foresee(kept(new), days=1, rules=Rules(hours=hours)))] == [
@@ -342,8 +338,7 @@ def test_what_stands_still_is_over_or_held_back_does_not_fire_before_it_may() ->
 
 
 def test_a_job_whose_zone_is_gone_is_named_and_takes_no_other_with_it() -> None:
-    bad = kept(job("bad"), 2)
-    object.__setattr__(bad.new, "when", Cron(expression="0 9 * * *", zone="Mars/Base"))
+    bad = kept(job("bad"), 2, when=Cron(expression="0 9 * * *", zone="Mars/Base"))
 
     found = foresee(kept(job(), 1), bad, days=1)
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory.records.job_specs import At, Cron, Every, Unit, When, from_json, to_json
+from memory.records.recurrence import At, Cron, Every, Unit, When, from_json, to_json
 from scheduler.clock.recurrence import ZoneUnknown, next_slots
 
 BERLIN = "Europe/Berlin"

@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory.records.jobs import Job
-from memory.records.schedule import Occasion, OccasionWish, Remind, TimeRead
+from memory.records.schedule import Event, JobChanges, Remind
 from memory.records.zones import AssumedTime, Move, Timed
 from memory.stores.people import SqliteAssumedZones
 from scheduler.jobs.zone_moves import ZoneMoves
-from tests.scheduler.clerk_kit import ANN, BEN, BERLIN, LANE, Counter
+from tests.scheduler.service_kit import ANN, BEN, BERLIN, BY_ANN, LANE, Services
 
 TOKYO, NEW_YORK, VIENNA = (
     ZoneInfo("Asia/Tokyo"),
@@ -28,25 +28,23 @@ TOKYO, NEW_YORK, VIENNA = (
 class Town:
     """A counter where all that is set up is set up by an assumed zone."""
 
-    def __init__(self, counter: Counter) -> None:
-        self.counter, self.clerk = counter, counter.clerk
+    def __init__(self, counter: Services) -> None:
+        self.counter, self.jobs = counter, counter.jobs
         self.store = SqliteAssumedZones(counter.database)
-        self.moves = ZoneMoves(self.store, counter.clerk, counter.agenda, clock=counter.clock)
+        self.moves = ZoneMoves(self.store, counter.jobs, counter.events, clock=counter.clock)
 
     async def job(self, when: str, **more: Any) -> Job:
         job = await self.counter.want(when, **more)
         await self.assume(Timed.JOB, job.id)
         return job
 
-    async def event(self, when: str, *remind: Remind) -> Occasion:
-        time = self.clerk.read(ANN, when)
-        assert isinstance(time, TimeRead)
-        wish = OccasionWish(
-            person_id=ANN, name="Dentist", when=when, time=time, deliver_to=LANE, remind=remind
+    async def event(self, when: str, *remind: Remind) -> Event:
+        draft = Event(person_id=ANN, name="Dentist", remind=remind)
+        recorded = await self.counter.events.record(
+            draft, self.counter.time(when), words=when, deliver_to=LANE
         )
-        recorded = await self.counter.agenda.record(wish)
-        await self.assume(Timed.EVENT, recorded.occasion.id)
-        return recorded.occasion
+        await self.assume(Timed.EVENT, recorded.event.id)
+        return recorded.event
 
     async def assume(self, kind: Timed, id: int) -> None:
         time = AssumedTime(person_id=ANN, kind=kind, id=id, zone=BERLIN.key)
@@ -56,14 +54,14 @@ class Town:
         """Of all of Ann's jobs, on the clock of a zone."""
         return [
             f"{job.key} {datetime.fromtimestamp(job.next.at_ms / 1000, zone):%d %H:%M}"
-            for job in await self.clerk.of(ANN)
+            for job in await self.jobs.of(ANN)
             if job.next is not None
         ]
 
 
 @pytest.fixture
 async def town(tmp_path: Path) -> AsyncIterator[Town]:
-    async with Counter(tmp_path).opened() as counter:
+    async with Services(tmp_path).opened() as counter:
         yield Town(counter)
 
 
@@ -110,9 +108,8 @@ async def test_only_what_was_assumed_is_moved(town: Town) -> None:
     await town.counter.want("every day at 10", text="by my own clock")
     tokyos = await town.job("every day at 11")
     town.counter.zones[ANN] = TOKYO
-    time = town.clerk.read(ANN, "every day at 12")
-    assert isinstance(time, TimeRead)
-    await town.clerk.move(tokyos, time)
+    time = town.counter.time("every day at 12")
+    await town.jobs.update(tokyos.key, JobChanges(time=time), by=BY_ANN)
 
     moves = await town.moves.of(ANN, NEW_YORK)
 
@@ -123,14 +120,15 @@ async def test_only_what_was_assumed_is_moved(town: Town) -> None:
 async def test_limits_go_along_and_what_stands_still_goes_on_standing_still(town: Town) -> None:
     limited = await town.job("every day at 8:30 until 30 June")
     counted = await town.job("every day at 10, 5 times")
-    paused = await town.clerk.pause(await town.job("every day at 11"))
+    paused = await town.job("every day at 11")
+    await town.jobs.pause(paused.key, by=BY_ANN)
 
     await town.moves.make(ANN, TOKYO)
-    after = {job.id: job for job in await town.clerk.of(ANN)}
+    after = {job.id: job for job in await town.jobs.of(ANN)}
 
-    assert after[limited.id].new.expires_ms == _earlier(limited.new.expires_ms, hours=7)
-    assert after[counted.id].new.max_runs == 5
-    assert (after[paused.id].enabled, after[paused.id].new.when.zone) == (False, "Asia/Tokyo")
+    assert after[limited.id].expires_ms == _earlier(limited.expires_ms, hours=7)
+    assert after[counted.id].max_runs == 5
+    assert (after[paused.id].enabled, after[paused.id].when.zone) == (False, "Asia/Tokyo")
 
 
 def _earlier(ms: int | None, *, hours: int) -> int:
@@ -140,8 +138,7 @@ def _earlier(ms: int | None, *, hours: int) -> int:
 
 async def test_what_was_put_off_comes_when_it_was_put_off_to(town: Town) -> None:
     job = await town.job("tomorrow at 9")
-    until = town.counter.clock.now().replace(hour=11)
-    await town.clerk.snooze(job, until, key="later-1")
+    await town.jobs.snooze(job, "1d", key="later-1")
 
     assert await town.moves.of(ANN, TOKYO) == []
 
@@ -153,13 +150,13 @@ async def test_an_event_moves_with_its_reminders(town: Town) -> None:
     shown = await town.moves.of(ANN, TOKYO)
     await town.moves.make(ANN, TOKYO)
     town.counter.zones[ANN] = TOKYO
-    timed, day = await town.counter.agenda.ahead(ANN, "")
+    timed, day = await town.counter.events.ahead(ANN, "")
 
     assert keys(shown) == ["e1", "e2"]
-    assert timed.new.at is not None
-    assert f"{timed.new.at.astimezone(TOKYO):%d %H:%M}" == "04 10:00"
-    assert day.new.at is not None
-    assert f"{day.new.at.astimezone(TOKYO):%d %H:%M}" == "05 00:00"
+    assert timed.at is not None
+    assert f"{timed.at.astimezone(TOKYO):%d %H:%M}" == "04 10:00"
+    assert day.at is not None
+    assert f"{day.at.astimezone(TOKYO):%d %H:%M}" == "05 00:00"
     assert await town.due(TOKYO) == ["j1 03 09:00", "j2 04 09:00", "j3 04 09:00"]
     assert await town.moves.of(ANN, TOKYO) == []
 
@@ -170,8 +167,8 @@ async def test_an_event_that_would_be_over_stays(town: Town) -> None:
     [made] = await town.moves.make(ANN, TOKYO)
 
     assert made.then is None
-    [event] = await town.counter.agenda.ahead(ANN, "")
-    assert event.new.zone == BERLIN.key
+    [event] = await town.counter.events.ahead(ANN, "")
+    assert event.zone == BERLIN.key
 
 
 async def test_a_zone_that_is_not_known_any_more_is_left_alone(town: Town) -> None:

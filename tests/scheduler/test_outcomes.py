@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory.database.connection import Database
-from memory.records.jobs import Due, Job, JobKind, NewJob, SetBy, SlotState, Taken, Taking
+from memory.records.jobs import Due, Job, JobKind, SetBy, SlotState, Taken, Taking
 from memory.records.messages import RunId
 from memory.records.ports import JobEnd, NewRun
 from memory.records.rows import NewMessage
@@ -30,13 +30,13 @@ class Office:
         self.beats: list[tuple[str, str]] = []
         self.outcomes = Outcomes(
             desk.jobs,
-            desk.teller,
+            desk.notifier,
             clock=desk.clock,
             hears=Followers(stopped=self._stopped, beat=self._beat),
         )
 
     async def _stopped(self, job: Job, why: str) -> None:
-        self.stopped.append((job.new.name, why))
+        self.stopped.append((job.name, why))
 
     async def _beat(self, job: Job, outcome: str, why: str) -> None:
         self.beats.append((outcome, why))
@@ -49,9 +49,9 @@ class Office:
         assert fresh is not None
         assert fresh.next is not None
         due = fresh.next
-        following = None if fresh.new.when.__class__.__name__ == "At" else _after(due)
+        following = None if fresh.when.__class__.__name__ == "At" else _after(due)
         run = NewRun(
-            run_id=RunId(f"job-{one.id}:{due.slot}"), lane="job:1", by=one.new.person_id, payload={}
+            run_id=RunId(f"job-{one.id}:{due.slot}"), lane="job:1", by=one.person_id, payload={}
         )
         taking = Taking(job_id=one.id, due=due, next=following, state=SlotState.TAKEN, run=run)
         assert isinstance(await self.desk.jobs.take(taking, of=fresh), Taken)
@@ -92,7 +92,7 @@ async def office(tmp_path: Path) -> AsyncIterator[Office]:
         yield Office(Desk(database, clock, path))
 
 
-def look(**more: object) -> NewJob:
+def look(**more: object) -> Job:
     return job("look", kind=JobKind.AGENT, set_by=SetBy.SKILL, **more)  # type: ignore[arg-type]
 
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.notify.quiet_hours import QuietHours, quiet_hours
+from scheduler.notify.quiet_hours import HoursOfDay, read_hours
 
 BERLIN = ZoneInfo("Europe/Berlin")
-NIGHT = QuietHours(from_minute=22 * 60, to_minute=7 * 60)
+NIGHT = HoursOfDay(from_minute=22 * 60, to_minute=7 * 60)
 
 
 @pytest.mark.parametrize(
     "text", ["22:00-07:00", "22-7", "22:00 – 7:00", "22 to 07:00", " 22:00 until 7 "]
 )
 def test_hours_are_read_as_people_write_them(text: str) -> None:
-    assert quiet_hours(text) == NIGHT
+    assert read_hours(text) == NIGHT
     assert str(NIGHT) == "22:00-07:00"
 
 
@@ -27,7 +27,7 @@ def test_hours_are_read_as_people_write_them(text: str) -> None:
     "text", ["", "22", "25-7", "22:61-7", "7-7", "at night", "22:00-", "24:01-7"]
 )
 def test_what_are_no_hours_is_not_guessed(text: str) -> None:
-    assert quiet_hours(text) is None
+    assert read_hours(text) is None
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_their_end_is_the_next_morning() -> None:
 
 
 def test_an_end_that_the_clocks_leave_out_is_right_after_the_gap() -> None:
-    hours = QuietHours(from_minute=60, to_minute=150)  # up to 02:30, which is not there
+    hours = HoursOfDay(from_minute=60, to_minute=150)  # up to 02:30, which is not there
     moment = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # 01:30
 
     assert hours.end(moment, BERLIN) == datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -67,7 +67,7 @@ def test_after_their_end_they_hold_no_more(
 ) -> None:
     if start == end:
         return
-    hours, here = QuietHours(from_minute=start, to_minute=end), ZoneInfo(zone)
+    hours, here = HoursOfDay(from_minute=start, to_minute=end), ZoneInfo(zone)
 
     over = hours.end(moment, here)
 

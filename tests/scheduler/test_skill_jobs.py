@@ -8,15 +8,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from agent.skills.skill import Problem, Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from memory.records.jobs import Job, JobKind, SetBy, SlotState
-from memory.records.messages import PersonId
 from scheduler.jobs.skill_jobs import BY_US, SkillJobs
 from tests.scheduler.jobs_kit import Office
+from tests.scheduler.service_kit import ANN, People
 
 MORNING = datetime(2026, 6, 1, 3, 0, tzinfo=UTC)  # Monday, 05:00 in Berlin
 DAY = timedelta(days=1)
@@ -43,24 +42,13 @@ class Around:
     def __init__(self, path: Path) -> None:
         self.office = Office(path, start=MORNING)
         self.shelf = SkillSet()
-        self.whose: str | None = "p1"
-        self.home = HOME
+        self.people = People()
+        self.people.lanes[ANN] = {HOME, "slack:D1"}
+        self.people.home = HOME
         self.alarms = 0
 
     async def current(self) -> SkillSet:
         return self.shelf
-
-    def owner(self) -> PersonId | None:
-        return None if self.whose is None else PersonId(self.whose)
-
-    async def home_of(self, person_id: PersonId) -> str:
-        return self.home
-
-    def may_hear(self, person_id: PersonId, lane: str) -> bool:
-        return lane in {HOME, "slack:D1"}
-
-    def zone(self, person_id: PersonId) -> ZoneInfo:
-        return ZoneInfo("Europe/Berlin")
 
     def put(self, *skills: Skill, problems: tuple[Problem, ...] = ()) -> None:
         self.shelf = SkillSet(skills=skills, problems=problems)
@@ -71,11 +59,13 @@ class Around:
             self.alarms += 1
 
         async with self.office.opened() as office:
-            self.jobs = SkillJobs(office.store, self, self, clock=office.clock, changed=changed)
+            self.jobs = SkillJobs(
+                office.store, self.current, self.people, clock=office.clock, changed=changed
+            )
             yield self
 
     async def job(self, name: str = "briefing") -> Job:
-        kept = {one.new.name: one for one in await self.office.store.kept()}
+        kept = {one.name: one for one in await self.office.store.kept()}
         return kept[f"skill:{name}"]
 
 
@@ -92,12 +82,12 @@ async def test_a_skill_that_is_enabled_becomes_a_job_of_the_owner(around: Around
 
     job = await around.job()
     assert (synced.added, synced.problems, around.alarms) == (("briefing",), (), 1)
-    assert (job.new.kind, job.new.set_by, job.new.what.skill) == (
+    assert (job.kind, job.set_by, job.what.skill) == (
         JobKind.SKILL,
         SetBy.SKILL,
         "briefing",
     )
-    assert (job.new.person_id, job.new.deliver_to) == ("p1", HOME)
+    assert (job.person_id, job.deliver_to) == ("p1", HOME)
     assert job.next is not None
     assert job.next.slot == "2026-06-01T06:00", "on the wall of its owner"
 
@@ -173,7 +163,7 @@ async def test_another_time_moves_the_job(around: Around) -> None:
     job = await around.job()
     assert job.next is not None
     assert job.next.slot == "2026-06-01T07:30"
-    assert job.new.when.zone == "America/New_York"
+    assert job.when.zone == "America/New_York"
 
 
 async def test_what_was_paused_by_hand_stays_so(around: Around) -> None:
@@ -234,8 +224,8 @@ async def test_results_go_to_a_chat_of_the_owner_and_to_no_other(around: Around)
 
     synced = await around.jobs.sync()
 
-    assert (await around.job("mine")).new.deliver_to == "slack:D1"
-    assert (await around.job("theirs")).new.deliver_to == HOME
+    assert (await around.job("mine")).deliver_to == "slack:D1"
+    assert (await around.job("theirs")).deliver_to == HOME
     assert ["telegram:999" in str(one) for one in synced.problems] == [True]
 
 
@@ -243,9 +233,9 @@ async def test_without_an_owner_or_a_private_chat_nothing_is_kept_and_it_is_said
     around: Around,
 ) -> None:
     around.put(skill())
-    around.whose = None
+    around.people.has_owner = False
     without_owner = await around.jobs.sync()
-    around.whose, around.home = "p1", ""
+    around.people.has_owner, around.people.home = True, ""
     without_chat = await around.jobs.sync()
 
     assert "no owner" in without_owner.problems[0].text

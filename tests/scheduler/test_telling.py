@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from agent.policy.taint import tainted_by
 from memory.database.connection import Database
-from memory.records.jobs import Due, Held, Job, JobKind, NewJob, SetBy, SlotState, WhenQuiet
+from memory.records.jobs import Due, Held, Job, JobKind, Notification, QuietPolicy, SetBy, SlotState
 from memory.records.messages import OutboxId, PersonId
 from memory.records.rows import NewMessage
 from memory.records.transcript import Answered, Note
@@ -24,24 +24,23 @@ from memory.stores.conversations import SqliteConversations
 from memory.stores.jobs import SqliteJobs
 from memory.stores.notifications import SqliteTellings
 from scheduler.clock.misfire import first_due
-from scheduler.notify.delivery import Found, Teller, TellingOptions
+from scheduler.notify.delivery import Notifier, NotifyOptions
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import LANE, job
+from tests.scheduler.service_kit import People
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)  # 12:00 in Berlin
 NIGHT = (22 * 60, 7 * 60)
 
 
-class Hearers:
-    """Implements People."""
+class Hearers(People):
+    """Who hears everything, but what is shut."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.shut: set[str] = set()
         self.groups: set[str] = set()
-
-    def zone(self, person_id: PersonId) -> tzinfo:
-        return BERLIN
 
     def may_hear(self, person_id: PersonId, lane: str) -> bool:
         return lane not in self.shut
@@ -51,7 +50,7 @@ class Hearers:
 
 
 class Desk:
-    """A teller over a real store."""
+    """A notifier over a real store."""
 
     def __init__(self, database: Database, clock: FixedClock, path: Path) -> None:
         self.database = database
@@ -61,12 +60,12 @@ class Desk:
         self.tellings = SqliteTellings(database)
         self.people = Hearers()
         self.delivered: list[tuple[str, OutboxId]] = []
-        self.options = TellingOptions(phrases=lambda: ("nothing to report",))
+        self.options = NotifyOptions(phrases=lambda: ("nothing to report",))
         self.slots = 0
 
     @property
-    def teller(self) -> Teller:
-        return Teller(
+    def notifier(self) -> Notifier:
+        return Notifier(
             self.tellings,
             self.jobs,
             self.people,
@@ -75,7 +74,7 @@ class Desk:
             options=self.options,
         )
 
-    async def add(self, new: NewJob) -> Job:
+    async def add(self, new: Job) -> Job:
         made = await self.jobs.add(new, first_due(new.when, after=self.clock.now()))
         assert made is not None
         return made
@@ -88,7 +87,7 @@ class Desk:
             values = (one.id, due.slot, due.at_ms, due.at_ms)
             sql = "insert into job_runs (job_id, slot, due_ms, state, taken_ms)"
             connection.execute(f"{sql} values (?, ?, ?, 'found', ?)", values)
-        state = await self.teller.tell(Found(job=one, due=due, text=text, tainted=tainted))
+        state = await self.notifier.tell(Notification(job=one, due=due, text=text, tainted=tainted))
         (stored,) = [run for run in await self.jobs.runs(one.id, limit=99) if run.due == due]
         assert stored.state is state
         return state
@@ -105,7 +104,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         yield Desk(database, clock, path)
 
 
-def look(name: str = "look", **more: Any) -> NewJob:
+def look(name: str = "look", **more: Any) -> Job:
     return job(name, kind=JobKind.AGENT, set_by=SetBy.SKILL, **more)
 
 
@@ -154,8 +153,8 @@ async def test_a_slot_that_is_over_is_not_told_again(desk: Desk) -> None:
     one = await desk.add(look())
     await desk.found(one, "Rent is due.")
 
-    found = Found(job=one, due=Due(slot="s1", at_ms=0), text="Rent is due.")
-    await desk.teller.tell(found)
+    found = Notification(job=one, due=Due(slot="s1", at_ms=0), text="Rent is due.")
+    await desk.notifier.tell(found)
 
     assert desk.texts() == ["Rent is due."]
 
@@ -186,11 +185,11 @@ async def test_in_quiet_hours_findings_wait_for_one_digest(desk: Desk) -> None:
     assert await desk.found(one, "Three mails.") is SlotState.WAITING
     desk.clock.move(3600)
     assert await desk.found(other, "Disk is full.") is SlotState.WAITING
-    assert await desk.teller.look() == 0
+    assert await desk.notifier.look() == 0
 
     desk.clock.move(7 * 3600)  # 07:00
-    assert await desk.teller.look() == 1
-    assert await desk.teller.look() == 0
+    assert await desk.notifier.look() == 1
+    assert await desk.notifier.look() == 0
 
     assert desk.texts() == [
         "**While it was quiet**\n\n_Mon 23:00 mail_\nThree mails.\n\n"
@@ -208,8 +207,8 @@ async def test_what_is_urgent_or_ignores_them_passes_and_what_is_dropped_is_gone
 
     states = [
         await desk.found(await desk.add(look("fire", urgent=True)), "Fire!"),
-        await desk.found(await desk.add(look("clock", quiet=WhenQuiet.IGNORE)), "Eleven."),
-        await desk.found(await desk.add(look("joke", quiet=WhenQuiet.DROP)), "A joke."),
+        await desk.found(await desk.add(look("clock", quiet=QuietPolicy.IGNORE)), "Eleven."),
+        await desk.found(await desk.add(look("joke", quiet=QuietPolicy.DROP)), "A joke."),
     ]
 
     assert states == [SlotState.TOLD, SlotState.TOLD, SlotState.SILENT]
@@ -225,9 +224,9 @@ async def test_what_is_too_much_for_a_day_is_told_the_next_morning(desk: Desk) -
     assert await desk.found(own, "What I asked for.") is SlotState.TOLD, "no cap on one's own"
 
     desk.clock.move(13 * 3600)  # 01:00 on the next day
-    assert await desk.teller.look() == 0
+    assert await desk.notifier.look() == 0
     desk.clock.move(7 * 3600)
-    assert await desk.teller.look() == 1
+    assert await desk.notifier.look() == 1
     assert desk.texts()[-1].startswith("**What was too much for one day**")
     assert await desk.found(one, "News of the next day.") is SlotState.TOLD
 
@@ -250,12 +249,12 @@ async def test_what_waits_for_a_chat_that_is_gone_is_given_up_and_stops_nobody_e
     assert await desk.found(gone, "Your salary is 81000.") is SlotState.WAITING
     assert await desk.found(stays, "Disk is full.") is SlotState.WAITING
     desk.people.shut.add("telegram:999")
-    assert await desk.teller.look() == 0
+    assert await desk.notifier.look() == 0
     assert len(await desk.tellings.waiting()) == 2, "its time has not come"
     desk.clock.move(9 * 3600)
 
     with capture_logs() as logs:
-        sent = [await desk.teller.look() for _ in range(3)]
+        sent = [await desk.notifier.look() for _ in range(3)]
 
     assert sent == [1, 0, 0]
     assert await desk.tellings.waiting() == []
@@ -275,7 +274,7 @@ async def test_of_a_digest_that_was_sent_nothing_is_sent_again(desk: Desk) -> No
     await desk.found(await desk.add(look()), "One.")
     (one,) = await desk.tellings.waiting()
     desk.clock.move(9 * 3600)
-    await desk.teller.look()
+    await desk.notifier.look()
 
     again = NewMessage(lane=LANE, text="again")
     assert await desk.tellings.tell_waiting([one], again, note="x") is None

@@ -14,21 +14,21 @@ from typing import TypeVar
 import pytest
 
 from memory.database.connection import Database
-from memory.records.job_specs import Cron, Every, Unit
 from memory.records.jobs import (
     COUNTED_MAX,
     MADE_UP_MAX,
     Due,
     Job,
     JobKind,
-    Missed,
-    MissedDues,
+    MisfirePolicy,
+    Misfires,
     NotTaken,
     SlotState,
     Taken,
     Taking,
 )
 from memory.records.messages import OutboxId
+from memory.records.recurrence import Cron, Every, Unit
 from memory.records.rows import NewMessage
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import first_due, passed
@@ -59,7 +59,7 @@ class Meanwhile(KeptKind):
         )
 
     async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
-        if job.new.name == "first":
+        if job.name == "first":
             await self._does()
         return await super().__call__(job, due, late_s=late_s)
 
@@ -79,8 +79,8 @@ async def test_what_was_reworded_during_a_look_is_said_in_its_new_words(office: 
         tea = await office.add(job("tea", when=at(NINE)))
 
         async def reword() -> None:
-            what = replace(tea.new.what, text="green tea")
-            await office.store.put(replace(tea, new=replace(tea.new, what=what)))
+            what = replace(tea.what, text="green tea")
+            await office.store.put(replace(tea, what=what))
 
         Meanwhile(office, reword)
         await office.to(NINE)
@@ -113,7 +113,7 @@ async def test_what_was_moved_during_a_look_keeps_its_new_time(office: Office) -
 
         async def move() -> None:
             due = first_due(evening, after=office.clock.now())
-            await office.store.put(replace(tea, new=replace(tea.new, when=evening), next=due))
+            await office.store.put(replace(tea, when=evening, next=due))
 
         Meanwhile(office, move)
         await office.to(NINE)
@@ -148,7 +148,7 @@ async def test_what_a_kill_left_of_the_missed_is_made_up_for_at_the_next_start(
     office: Office,
 ) -> None:
     async with office.opened():
-        await office.add(job("tea", missed=Missed.ALL))
+        await office.add(job("tea", missed=MisfirePolicy.ALL))
     taken = 0
 
     def dies(job: Job, what: object) -> None:
@@ -183,7 +183,7 @@ class _DiesAt(SqliteJobs):
         return await self._dying(super().take(taking, of=of))
 
     async def tell_missed(
-        self, told: Sequence[MissedDues], cards: Sequence[NewMessage], *, asked: str
+        self, told: Sequence[Misfires], cards: Sequence[NewMessage], *, asked: str
     ) -> Sequence[OutboxId]:
         return await self._dying(super().tell_missed(told, cards, asked=asked))
 
@@ -206,9 +206,9 @@ async def test_the_card_about_what_was_missed_is_whole_whenever_a_kill_comes(
     office.has_cards = True
     noon = NINE + 3 * DAY + timedelta(hours=3)
     async with office.opened():
-        for rule in Missed:
+        for rule in MisfirePolicy:
             await office.add(job(rule.value, missed=rule))
-        beat = await office.add(job("beat", missed=Missed.SKIP, kind=JobKind.HEARTBEAT))
+        beat = await office.add(job("beat", missed=MisfirePolicy.SKIP, kind=JobKind.HEARTBEAT))
     office.clock.move((noon - office.clock.now()).total_seconds())
 
     async with office.opened():
@@ -223,21 +223,19 @@ async def test_the_card_about_what_was_missed_is_whole_whenever_a_kill_comes(
         left = await office.store.missed()
 
     [(_, runs)] = office.missed[-1:]
-    told = {run.job.new.name: (run.count, run.first.slot, run.last.slot) for run in runs}
-    assert told == dict.fromkeys(Missed, (4, "2026-06-01T09:00", "2026-06-04T09:00"))
+    told = {one.name: (dues.count, dues.first.slot, dues.last.slot) for one, dues in runs}
+    assert told == dict.fromkeys(MisfirePolicy, (4, "2026-06-01T09:00", "2026-06-04T09:00"))
     assert [text for text in office.texts() if text.startswith("missed")] == ["missed 4"]
     assert left == []
-    assert beat.new.name not in told
+    assert beat.name not in told
 
 
 async def test_two_downtimes_without_a_word_in_between_are_told_together(office: Office) -> None:
     async with office.opened():
-        tea = await office.add(job("tea", missed=Missed.SKIP))
+        tea = await office.add(job("tea", missed=MisfirePolicy.SKIP))
         for day in (1, 4):
             first, last = (Due(slot=f"d{n}", at_ms=n) for n in (day, day + 1))
-            dues = MissedDues(
-                job_id=tea.id, count=2, first=first, last=last, done=SlotState.SKIPPED
-            )
+            dues = Misfires(job_id=tea.id, count=2, first=first, last=last, done=SlotState.SKIPPED)
             await office.store.keep_missed(dues)
         [told] = await office.store.missed()
         await office.store.keep_missed(replace(told, last=Due(slot="d9", at_ms=9), count=1))
@@ -254,10 +252,10 @@ async def test_making_up_for_all_keeps_to_the_number_of_runs_and_to_the_last_day
     office: Office,
 ) -> None:
     async with office.opened():
-        thrice = await office.add(job("thrice", missed=Missed.ALL, max_runs=3))
+        thrice = await office.add(job("thrice", missed=MisfirePolicy.ALL, max_runs=3))
         until = int((NINE + 2 * DAY).timestamp() * 1000)
-        await office.add(job("until", missed=Missed.ALL, expires_ms=until))
-        await office.add(job("once", missed=Missed.ONCE, expires_ms=until))
+        await office.add(job("until", missed=MisfirePolicy.ALL, expires_ms=until))
+        await office.add(job("once", missed=MisfirePolicy.ONCE, expires_ms=until))
         await office.to(NINE + 10 * DAY + timedelta(hours=1))
 
         assert (await _stands(office, thrice)).next is None
@@ -271,7 +269,7 @@ async def test_making_up_for_all_keeps_to_the_number_of_runs_and_to_the_last_day
 
 async def test_what_was_left_out_is_no_run(office: Office) -> None:
     async with office.opened():
-        tea = await office.add(job("tea", missed=Missed.SKIP, max_runs=1))
+        tea = await office.add(job("tea", missed=MisfirePolicy.SKIP, max_runs=1))
         await office.to(NINE + timedelta(hours=2))
         assert (await _stands(office, tea)).next is not None
         await office.to(NINE + DAY)
@@ -283,7 +281,7 @@ async def test_what_was_left_out_is_no_run(office: Office) -> None:
 async def test_a_wait_after_a_failure_is_not_told_as_missed(office: Office) -> None:
     async with office.opened():
         often = Every(count=5, unit=Unit.MINUTE, start=MORNING, zone="UTC")
-        made = await office.add(job("news", when=often, missed=Missed.ASK))
+        made = await office.add(job("news", when=often, missed=MisfirePolicy.ASK))
         wait_ms = int((NINE - timedelta(minutes=1)).timestamp() * 1000)
         await office.store.failed(made.id, failures=3, not_before_ms=wait_ms, paused="")
         await office.to(NINE - timedelta(minutes=1))
@@ -363,9 +361,9 @@ async def test_a_job_of_unknown_times_is_stopped_and_its_person_hears_of_it(
 # --- zones and clocks --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [Missed.ONCE, Missed.SKIP, Missed.ASK])
+@pytest.mark.parametrize("rule", [MisfirePolicy.ONCE, MisfirePolicy.SKIP, MisfirePolicy.ASK])
 async def test_the_same_time_of_day_in_another_zone_is_another_due_time(
-    office: Office, rule: Missed
+    office: Office, rule: MisfirePolicy
 ) -> None:
     async with office.opened():
         made = await office.add(job("tea", missed=rule))
@@ -373,8 +371,10 @@ async def test_the_same_time_of_day_in_another_zone_is_another_due_time(
         stands = await _stands(office, made)
         there = Cron(expression="0 9 * * *", zone="America/New_York")  # 13:00 UTC
         due = first_due(there, after=office.clock.now())
-        await office.store.put(replace(stands, new=replace(stands.new, when=there), next=due))
-        await office.to(NINE.replace(hour=13) + timedelta(minutes=5 if rule is Missed.ASK else 0))
+        await office.store.put(replace(stands, when=there, next=due))
+        await office.to(
+            NINE.replace(hour=13) + timedelta(minutes=5 if rule is MisfirePolicy.ASK else 0)
+        )
         await office.timetable.look()
 
     slots = [slot for slot, _ in office.slots()]
@@ -447,7 +447,7 @@ def test_a_year_of_minutes_is_not_counted_one_by_one() -> None:
     when = Cron(expression="* * * * *", zone="UTC")
     due = first_due(when, after=MORNING)
     assert due is not None
-    made = Job(id=1, new=job(when=when), next=due, enabled=True)
+    made = replace(job(when=when), id=1, next=due)
     end = MORNING + timedelta(days=365)
 
     found = passed(made, int(end.timestamp() * 1000))
@@ -463,7 +463,7 @@ def test_what_comes_in_bursts_is_found_too() -> None:
     when = Cron(expression="* * 1 1 *", zone="UTC")
     due = first_due(when, after=MORNING)
     assert due is not None
-    made = Job(id=1, new=job(when=when), next=due, enabled=True)
+    made = replace(job(when=when), id=1, next=due)
 
     found = passed(made, int(datetime(2031, 7, 1, tzinfo=UTC).timestamp() * 1000))
 
@@ -474,7 +474,7 @@ def test_what_comes_in_bursts_is_found_too() -> None:
 async def test_a_broken_job_does_not_break_the_taking_of_the_missed(office: Office) -> None:
     office.kind.broken = {"tea": Broken("no such skill")}
     async with office.opened():
-        await office.add(job("tea", missed=Missed.ALL))
+        await office.add(job("tea", missed=MisfirePolicy.ALL))
         await office.to(NINE + 2 * DAY + timedelta(hours=1))
 
     assert [state for _, state in office.slots()] == ["failed"] * 3
@@ -495,7 +495,7 @@ async def test_what_was_taken_before_keeps_none_that_was_missed_from_its_turn(
 ) -> None:
     async with office.opened():
         hourly = Cron(expression="0 * * * *", zone="UTC")
-        await office.add(job("tea", when=hourly, missed=Missed.ALL))
+        await office.add(job("tea", when=hourly, missed=MisfirePolicy.ALL))
         for hour in range(7, 18):
             await office.to(MORNING.replace(hour=hour))
         await office.to(MORNING.replace(hour=6, minute=30))
@@ -507,7 +507,7 @@ async def test_what_was_taken_before_keeps_none_that_was_missed_from_its_turn(
 
 async def test_a_reminder_that_nags_goes_on_though_its_slots_are_taken(office: Office) -> None:
     async with office.opened():
-        pill = await office.add(job("pill", when=at(NINE), nag_s=60, missed=Missed.SKIP))
+        pill = await office.add(job("pill", when=at(NINE), nag_s=60, missed=MisfirePolicy.SKIP))
         for hours in (1, 2, 3, 4, 5):
             await office.to(NINE + timedelta(hours=hours))
 

@@ -12,8 +12,8 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memory.records.job_specs import Cron
-from memory.records.jobs import JobKind, Missed
+from memory.records.jobs import JobKind, MisfirePolicy
+from memory.records.recurrence import Cron
 from tests.checkout import ROOT
 from tests.fork_server import plain_env, start
 from tests.scheduler.jobs_kit import Office, job
@@ -47,7 +47,7 @@ async def given(office: Office) -> None:
         for number in range(1, JOBS + 1):
             kind = JobKind.MESSAGE if number % 2 else JobKind.AGENT
             when = Cron(expression="*/30 * * * *", zone="Europe/Berlin")
-            await office.add(job(f"job {number}", when=when, kind=kind, missed=Missed.ALL))
+            await office.add(job(f"job {number}", when=when, kind=kind, missed=MisfirePolicy.ALL))
 
 
 def expected() -> list[tuple[int, str]]:

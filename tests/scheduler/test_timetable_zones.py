@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory.records.job_specs import Cron, Every, Unit
-from memory.records.jobs import Missed, SlotState
+from memory.records.jobs import MisfirePolicy, SlotState
+from memory.records.recurrence import Cron, Every, Unit
 from tests.scheduler.jobs_kit import Office, at, job
 from tests.thorough import THOROUGH
 
@@ -145,7 +145,7 @@ async def test_of_a_thousand_reminders_those_due_while_down_come_once_in_order_a
     async with office.opened():
         for number in range(1_000):
             when = start + (number + 1) * 5 * MINUTE
-            await office.add(job(f"reminder {number:04}", when=at(when), missed=Missed.ONCE))
+            await office.add(job(f"reminder {number:04}", when=at(when), missed=MisfirePolicy.ONCE))
     office.clock.move(200 * 5 * 60 + 90)
 
     async with office.opened():
@@ -156,7 +156,7 @@ async def test_of_a_thousand_reminders_those_due_while_down_come_once_in_order_a
         assert [text[:13] for text in texts] == [f"reminder {n:04}" for n in range(200)]
         assert ["late by" in text for text in texts] == [True] * 200
         ((_, runs),) = office.missed
-        assert [(run.count, run.done) for run in runs] == [(1, SlotState.TAKEN)] * 200
+        assert [(dues.count, dues.done) for _, dues in runs] == [(1, SlotState.TAKEN)] * 200
         assert len(await office.store.due(_ms(start + 9 * DAY), limit=2_000)) == 800
         await office.to(start + 9 * DAY)
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.records.job_specs import At, Cron, Every, Unit, When
-from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
+from memory.records.recurrence import At, Cron, Every, Unit, When
+from memory.records.schedule import TimeAnswer, TimeAsked, TimeRead
 from scheduler.clock.misfire import first_due
-from scheduler.jobs.service import time_read
-from scheduler.jobs.zone_moves import KEPT_MAX, Anywhere, go_alike, on_wall, rehung
-from scheduler.timetext.numbers import Question, Reading
+from scheduler.jobs.times import ANYWHERE_MAX, Anywhere
+from scheduler.jobs.zone_moves import go_alike, on_wall, rehung
 from scheduler.timetext.parse import read
 
 BERLIN, TOKYO, VIENNA = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Tokyo"), ZoneInfo("Europe/Vienna")
@@ -28,12 +27,7 @@ MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2028, 1, 1)).map(
 
 
 def answered(text: str, zone: ZoneInfo, *, now: datetime = NOW) -> TimeAnswer:
-    match read(text, now=now, zone=zone):
-        case Reading() as reading:
-            return time_read(reading)
-        case Question(text=why, options=options):
-            return TimeAsked(text=why, options=tuple(map(time_read, options)))
-    return NoTime(why="")
+    return read(text, now=now, zone=zone)
 
 
 def noted(text: str, zone: ZoneInfo = BERLIN) -> list[bool]:
@@ -42,8 +36,8 @@ def noted(text: str, zone: ZoneInfo = BERLIN) -> list[bool]:
     # Read again a moment later, as it is in fact.
     later = NOW + timedelta(seconds=1)
     anywhere.note(answer, zone, lambda far: answered(text, far, now=later))
-    readings = answer.options if isinstance(answer, TimeAsked) else [answer]
-    return [isinstance(one, TimeRead) and one in anywhere for one in readings]
+    readings = answer.options if isinstance(answer, TimeAsked) else (answer,)
+    return [isinstance(one, TimeRead) and one.when in anywhere for one in readings]
 
 
 @pytest.mark.parametrize(
@@ -73,14 +67,14 @@ def test_readings_are_forgotten_when_there_are_many() -> None:
     anywhere = Anywhere()
     kept = [
         TimeRead(when=At(moment=NOW + timedelta(minutes=n), zone="UTC"), sentence="once")
-        for n in range(KEPT_MAX + 1)
+        for n in range(ANYWHERE_MAX + 1)
     ]
 
     for one in kept:
         anywhere.note(one, BERLIN, lambda far, one=one: one)  # type: ignore[misc]
 
-    assert kept[0] not in anywhere
-    assert kept[-1] in anywhere
+    assert kept[0].when not in anywhere
+    assert kept[-1].when in anywhere
 
 
 @given(MOMENTS, st.sampled_from(ZONES), st.sampled_from(ZONES))

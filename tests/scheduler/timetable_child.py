@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from memory.database.connection import Database
-from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking
+from memory.records.jobs import Due, Job, JobKind, Misfires, SlotState, Taken, Taking
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import NewRun
 from memory.records.rows import NewMessage
 from memory.stores.jobs import SqliteJobs
-from scheduler.clock.timetable import Hears, MissedRun, Timetable
+from scheduler.clock.timetable import Hears, Timetable
 
 STEP = timedelta(minutes=10)
 
@@ -40,7 +41,7 @@ class Quick:
 
 async def remind(job: Job, due: Due, *, late_s: int) -> Taking:
     """Implements Kind: a message."""
-    message = NewMessage(lane=job.new.deliver_to, text=f"{job.id} {due.slot}")
+    message = NewMessage(lane=job.deliver_to, text=f"{job.id} {due.slot}")
     return Taking(job_id=job.id, due=due, next=None, state=SlotState.TOLD, message=message)
 
 
@@ -51,7 +52,7 @@ async def work(job: Job, due: Due, *, late_s: int) -> Taking:
     return Taking(job_id=job.id, due=due, next=None, state=SlotState.TAKEN, run=run)
 
 
-async def missed(person_id: PersonId, runs: tuple[MissedRun, ...]) -> None:
+async def missed(person_id: PersonId, runs: Sequence[tuple[Job, Misfires]]) -> None:
     """Nobody is told here."""
 
 

@@ -26,13 +26,15 @@ from bot.markup.render import slack_parts
 from bot.people.access import Policy
 from memory.records.errors import AssistantError
 from memory.records.facts import Facts, Whose
-from memory.records.job_specs import At
-from memory.records.jobs import Job, JobKind, SetBy
+from memory.records.jobs import Job, JobKind, JobStatus, SetBy
 from memory.records.messages import Address, PersonId, Role
 from memory.records.ports import Clock, InUse
+from memory.records.recurrence import At
 from memory.records.rows import Button, Person, StoredApproval
-from memory.records.schedule import Agenda, JobBook, Occasion, due_words
+from memory.records.schedule import Event, due_words
 from memory.records.spending import Period, Scope, UsageQuery, UsageSum, added, bounds, zone_for
+from scheduler.jobs.events import EventService
+from scheduler.jobs.service import JobService
 
 log = structlog.get_logger()
 
@@ -247,16 +249,15 @@ class HomeModels(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeSources:
     """What a page is made of. `counted` returns once the figures of `sums` are up to date.
-    `jobs` are everybody's, and `open_questions` what waits for a yes or no: of both, the owner
+    `open_questions` are what waits for a yes or no: of them, and of everybody's jobs, the owner
     alone reads a number."""
 
-    book: JobBook
-    agenda: Agenda
+    jobs: JobService
+    events: EventService
     facts: Facts
     sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
     counted: Callable[[], Awaitable[object]]
     models: HomeModels
-    jobs: Callable[[], Awaitable[Sequence[Job]]]
     open_questions: Callable[[], Awaitable[Sequence[StoredApproval]]]
 
 
@@ -295,10 +296,10 @@ class HomeView:
     # --- what comes ---------------------------------------------------------------------------
 
     async def _ahead(self, person: Person) -> list[HomeSection]:
-        zone = self._told.book.zone(person.id)
-        jobs = await self._told.book.of(person.id)
+        zone = self._told.jobs.times.zone(person.id)
+        jobs = await self._told.jobs.of(person.id)
         found = [(job.next.at_ms, _of_job(job, zone)) for job in jobs if job.enabled and job.next]
-        for event in await self._told.agenda.ahead(person.id, ""):
+        for event in await self._told.events.ahead(person.id, ""):
             found.append((_at_ms(event), HomeLine(text=f"- {words.event_words(event, zone)}")))
         found.sort(key=lambda one: one[0])
         lines = [line for _, line in found[:NEXT_SHOWN]]
@@ -309,7 +310,7 @@ class HomeView:
         sections = [HomeSection(title=f"Next ({zone})", lines=tuple(lines))]
         stopped = [job for job in jobs if not job.enabled]
         if stopped:
-            still = [_standing(self._told.book, job) for job in stopped[:STOPPED_SHOWN]]
+            still = [_standing(self._told.jobs.status(job)) for job in stopped[:STOPPED_SHOWN]]
             if len(stopped) > STOPPED_SHOWN:
                 more = len(stopped) - STOPPED_SHOWN
                 still.append(HomeLine(text=f"… and {more} more: `/hearth jobs`"))
@@ -320,7 +321,7 @@ class HomeView:
 
     async def _known(self, person: Person) -> HomeSection:
         facts = await self._told.facts.list(Whose(person_id=person.id))
-        zone = self._told.book.zone(person.id)
+        zone = self._told.jobs.times.zone(person.id)
         many = "1 fact" if len(facts) == 1 else f"{len(facts):,} facts"
         shown = [
             HomeLine(
@@ -346,8 +347,8 @@ class HomeView:
 
     async def _set(self, person: Person, lane: str) -> HomeSection:
         model = bare((await self._told.models.at(lane)).name)
-        hours = await self._told.book.quiet_hours(person.id)
-        quiet = f"{hours} ({self._told.book.zone(person.id)})" if hours else "none"
+        hours = await self._told.jobs.quiet_hours(person.id)
+        quiet = f"{hours} ({self._told.jobs.times.zone(person.id)})" if hours else "none"
         return _section(
             "How I am set for you",
             [
@@ -362,7 +363,9 @@ class HomeView:
             one.expires_ms > now_ms and _answers(owner.id, one)
             for one in await self._told.open_questions()
         )
-        stopped = sum(job.failures > 0 and not job.enabled for job in await self._told.jobs())
+        stopped = sum(
+            job.failures > 0 and not job.enabled for job in await self._told.jobs.of(None)
+        )
         return _section(
             "For you as the owner",
             [
@@ -383,25 +386,26 @@ def _of_job(job: Job, zone: tzinfo) -> HomeLine:
     """A reminder that comes once can be seen to before its time; what comes again and again can be
     paused."""
     assert job.next is not None, "chosen so"
-    text = f"- {job.key} {words.name_of(job)} ({words.DOES[job.new.kind]}): "
-    is_own = job.new.kind is JobKind.MESSAGE and job.new.set_by is SetBy.PERSON
+    text = f"- {job.key} {words.name_of(job)} ({words.DOES[job.kind]}): "
+    is_own = job.kind is JobKind.MESSAGE and job.set_by is SetBy.PERSON
     button = words.standing_button(job)
-    if is_own and isinstance(job.new.when, At):
-        button = words.done_button(job, job.new.when)
+    if is_own and isinstance(job.when, At):
+        button = words.done_button(job, job.when)
     return HomeLine(text=text + due_words(job.next, zone), buttons=(button,) if button else ())
 
 
-def _standing(book: JobBook, job: Job) -> HomeLine:
-    text = f"- {job.key} {words.name_of(job)}: {words.paused_state(book, job)}"
-    if job.new.kind is JobKind.HEARTBEAT:
+def _standing(now: JobStatus) -> HomeLine:
+    job = now.job
+    text = f"- {job.key} {words.name_of(job)}: {words.paused_state(now)}"
+    if job.kind is JobKind.HEARTBEAT:
         return HomeLine(text=f"{text} (`/hearth heartbeat`)")
     button = words.standing_button(job)
     return HomeLine(text=text, buttons=(button,) if button else ())
 
 
-def _at_ms(event: Occasion) -> int:
+def _at_ms(event: Event) -> int:
     """What has no date comes last."""
-    at: datetime | None = event.new.at
+    at: datetime | None = event.at
     return _LAST if at is None else int(at.astimezone(UTC).timestamp() * 1000)
 
 

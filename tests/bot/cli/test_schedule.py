@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
 from bot.cli.schedule import Asked, print_answer
-from memory.records.job_specs import Cron, from_json
+from memory.records.recurrence import Cron, from_json
 from scheduler.timetext.parse import read
 
 THEN = ("--now", "2026-11-28T10:17", "--tz", "Europe/Berlin")

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
 from bot.cli.schedule_shown import aligned, list_table, simulate_table
+from bot.commands.job_service import job_operations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
@@ -281,7 +282,10 @@ def running(home: Home, folder: Path) -> Iterator[Workshop]:
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
-        async with shop.opened(), ControlServer(home.socket, shop.operations()):
+        async with (
+            shop.opened(),
+            ControlServer(home.socket, job_operations(shop.jobs, shop.dry_runs)),
+        ):
             ready.set()
             await stopping.wait()
 
@@ -307,7 +311,7 @@ def test_beside_a_running_bot_all_goes_through_its_socket(bare: Home, tmp_path: 
 
     assert len(listed) == 2
     assert ran[0] == "j1 was sent."
-    assert shop.office.texts() == ["water the plants"]
+    assert shop.texts() == ["water the plants"]
     assert tested["prompt"] == {"system": "You are a helper.", "user": "look for rain"}
     assert tested["heard"]["text"] == "Nothing today."
     assert simulated["total"]["runs"] == 4

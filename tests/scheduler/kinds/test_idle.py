@@ -13,7 +13,7 @@ from memory.database.connection import Database
 from memory.records.errors import BrokenAnswer, ModelRefused, RateLimited, StorageError, StorageFull
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
-from memory.stores.missed import OpenTimer, SqliteIdle
+from memory.stores.heartbeats import IdleTimer, SqliteIdle
 from memory.stores.turns import SqliteJournal
 from scheduler.kinds.idle import IdleOptions, IdleReset, IdleTimers
 from tests.fakes import FixedClock
@@ -298,7 +298,7 @@ async def test_it_looks_again_and_again_by_itself(house: House) -> None:
     assert len(house.clock.pauses) >= 5 * MINUTE / 30
 
 
-class Broken:
+class Broken(SqliteIdle):
     """A store that is in trouble a few times."""
 
     def __init__(self, clock: FixedClock, *, times: int) -> None:
@@ -306,7 +306,7 @@ class Broken:
         self._times = times
         self.well = asyncio.Event()
 
-    async def due(self, *, now_ms: int, idle_ms: int, limit: int) -> list[OpenTimer]:
+    async def due(self, *, now_ms: int, idle_ms: int, limit: int) -> list[IdleTimer]:
         return []
 
     async def close(self, conversation: ConversationId, *, touched_ms: int) -> bool:

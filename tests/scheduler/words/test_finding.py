@@ -6,14 +6,14 @@ from datetime import datetime
 
 import pytest
 
-from scheduler.timetext.find import TimePhrase, find
-from scheduler.timetext.numbers import Question, Reading, Refusal
-from tests.scheduler.words.asked import BERLIN
+from memory.records.schedule import NoTime, TimeAsked, TimeFound, TimeRead
+from scheduler.timetext.find import find
+from tests.scheduler.words.asked import BERLIN, walls
 
 NOW = datetime(2026, 11, 28, 10, 17, tzinfo=BERLIN)
 
 
-def found(text: str) -> TimePhrase:
+def found(text: str) -> TimeFound:
     phrase = find(text, now=NOW, zone=BERLIN)
     assert phrase is not None, text
     return phrase
@@ -61,9 +61,9 @@ def test_the_time_is_found_and_the_rest_is_what_to_do(
 ) -> None:
     phrase = found(text)
 
-    assert isinstance(phrase.answer, Reading), phrase
+    assert isinstance(phrase.answer, TimeRead), phrase
     assert (phrase.words, phrase.rest) == (words, rest)
-    assert phrase.answer.next[0].local == f"2026-{local}"
+    assert walls(phrase.answer)[0] == f"2026-{local}"
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,16 @@ def test_the_time_is_found_and_the_rest_is_what_to_do(
 def test_a_sentence_that_may_mean_another_time_is_asked_about(text: str) -> None:
     answer = found(text).answer
 
-    assert isinstance(answer, Question)
+    assert isinstance(answer, TimeAsked)
     assert answer.options
 
 
 def test_a_time_in_two_places_is_offered_as_one() -> None:
     phrase = found("remind me tomorrow to call Bob at 5")
 
-    assert isinstance(phrase.answer, Question)
+    assert isinstance(phrase.answer, TimeAsked)
     first = phrase.answer.options[0]
-    assert first.next[0].local == "2026-11-29T17:00"
+    assert walls(first)[0] == "2026-11-29T17:00"
     assert phrase.rest == "call Bob"
 
 
@@ -111,7 +111,7 @@ def test_a_sentence_without_a_time_has_none(text: str) -> None:
 def test_a_time_that_cannot_be_kept_is_found_with_its_reason() -> None:
     answer = found("remind me to call Ann tomorrow at 5pm PST").answer
 
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, NoTime)
     assert "PST" in answer.why
 
 

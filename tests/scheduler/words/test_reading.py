@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory.records.job_specs import from_json, to_json
+from memory.records.recurrence import from_json, to_json
+from memory.records.schedule import NoTime, TimeAsked, TimeRead
 from scheduler.timetext.find import find
-from scheduler.timetext.numbers import Question, Reading, Refusal
 from scheduler.timetext.parse import read
 
 SAID = (
@@ -38,12 +38,12 @@ def test_any_row_of_words_is_answered_and_what_is_read_lies_ahead() -> None:
         answer = read(text, now=now, zone=zone)
         find(f"remind me to go {text}", now=now, zone=zone)
 
-        readings = answer.options if isinstance(answer, Question) else ()
-        if isinstance(answer, Reading):
-            readings = [answer]
+        readings = answer.options if isinstance(answer, TimeAsked) else ()
+        if isinstance(answer, TimeRead):
+            readings = (answer,)
             assert answer.next, text
         for one in readings:
-            times = [slot.at for slot in one.next]
+            times = list(one.next)
             assert times == sorted(set(times)), text
             assert all(at >= now.astimezone(UTC) - timedelta(seconds=1) for at in times), text
             assert from_json(to_json(one.when)) == one.when
@@ -55,7 +55,7 @@ def test_words_that_could_be_read_in_very_many_ways_do_not_hold_it_up() -> None:
         answer = read((part * 300)[:300], now=now, zone=ZoneInfo("UTC"))
         find((part * 2_000)[:2_000], now=now, zone=ZoneInfo("UTC"))
 
-        assert isinstance(answer, Refusal | Question | Reading)
+        assert isinstance(answer, NoTime | TimeAsked | TimeRead)
 
 
 def test_of_two_days_at_one_hour_the_day_alone_is_asked() -> None:
@@ -63,8 +63,8 @@ def test_of_two_days_at_one_hour_the_day_alone_is_asked() -> None:
 
     answer = read("3/4 at 5", now=now, zone=ZoneInfo("UTC"))
 
-    assert isinstance(answer, Question)
-    assert {one.next[0].at.hour for one in answer.options} == {17}
+    assert isinstance(answer, TimeAsked)
+    assert {one.next[0].hour for one in answer.options} == {17}
     assert len(answer.options) == 2
     assert "morning" not in answer.text
     assert answer.text
@@ -75,8 +75,8 @@ def test_the_same_words_mean_other_moments_elsewhere() -> None:
 
     def moment(zone: str) -> datetime:
         answer = read("tomorrow at 9am", now=now, zone=ZoneInfo(zone))
-        assert isinstance(answer, Reading)
-        return answer.next[0].at
+        assert isinstance(answer, TimeRead)
+        return answer.next[0]
 
     assert moment("UTC") == datetime(2026, 11, 29, 9, tzinfo=UTC)
     assert moment("Asia/Tokyo") == datetime(2026, 11, 30, 0, tzinfo=UTC)
@@ -89,8 +89,8 @@ def test_as_many_next_times_as_are_wanted_are_shown() -> None:
     many = read("every day at 9", now=now, zone=ZoneInfo("UTC"), count=10)
     few = read("daily for two times", now=now, zone=ZoneInfo("UTC"), count=10)
 
-    assert isinstance(many, Reading)
-    assert isinstance(few, Reading)
+    assert isinstance(many, TimeRead)
+    assert isinstance(few, TimeRead)
     assert (len(many.next), len(few.next), few.runs_max) == (10, 2, 2)
 
 
@@ -111,5 +111,5 @@ def test_times_at_the_ends_of_the_calendar_break_nothing(text: str, zone: str) -
     answer = read(text, now=now, zone=ZoneInfo(zone))
     phrase = find(f"call mum {text}", now=now, zone=ZoneInfo(zone))
 
-    assert isinstance(answer, Refusal | Reading | Question)
-    assert phrase is None or isinstance(phrase.answer, Refusal | Reading | Question)
+    assert isinstance(answer, NoTime | TimeRead | TimeAsked)
+    assert phrase is None or isinstance(phrase.answer, NoTime | TimeRead | TimeAsked)

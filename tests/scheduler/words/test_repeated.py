@@ -6,16 +6,16 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from memory.records.job_specs import Cron, Every
+from memory.records.recurrence import Cron, Every
+from memory.records.schedule import TimeAsked, TimeRead
 from scheduler.clock.recurrence import next_slots
-from scheduler.timetext.numbers import Question, Reading
 from scheduler.timetext.parse import due as due_times
 from tests.scheduler.words.asked import BERLIN, answered, asked, due, refused
 
 
-def read(text: str) -> Reading:
+def read(text: str) -> TimeRead:
     answer = answered(text)
-    assert isinstance(answer, Reading), f"{text}: {answer}"
+    assert isinstance(answer, TimeRead), f"{text}: {answer}"
     return answer
 
 
@@ -105,7 +105,9 @@ def test_limits_end_the_runs() -> None:
     now = datetime(2026, 11, 28, 10, 17, tzinfo=BERLIN)
 
     def all_due(text: str) -> list[str]:
-        return [slot.local[5:10] for slot in due_times(read(text), after=now, count=50)]
+        return [
+            f"{at.astimezone(BERLIN):%m-%d}" for at in due_times(read(text), after=now, count=50)
+        ]
 
     assert all_due("Mondays for 3 times") == ["11-30", "12-07", "12-14"]
     assert all_due("every day at 12:00 2 times") == ["11-28", "11-29"]
@@ -202,7 +204,7 @@ def test_a_question_about_a_repetition_offers_what_may_be_meant(
 ) -> None:
     answer = answered(text)
 
-    assert isinstance(answer, Question)
+    assert isinstance(answer, TimeAsked)
     assert [one.sentence for one in answer.options] == options
     assert all(one.next for one in answer.options)
 

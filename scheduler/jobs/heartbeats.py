@@ -1,0 +1,153 @@
+"""Heartbeats: the jobs that look at HEARTBEAT.md, one for each agent that has one.
+
+They belong to the owner, and are as the settings and the owner's switch want them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import structlog
+
+from memory.records.jobs import OPERATOR, Asker, Job, JobKind, SetBy, Taken, What
+from memory.records.messages import DEFAULT_AGENT, PersonId
+from memory.records.ports import Clock
+from memory.records.recurrence import Every, Unit
+from memory.records.schedule import Beat
+from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
+from memory.stores.jobs import SqliteJobs
+from scheduler.clock.misfire import first_due
+from scheduler.jobs.rules import BY_HAND, HEARTBEAT
+from scheduler.jobs.service import JobService
+from scheduler.notify.delivery import People
+
+log = structlog.get_logger()
+
+OFF_BY_HAND, OFF_BY_SETTINGS = "switched off by hand", "off in the settings"
+
+
+class HeartbeatService:
+    """Keeps the heartbeats and what came of them. Raises StorageError."""
+
+    def __init__(
+        self,
+        jobs: JobService,
+        store: SqliteJobs,
+        beats: SqliteBeats,
+        switches: SqliteSwitches,
+        people: People,
+        *,
+        clock: Clock,
+        minutes: Mapping[str, int],
+        deliver_to: str = "",
+    ) -> None:
+        """`minutes` are those between two looks, by agents that have any; what is found goes to
+        `deliver_to`, else to the owner's private chat."""
+        self.minutes = minutes
+        self._jobs = jobs
+        self._store = store
+        self._beats = beats
+        self._switches = switches
+        self._people = people
+        self._clock = clock
+        self._deliver_to = deliver_to
+        self._ensuring = asyncio.Lock()
+
+    async def ensure(self) -> None:
+        """Keep the jobs as the settings and the switch want them."""
+        async with self._ensuring:
+            beats = [job for job in await self._store.kept() if job.kind is JobKind.HEARTBEAT]
+            by_agent = {job.agent: job for job in beats}
+            for agent in dict.fromkeys([*self.minutes, *by_agent]):
+                await self._ensure(agent, by_agent.get(agent))
+
+    async def _ensure(self, agent: str, found: Job | None) -> None:
+        owner, minutes = self._people.owner(), self.minutes.get(agent, 0)
+        if owner is None or not minutes or await self.is_on() is False:
+            if found is not None and found.enabled:
+                why = OFF_BY_HAND if minutes else OFF_BY_SETTINGS
+                await self._jobs.pause(found.key, by=OPERATOR, why=why)
+            return
+        target = self._deliver_to or await self._people.home_of(owner)
+        if not target:
+            return
+        now = self._clock.now()
+        new = Job(
+            name=HEARTBEAT if agent == DEFAULT_AGENT else f"{HEARTBEAT} {agent}",
+            agent=agent,
+            person_id=owner,
+            kind=JobKind.HEARTBEAT,
+            what=What(),
+            when=Every(
+                count=minutes,
+                unit=Unit.MINUTE,
+                start=now + timedelta(minutes=minutes),
+                zone=self._people.zone(owner).key,
+            ),
+            deliver_to=target,
+            set_by=SetBy.BOT,
+            missed_within_s=minutes * 60,
+        )
+        first = first_due(new.when, after=now)
+        if found is None:
+            if await self._store.add(new, first) is None:
+                log.error("heartbeat.name_taken", job=new.name, person=owner)
+        elif _differs(found, new) or found.paused in {OFF_BY_HAND, OFF_BY_SETTINGS}:
+            await self._store.remove(found.id)
+            made = await self._store.add(new, first)
+            if made is not None and found.paused == BY_HAND:
+                await self._jobs.pause(made.key, by=OPERATOR)
+
+    async def of(self, person_id: PersonId, agent: str) -> Job | None:
+        """Return the job of an agent; made now where it is missing and can be: the chat to report
+        to may be known since a moment."""
+        found = await self._of(person_id, agent)
+        if found is None and agent in self.minutes:
+            await self.ensure()
+            found = await self._of(person_id, agent)
+        return found
+
+    async def _of(self, person_id: PersonId, agent: str) -> Job | None:
+        jobs = await self._jobs.of(person_id)
+        beats = (job for job in jobs if job.kind is JobKind.HEARTBEAT)
+        return next((job for job in beats if job.agent == agent), None)
+
+    async def is_on(self) -> bool | None:
+        """Return how it was set by hand; None: it was not, so the settings say."""
+        return await self._switches.is_on(HEARTBEAT)
+
+    async def set_on(self, person_id: PersonId, is_on: bool) -> None:
+        """Switch all of them, beyond a restart; what had kept failing goes on."""
+        await self._switches.set_on(HEARTBEAT, is_on)
+        await self.ensure()
+        for agent in self.minutes if is_on else ():
+            job = await self._of(person_id, agent)
+            if job is not None and not job.enabled:
+                await self._jobs.resume(job.key, by=Asker(person_id=person_id))
+        log.info("heartbeat.set", is_on=is_on, person=person_id)
+
+    async def run_now(self, job: Job) -> Taken:
+        """Look at once. Raise JobRefused, NeedsBot, and what keeps it from running."""
+        return await self._jobs.run_now(job.key, by=Asker(person_id=job.person_id))
+
+    async def beat(self, agent: str, outcome: str, why: str) -> None:
+        """Keep what came of a heartbeat."""
+        log.info("heartbeat", agent=agent, outcome=outcome)
+        await self._beats.beat(agent, outcome, why)
+
+    async def last(self, agent: str, n: int) -> Sequence[Beat]:
+        """Return the last heartbeats of an agent, the newest first."""
+        return await self._beats.last(agent, n)
+
+
+def _differs(one: Job, other: Job) -> bool:
+    """Return whether the settings want the heartbeat otherwise; when it began is no difference."""
+    steps = {job.when.count for job in (one, other) if isinstance(job.when, Every)}
+    return (
+        len(steps) > 1
+        or one.when.zone != other.when.zone
+        or one.deliver_to != other.deliver_to
+        or one.person_id != other.person_id
+    )
