@@ -73,6 +73,36 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert {page.name for page in PAGES[1:]} == linked
 
 
+# --- the glossary --------------------------------------------------------------------------------
+
+
+def test_every_term_of_the_glossary_stands_in_what_it_links_to() -> None:
+    page = ROOT / "docs" / "glossary.md"
+    rows = re.findall(r"^\| \[([^\]]+)\]\(([^)]+)\) \|", page.read_text("utf-8"), re.MULTILINE)
+    terms = [term for term, _ in rows]
+
+    missing = [
+        term
+        for term, link in rows
+        if not re.search(rf"\b{_folded(term)}", _folded(_all_in((page.parent / link).resolve())))
+    ]
+
+    assert len(terms) > 50
+    assert terms == sorted(terms)
+    assert missing == []
+
+
+def _folded(text: str) -> str:
+    """Hyphens, underscores and ends of lines are spaces, so that `quiet_hours` is "quiet hours"."""
+    return re.sub(r"[\s_#-]+", " ", text.lower())
+
+
+def _all_in(place: Path) -> str:
+    """What stands in a file, or in the modules of a folder."""
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
 # --- settings ----------------------------------------------------------------------------------
 
 KEY_NAMES = {dotted(path) for path in KEYS}

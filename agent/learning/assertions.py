@@ -355,7 +355,7 @@ sempre, ogni, mai, всегда, каждый, никогда
 
 
 def _is_ordered(place: ClausePlace, note: str) -> bool:
-    """Whether one errand was made a habit, or a habit is noted that nobody spoke of."""
+    """Whether one order was made a habit, or a habit is noted that nobody spoke of."""
     if _LASTING.search(place.sentence):
         return False
     own = f"{_CLAUSE_END.split(place.before)[-1]}{place.quote}"

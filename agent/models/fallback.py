@@ -1,4 +1,4 @@
-"""One chain of models as one model: tried again, and the next one asked while one is in trouble.
+"""Fallback: a chain of models as one model, of which the next is asked while one is in trouble.
 
 The one place where a call is tried again; no other layer may retry, so an answer of one model costs
 at most `ATTEMPTS_MAX` requests. `agent.models.router` makes a chain for each call.

@@ -34,7 +34,7 @@ class ReachOptions:
 
 
 class Reach:
-    """Implements `agent.tools.discovery.Available` over a toolbox."""
+    """The tools of a toolbox that a caller can use."""
 
     def __init__(
         self,

@@ -26,7 +26,8 @@ from memory.records.transcript import Context, once
 
 # --- fitting ------------------------------------------------------------------------------------
 #
-# Makes a prompt fit: which layers give way, in which order, and what they become.
+# Truncation: which layers of a prompt give way so that it fits, in which order, and what they
+# become.
 #
 # Pure; called by `agent.prompt.assemble`. Nothing is dropped silently: each cut is named for the
 # trace.

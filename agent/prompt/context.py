@@ -93,7 +93,7 @@ class PromptContext:
 
 @dataclass(frozen=True, slots=True)
 class _MatchedSkills:
-    """What of a shelf fits a message."""
+    """The skills of a set that fit a message."""
 
     listed: tuple[Skill, ...]
     playbooks: tuple[PlaybookMatch, ...] = ()
@@ -134,7 +134,7 @@ def _keywords(match: PlaybookMatch) -> str:
 
 
 class _SkillMatchers:
-    """The matchers of one shelf, built once."""
+    """The matchers of one set of skills, built once."""
 
     def __init__(self, shelf: SkillSet, rules: Sequence[Rule]) -> None:
         self.shelf = shelf
@@ -282,7 +282,7 @@ class ContextBuilder:
         )
 
     async def _current(self) -> _SkillMatchers:
-        """The matchers are built again only when the shelf is another one."""
+        """The matchers are built again only when the set is another one."""
         shelf = await self._skills.current()
         if self._of_shelf is None or self._of_shelf.shelf is not shelf:
             self._of_shelf = _SkillMatchers(shelf, self._rules)

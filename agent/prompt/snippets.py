@@ -1,8 +1,8 @@
 """Quick-insert texts: what a chat offers to send with one tap.
 
 From `prompts/snippets.json`: the workspace's file if there is one that can be read, else the
-shipped one. Small and rarely asked for, so they are read each time and never out of date. Called
-by the doors that show them.
+shipped one. Small and rarely asked for, so they are read each time and never out of date. Read
+for `/snippets`, and by channels that show them.
 """
 
 from __future__ import annotations

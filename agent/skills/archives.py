@@ -2,7 +2,7 @@
 
 Nothing that an archive says of itself is believed: names are checked, sizes counted while
 unpacking, links and devices refused; files are only ever made new, by name, below one folder.
-Called by `installing`. Everything here blocks: call it in a thread.
+Called by `agent.skills.install`. Everything here blocks: call it in a thread.
 """
 
 from __future__ import annotations

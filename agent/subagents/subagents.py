@@ -1,6 +1,6 @@
 """Subagents: a piece of work done in a turn of its own, awaited or in the background (SPEC §12).
 
-A child is a turn in a lane of its own that says nothing to anybody: its end tells the turn that
+A child is a turn in a queue of its own that says nothing to anybody: its end tells the turn that
 gave the task, in the transaction that stores it, so that each result is told once. The tools
 `subagent` and `spawn` start one here; `agent.turn.assistant` ends it by `reported`.
 """

@@ -44,8 +44,8 @@ def is_others_words(caller: Caller, lane: str) -> bool:
 
 
 def chosen_chat(wanted: str, chats: Sequence[OwnChat]) -> str:
-    """The lane of the chat that is meant by its address, or by its channel where the person has one
-    chat there; empty where none is."""
+    """Return the address key of the chat that is meant: by its address, or by its channel where the
+    person has one chat there; empty where none is."""
     name = wanted.strip().casefold()
     if not name:
         return ""

@@ -1,5 +1,5 @@
-"""A turn as it would go now, without any effect: what would be sent, what that costs, and, if one
-wants to know, what the model would say. Called by `bot.commands.job_service`.
+"""A dry run: a turn as it would go now, without any effect. What would be sent, what that costs,
+and, if one wants to know, what the model would say. Called by `bot.commands.job_service`.
 
 Nothing is stored and no tool runs; only a question to the model costs something.
 """

@@ -1,5 +1,5 @@
-"""Compares a request with the one before it: what a provider's cache can serve again, and which
-part broke it.
+"""Compares a request with the one before it: what a provider's prefix cache can serve again, and
+which part broke it.
 
 A request is taken as the parts in the order in which they are sent: tools, static layers, then the
 entries. Pure; called by `agent.turn.steps.model`, shown by /context.

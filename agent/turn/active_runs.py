@@ -1,4 +1,5 @@
-"""One turn while it runs: the steps it has made, what steers it, and who stops it.
+"""One turn while it runs: the steps it has made, what steers it, and who stops it; and the
+conversation queue that it waits in.
 
 Made and closed by `agent.turn.engine`; a program sees it as `memory.records.ports.TurnContext`.
 """
@@ -251,12 +252,12 @@ class RunningTurn:
 
 @dataclass(slots=True)
 class ConversationQueue:
-    """What waits and runs in one lane (an address): one turn at a time, in order of submission."""
+    """A conversation queue: the turns of one chat (`key` is its address key), one at a time."""
 
     key: str
     policy: QueuePolicy
     parent: str = ""
-    """The lane of the turn whose subagent runs in here."""
+    """The key of the conversation whose subagent runs in here."""
     waiting: list[QueuedRun] = field(default_factory=list)
     active: RunningTurn | None = None
     worker: asyncio.Task[None] | None = None

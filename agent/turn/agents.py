@@ -1,6 +1,6 @@
 """Which agent answers at an address: the owner's bindings, gone through in their order (SPEC §4).
 
-Pure. Asked by the door, by jobs and by whatever shows or rehearses a prompt.
+Pure. Asked by the intake, by jobs and by whatever shows or rehearses a prompt.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from memory.records.turns import BeginRequest, FixedPrompt, TurnState
 #
 # What people see of turns that run or wait: typing and a status line go on while a subagent works.
 #
-# A turn that waits frees its lane. While a subagent works for it, its draft stays open and says so;
+# A turn that waits frees its queue. While a subagent works for it, its draft is open and says so;
 # while a person is asked, by it or by the subagent, there is nothing to wait for but their answer,
 # and it rests. Called by `agent.turn.assistant`.
 

@@ -1,4 +1,4 @@
-"""The local TurnEngine: one turn at a time in a lane, each step recorded before the next.
+"""The local TurnEngine: one turn of a conversation at a time, each step recorded before the next.
 
 A newer message may steer the running turn, /stop ends it, and a crash resumes it from its last
 recorded step. Called by `agent.turn.assistant`; the port is in `memory.records.ports`.
@@ -167,7 +167,7 @@ class LocalEngine:
         return True
 
     async def cancel(self, lane: str, *, by: PersonId | None = None) -> int:
-        """Ends the running turn of the lane, all that wait in it and their subagents, of one
+        """End the running turn of a conversation, all that wait there and their subagents, of one
         person alone where `by` names one; returns how many."""
         children = [run.lane for run in self._children.values() if _parent_lane(run) == lane]
         keys = [lane, *children]
@@ -205,12 +205,12 @@ class LocalEngine:
         return frozenset([*self._queues, *suspended, *parents])
 
     def busy(self, lane: str | None = None) -> bool:
-        """Whether a turn runs or waits (in this lane, or for a turn of it); what the owner's pause
+        """Whether a turn runs or waits (in this queue, or for a turn of it); what the owner's pause
         holds back does not count."""
         return bool(self._workers(lane, held=False))
 
     async def idle(self, lane: str | None = None) -> None:
-        """Returns once nothing (in this lane, or for a turn of it) runs or waits; what the owner's
+        """Return once nothing (in this queue, or for a turn of it) runs or waits; what the owner's
         pause holds back does not count."""
         while workers := self._workers(lane, held=False):
             self._went_held.clear()
@@ -220,10 +220,10 @@ class LocalEngine:
             finally:
                 held.cancel()
 
-    # --- lanes --------------------------------------------------------------------------------
+    # --- queues -------------------------------------------------------------------------------
 
     def _begins_at_once(self, key: str) -> bool:
-        """Whether a run in this lane waits for nothing, so that its begin can be stored with it."""
+        """Whether a run in this queue waits for nothing: its begin can be stored with it."""
         return (
             self._accepting
             and (self._held is None or self._held.paused is None)
@@ -261,7 +261,7 @@ class LocalEngine:
             self._work_on(self._queued(stored, fresh=False))
 
     def _end_queue(self, key: str, reason: str, *, by: PersonId | None) -> list[RunId]:
-        """Tells all that runs, waits or is suspended in a lane to end; returns what it was."""
+        """Tell all that runs, waits or is suspended in a queue to end; return what it was."""
         for stored in list(self._suspended.values()):
             if stored.run.lane == key and by in {None, stored.run.by}:
                 del self._suspended[stored.run.run_id]
@@ -327,6 +327,7 @@ class LocalEngine:
             stopping.cancel()
 
     async def _collect(self, next_one: QueuedRun) -> None:
+        """Debounce: wait a moment for the rest of what somebody types in several messages."""
         stored = next_one.stored
         collects = next_one.fresh and stored.run.steers and not stored.stopping
         if self._limits.queue == "collect" and collects:
@@ -392,7 +393,7 @@ class LocalEngine:
         await self._write_stopping(ended, PARENT_ENDED)
 
     def _suspend(self, queue: ConversationQueue, turn: RunningTurn) -> None:
-        """Frees the lane, unless the turn was woken or stopped while it unwound."""
+        """Free the queue, unless the turn was woken or stopped while it unwound."""
         stored = replace(turn.stored, stopping=turn.stop_reason)
         if turn.stop_reason or turn.run_id in self._woken:
             queue.add(stored, fresh=False)

@@ -195,7 +195,7 @@ class App:
         await self.aftermath.stop(drain_s * AFTERMATH_SHARE)
 
     async def settled(self, lane: str | None = None) -> None:
-        """Return once nothing (in this lane) runs, waits or is on its way."""
+        """Return once nothing (of this chat) runs, waits or is on its way."""
         while True:
             await self.intake.idle()
             await self.engine.idle(lane)

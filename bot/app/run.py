@@ -71,7 +71,7 @@ def terminal_operations(
     clock: Clock,
     greeting: Mapping[str, str],
 ) -> Mapping[str, Operation]:
-    """A conversation in the terminal. `settled` returns once nothing of a lane runs, waits or is on
+    """A conversation in the terminal. `settled` returns once nothing of a chat runs, waits or is on
     its way."""
 
     async def attach(request: Request, emit: Emit) -> Request:

@@ -46,7 +46,7 @@ _PRESS = re.compile(
 Show = Callable[[dict[str, Any]], None]
 
 Others = Callable[[str, str, str], Awaitable[Collection[str]]]
-"""See `memory.stores.approvals`: which messages of a lane do not belong to one event of a
+"""See `memory.stores.approvals`: which messages of a chat do not belong to one event of a
 source."""
 
 

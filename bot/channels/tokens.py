@@ -42,7 +42,7 @@ class TokenNotices:
         self._access = access
         self._say = say
         self._lanes: dict[str, str] = {}
-        """The lane where each channel's refusal was told."""
+        """The chat where each channel's refusal was told."""
 
     async def refused(self, channel: str, error: TokenRefused) -> None:
         """Tell the owner, unless told already or there is no other channel."""
@@ -52,7 +52,7 @@ class TokenNotices:
             self._lanes[channel] = lane
 
     async def taken(self, channel: str) -> None:
-        """Tell that it is over, in the lane where the refusal was told."""
+        """Tell that it is over, in the chat where the refusal was told."""
         lane = self._lanes.get(channel)
         text = TAKEN.format(platform=channel.capitalize())
         if lane is not None and await self._said(lane, text):

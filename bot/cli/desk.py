@@ -1,4 +1,4 @@
-"""The terminal as the desk of the guided set-up: questions, hidden lines, and waiting."""
+"""The terminal of the guided set-up: questions, hidden lines, and waiting."""
 
 from __future__ import annotations
 

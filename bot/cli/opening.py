@@ -155,7 +155,7 @@ def logged(home: Opened, *, to_terminal: bool) -> Iterator[None]:
             yield
         except (AssistantError, typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit):
             raise
-        except Exception as error:  # the process's own door: nothing catches it after this
+        except Exception as error:  # the process's own entry: nothing catches it after this
             if all(isinstance(leaf, AssistantError) for leaf in _leaves(error)):
                 raise
             if _is_unread(error):

@@ -41,7 +41,7 @@ class CompactionCommands:
         busy: Callable[[str], bool],
         host_zone: str,
     ) -> None:
-        """`busy` says whether a turn runs or waits in a lane."""
+        """`busy` says whether a turn runs or waits in a chat."""
         self._compactor = compactor
         self._compactions = compactions
         self._conversations = conversations

@@ -157,7 +157,7 @@ class ScriptedModel(LabServer):
         chunks: int = 1,
         when: Mapping[str, Any] | None = None,
     ) -> Fault:
-        """A fault of chat requests by its name; the names stand in `model_script.NAMED`."""
+        """A fault of chat requests by its name; the names stand in `bot.lab.model_script.NAMED`."""
         action = named_fault(kind, chunks=chunks)
         return self.fault(CHAT, action=action, times=times, skip=skip, when=when)
 

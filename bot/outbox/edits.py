@@ -69,7 +69,7 @@ class Revisions:
             self._tasks[outbox_id] = (lane, self._spawn(self._work(outbox_id)))
 
     def tasks(self, lane: str | None = None) -> list[asyncio.Task[None]]:
-        """Those that work (in this lane)."""
+        """Those that work (for this chat)."""
         return [task for key, task in self._tasks.values() if lane in {None, key}]
 
     def lanes(self) -> list[str]:
@@ -185,7 +185,7 @@ def _is_last(row: OutRow, part: OutPart) -> bool:
 #
 # Messages of ours with buttons: sent, and edited to what came of them once somebody has pressed.
 #
-# Used by the desks whose buttons stand under messages that others sent, such as reminders.
+# Used by those whose buttons stand under messages that others sent, such as reminders.
 
 
 class SendsAndEdits(Protocol):

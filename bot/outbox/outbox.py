@@ -208,7 +208,7 @@ class Outbox:
         await asyncio.gather(*workers, *drafts, return_exceptions=True)
 
     async def idle(self, lane: str | None = None) -> None:
-        """Returns once nothing (in this lane) is on its way."""
+        """Returns once nothing (for this chat) is on its way."""
         while workers := self._workers(lane):
             await asyncio.wait(workers)
 
@@ -217,7 +217,7 @@ class Outbox:
         return sum(len(lane.rows) for lane in self._lanes.values()) + len(self._faulty)
 
     def busy(self, lane: str | None = None) -> bool:
-        """Whether something (in this lane) is on its way."""
+        """Whether something (for this chat) is on its way."""
         return bool(self._workers(lane))
 
     def lanes(self) -> list[str]:

@@ -1,7 +1,8 @@
 """People, their addresses and roles: who is let in (SPEC §4). Called by the inbox and the CLI.
 
-Closed by default. An address is a channel and a numeric id; names are never identity. The whole
-directory is small and stands in memory; every change goes through the store first.
+Closed by default, but for the allow list of the settings (`allow_from`). An address
+is a channel and a numeric id; names are never identity. The whole directory is small and stands in
+memory; every change goes through the store first.
 """
 
 from __future__ import annotations

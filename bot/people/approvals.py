@@ -72,8 +72,8 @@ class ApprovalOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _QuestionPlace:
-    """Where a question goes: a lane, or nowhere, and who reads it there. `is_here`: where the turn
-    is."""
+    """Where a question goes: an address key, or nowhere, and who reads it there. `is_here`: where
+    the turn is."""
 
     lane: str
     reader: Person | None

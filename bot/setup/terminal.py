@@ -1,7 +1,7 @@
 """What the guided set-up is given, whom it asks, and what comes of it. Values and one port.
 
-The steps are `setup_model`, `setup_telegram`, `setup_slack` and `setup_person`; `bot.setup.wizard`
-puts them in order.
+The steps are `bot.setup.model`, `telegram`, `slack` and `person`; `bot.setup.wizard` puts them in
+order.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class ErasurePlace(Protocol):
 
 # --- where to look ---------------------------------------------------------------------------
 
-# In a channel of Slack, what was said to one person alone has a lane of its own
+# In a channel of Slack, what was said to one person alone has an address of its own
 # (`bot.channels.base`).
 _OWN_LANES = """
 select lane from turns group by lane having min(person_id) = :person and max(person_id) = :person
@@ -122,7 +122,7 @@ select count(*) from turns where ended_ms is null and (
 
 
 def located(connection: sqlite3.Connection, search: PlaceSearch) -> PlaceSearch:
-    """The search with its lanes and conversations filled in, and the facts that belong to it."""
+    """The search with its addresses and conversations filled in, and the facts that belong."""
     found = replace(search, lanes=_column(connection, _OWN_LANES, search))
     found = replace(found, own=_column(connection, _OWN, found))
     found = replace(found, facts=tuple(map(int, _column(connection, _FACTS, found))))

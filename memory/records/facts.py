@@ -1,6 +1,6 @@
 """What is remembered for months: the values, and the ports by which the core reaches them.
 
-`memory` implements them; tools, layers and the doors use them. Nothing here may be asked for
+`memory` implements them; tools, layers and commands use them. Nothing here may be asked for
 without saying whose it is: a `Whose` names a person and a place, and every query filters by both.
 """
 

@@ -55,7 +55,7 @@ DEFAULT_AGENT = "default"
 
 
 AGENT_CHANNEL = "agent"
-"""What the lanes of subagents begin with. No channel has this name: nothing is delivered there."""
+"""The channel in the addresses of subagents. None has this name: nothing is delivered there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the core needs from others, and what it offers them. Each Protocol is a contract."""
+"""Ports: what the core needs from others, and what it offers them. Each Protocol is a contract."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildRun:
-    """A subagent as it stands. `number` counts those of its parent's lane; times are epoch
+    """A subagent as it stands. `number` counts those of its parent's chat; times are epoch
     milliseconds, `ended_ms` None while it is not over."""
 
     run_id: RunId
@@ -249,7 +249,7 @@ class TurnEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What follows from an end, once it is stored: outbox rows that are ready, each with its lane;
+    """What follows from an end, once it is stored: outbox rows that are ready, each with its chat;
     the runs that it woke, queued again; and the run of `TurnEnd.follow`, unless it was known."""
 
     ready: tuple[tuple[str, OutboxId], ...] = ()
@@ -307,7 +307,7 @@ class Journal(Protocol):
         """
 
     async def children(self, lane: str, *, limit: int) -> Sequence[ChildRun]:
-        """Subagents that turns of this lane started: those that are not over, then the newest."""
+        """Subagents that turns of this chat started: those that are not over, then the newest."""
 
 
 class TurnContext(Protocol):
@@ -354,7 +354,7 @@ class TurnProgram(Protocol):
 
 
 class TurnEngine(Protocol):
-    """Runs turns durably: in order in each lane, in parallel across lanes, each step once."""
+    """Runs turns durably: in order within a conversation, else in parallel, each step once."""
 
     async def start(self) -> None:
         """Takes up what is unfinished; then submissions run."""
@@ -372,7 +372,7 @@ class TurnEngine(Protocol):
         """Wakes the run that waits for `key`; False if none waits yet (the value is kept)."""
 
     async def cancel(self, lane: str, *, by: PersonId | None = None) -> int:
-        """Ends the running turn of the lane, all that wait in it and their subagents, of one
+        """End the running turn of a conversation, all that wait there and their subagents, of one
         person alone where `by` names one; returns how many."""
 
     async def stop(self, drain_s: float) -> None:

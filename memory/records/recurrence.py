@@ -1,5 +1,5 @@
 """When a job runs: once, in steps, or by cron text. Values that travel between scheduler, memory
-and the doors, with a form for JSON. What they mean in time is `scheduler.clock.recurrence`'s to
+and the bot, with a form for JSON. What they mean in time is `scheduler.clock.recurrence`'s to
 say.
 """
 

@@ -1,7 +1,7 @@
-"""Values that are stored and handed between the doors and the memory: events, replies, people.
+"""Values that are stored and handed between the bot and the memory: events, replies, people.
 
 The stores say what is done with them; they stand here because `memory` keeps them and does
-not know the doors.
+not know the bot.
 """
 
 from __future__ import annotations
@@ -110,11 +110,11 @@ class OutFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    """Markdown for a lane (an address key). `keyboard`: texts to be sent with one tap.
+    """Markdown for a chat: `lane` is its address key. `keyboard`: texts to be sent with one tap.
 
     `buttons` stand in rows under the message, under its last part where it is cut. With a `file`
     the text is its caption, and may be blank; such a message has neither keyboard nor buttons.
-    `about` is the lane of a message that this one says was not delivered.
+    `about` is the address key of a message that this one says was not delivered.
     """
 
     lane: str
@@ -317,7 +317,7 @@ class PromptTrace:
 
 # --- agreed -------------------------------------------------------------------------------------
 #
-# What people were asked, and what they agreed to: the values between the desk that asks and the
+# What people were asked, and what they agreed to: the values between the service that asks and the
 # memory that keeps it. The question itself is `memory.records.rows.NewApproval`.
 
 

@@ -1,6 +1,6 @@
 """Conversations as whole things: what a person or the owner looks at, takes back, or erases.
 
-Values and ports; `memory` implements them, the doors use them.
+Values and ports; `memory` implements them, commands use them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Times that were set up by a clock which may not be the person's: this machine's, for somebody who
-never said where they live. The values, and the port between the doors and the memory.
+never said where they live. The values, and the port between the bot and the memory.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ _ANSWERS = {Outcome.ONCE, Outcome.ALWAYS, Outcome.DENIED}
 
 
 class SqliteApprovals:
-    """Implements `bot.people.approvals.ApprovalStore`."""
+    """Questions to people and their answers, in SQLite."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

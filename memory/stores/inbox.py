@@ -1,4 +1,4 @@
-"""Inbound events, kept before they are confirmed: the `Inbox` that the doors need."""
+"""The inbox: events, stored before they are confirmed to their platform."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What was told unasked, what waits to be told, and when a person is not to be spoken to: the
-`Tellings` that the scheduler needs.
+"""What was told unasked, what waits to be told, and when a person is not to be spoken to.
+Used by `scheduler.notify`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _DROP_QUIET = "delete from quiet_hours where person_id = ?"
 
 
 class SqliteTellings:
-    """Implements `memory.records.jobs.Tellings`."""
+    """Notifications, told and held back, and quiet hours, in SQLite."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

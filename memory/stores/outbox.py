@@ -1,4 +1,4 @@
-"""Replies on their way out: the `OutboxStore` that the doors need."""
+"""The outbox: messages on their way out, each row until it is delivered or given up."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class SqliteOutbox:
         A part that was not planned is added as it is; a row that is gone, or has ended, stays so.
         The end settles what waits for it: a job's slot says "not delivered", and a question's time
         begins, or is over. If this ends the row, `notices` are added as rows of their own; returns
-        their lanes and ids.
+        their chats and ids.
         """
         if end in _OPEN_STATES:
             raise ValueError(f"{end} is not an end")
@@ -235,7 +235,7 @@ class SqliteOutbox:
         return await self._database.write(work)
 
     async def notices(self, about: str, *, since_ms: int) -> int:
-        """Count the notices that something was not delivered in this lane."""
+        """Count the notices that something was not delivered in this chat."""
         values = (about, since_ms)
         (count,) = await self._database.read(lambda c: c.execute(_NOTICES, values).fetchone())
         return int(count)
@@ -244,7 +244,7 @@ class SqliteOutbox:
         self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int, tried_ms: int = 0
     ) -> None:
         """Store when the row may be tried again. `tried_ms` is added to the row's own time of
-        trying, and to that of the rows waiting behind it in its lane."""
+        trying, and to that of the rows waiting behind it for its chat."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_POSTPONE, (not_before_ms, attempts, outbox_id))
@@ -253,10 +253,10 @@ class SqliteOutbox:
 
         await self._database.write(work)
 
-    # --- bot.revisions.RevisionStore -------------------------------------------------------------
+    # --- edits of what was sent: see bot.outbox.edits ---------------------------------------------
 
     async def revise(self, outbox_id: OutboxId, text: str) -> str | None:
-        """Keeps what a row is to read instead, in place of an earlier wish; its lane.
+        """Keeps what a row is to read instead, in place of an earlier wish; return its chat.
 
         None where nothing is to be done: there is no such row, or it reads so, without buttons.
         """
@@ -298,7 +298,7 @@ class SqliteOutbox:
         return await self._database.write(work)
 
     async def to_revise(self) -> Sequence[tuple[str, OutboxId]]:
-        """Lanes and ids of rows that were sent and are to read otherwise, oldest first."""
+        """Chats and ids of rows that were sent and are to read otherwise, oldest first."""
         found = await self._database.read(lambda c: c.execute(_TO_REVISE).fetchall())
         return [(lane, OutboxId(outbox_id)) for lane, outbox_id in found]
 

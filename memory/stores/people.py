@@ -1,4 +1,4 @@
-"""Who is let in, and where: the `PeopleStore` that the doors need."""
+"""People: who is let in, where, and by which accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations as whole things: listed, shown, erased. The `Sessions` that the doors need.
+"""Conversations as whole things: listed, shown, erased. For commands and retention.
 
 `erase_conversation` is for everybody who has to erase one within a transaction of their own.
 """

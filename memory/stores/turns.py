@@ -331,7 +331,7 @@ class SqliteJournal:
         return await self._database.write(work)
 
     async def children(self, lane: str, *, limit: int) -> Sequence[ChildRun]:
-        """Subagents that turns of this lane started: those that are not over, then the newest."""
+        """Subagents that turns of this chat started: those that are not over, then the newest."""
         values = (lane, max(limit, 0))
         rows = await self._database.read(lambda c: c.execute(_CHILDREN, values).fetchall())
         return [_child_run(row) for row in rows]

@@ -1,5 +1,5 @@
-"""Due times that passed while nothing ran, and the next one from here. Pure; called by the
-timetable, and by what looks ahead.
+"""Misfires: due times that passed while nothing ran; and the next one from here. Pure; called by
+the timetable, and by what looks ahead.
 """
 
 from __future__ import annotations

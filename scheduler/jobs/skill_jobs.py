@@ -1,6 +1,6 @@
-"""Skills that run by the clock, as jobs: kept, changed and stopped as the shelf says.
+"""Skills that run by the clock, as jobs: kept, changed and stopped as the skill library says.
 
-Called at the start and whenever the shelf may have changed; doing it again changes nothing.
+Called at the start and whenever the library may have changed; doing it again changes nothing.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class SkillJobs:
         self._told: frozenset[Problem] = frozenset()
 
     async def sync(self) -> Synced:
-        """Brings the jobs to what the shelf says. What is unchanged keeps its next due time."""
+        """Bring the jobs to what the library says. What is unchanged keeps its next due time."""
         shelf = await self._shelf()
         mine = {one.name: one for one in await self._store.kept() if _is_ours(one)}
         if not mine and not any(_runs(skill) for skill in shelf.skills):

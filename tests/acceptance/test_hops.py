@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.rig import Home, Model, Telegram, until
+
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 STATIONS_MAX = 14
 """See docs/architecture.md, "The way of one message"."""
@@ -61,3 +64,5 @@ def test_a_message_goes_through_few_functions_on_its_way_to_the_model(
     assert any(one.startswith("bot/channels/telegram/") for one in stations[:1]), stations
     assert any(one.startswith("agent/models/") for one in stations[-1:]), stations
     assert len(stations) <= STATIONS_MAX, "\n".join(stations)
+    named = re.findall(r"^\| \d+ \| \[?`(.+?)`", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert named == [one.partition(": ")[2] for one in stations]

@@ -186,7 +186,7 @@ def _texts(lines: Sequence[str]) -> list[Block]:
 
 
 def _text(line: str) -> Block:
-    """Words of ours or of a desk, as Markdown; the first part is all that there is room for."""
+    """Words of ours or of a command, as Markdown; the first part is all that there is room for."""
     parts = slack_parts(line, limit=SECTION_CHARS_MAX)
     return marked(parts[0].markup if parts else "…")
 

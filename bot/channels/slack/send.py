@@ -1,5 +1,5 @@
-"""What is put into a conversation of Slack: texts, whispers and reactions, each by its call; and
-what a refusal of one means. Called by `bot.channels.slack.channel`.
+"""What is put into a conversation of Slack: texts, ephemeral messages and reactions, each by its
+call; and what a refusal of one means. Called by `bot.channels.slack.channel`.
 
 Nothing here lets Slack open a link for a preview or look for names: a model may have been led to
 write one that tells somebody something, and nobody is called by what it writes.
