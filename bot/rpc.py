@@ -219,7 +219,7 @@ class ControlServer:
         own = asyncio.current_task()
         assert own is not None
         self._tasks.add(own)
-        client = _Client(writer)
+        client = _RemoteCaller(writer)
         try:
             async with asyncio.TaskGroup() as group:
                 while line := await reader.readline():
@@ -239,7 +239,7 @@ class ControlServer:
             with contextlib.suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
-    async def _answer(self, line: bytes, client: _Client) -> None:
+    async def _answer(self, line: bytes, client: _RemoteCaller) -> None:
         number: object = None
         try:
             request = json.loads(line)
@@ -282,7 +282,7 @@ class _ClientGone(Exception):
     """Ends the task group of a client that hung up."""
 
 
-class _Client:
+class _RemoteCaller:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self.gone = asyncio.Event()

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from memory.database.backup import folder_of
-from memory.database.opening import Opening, open_writer
+from memory.database.opening import DatabasePlace, open_writer
 from memory.database.schema import MIGRATIONS, read_migrations
 
 
@@ -27,7 +27,7 @@ def lay(path: Path) -> None:
 def _new() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "new.db"
-        opening = Opening(
+        opening = DatabasePlace(
             path=path,
             backups=folder_of(path),
             steps=read_migrations(MIGRATIONS),

@@ -34,6 +34,7 @@ from memory.records.ports import Clock
 from memory.records.spending import (
     NOBODY,
     Allowance,
+    BudgetUnit,
     CallState,
     Charge,
     Expected,
@@ -50,7 +51,6 @@ from memory.records.spending import (
     Scope,
     Spent,
     Standing,
-    Unit,
     Verdict,
     account_of,
     as_estimated,
@@ -251,7 +251,7 @@ class Budget:
         """What one call will take, by what such calls took of late: for whoever is about to enable
         something that runs by the clock."""
         wish = await self._wish(purpose, model, tokens_in, tokens_out)
-        return Expected(tokens=wish.needed(Unit.TOKENS), micros=wish.micros)
+        return Expected(tokens=wish.needed(BudgetUnit.TOKENS), micros=wish.micros)
 
     async def flush(self) -> None:
         """Writes what waits to be written: for whoever reads the rows. Raises StorageError."""
@@ -398,7 +398,7 @@ class Budget:
         notices = []
         for one in bound:
             limit, account, total, _ = one
-            more = tokens if limit.unit is Unit.TOKENS else micros
+            more = tokens if limit.unit is BudgetUnit.TOKENS else micros
             used = total.spent(limit.unit) + more
             key = f"warn/{limit.key}/{account.subject}/{account.run_id or account.start_ms}"
             is_due = 0 < limit.amount * self._options.warn_share <= used
@@ -486,7 +486,7 @@ class _LimitTable:
     def of(self, charge: Charge) -> tuple[Limit, ...]:
         if not self._limits:
             return ()
-        found: dict[tuple[Scope, Period, Unit], Limit] = {}
+        found: dict[tuple[Scope, Period, BudgetUnit], Limit] = {}
         for limit in self._limits:
             subject = subject_of(limit.scope, charge)
             if subject is None or limit.of not in ("", subject):
@@ -535,10 +535,10 @@ def _fit_one(bound: Bound, wish: CallWish) -> _Fit:
 
 def _room(bound: Sequence[Bound]) -> Spent:
     """What the fullest budgets of tokens and of money have left."""
-    left = {unit: [10**15] for unit in Unit}
+    left = {unit: [10**15] for unit in BudgetUnit}
     for limit, _, total, _ in bound:
         left[limit.unit].append(limit.amount - total.spent(limit.unit) - total.held(limit.unit))
-    return Spent(min(left[Unit.TOKENS]), min(left[Unit.MONEY]))
+    return Spent(min(left[BudgetUnit.TOKENS]), min(left[BudgetUnit.MONEY]))
 
 
 def _sane(usage: Usage) -> Usage:

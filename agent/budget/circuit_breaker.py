@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from memory.records.messages import DEFAULT_AGENT
 from memory.records.ports import Clock
 from memory.records.spending import (
+    BudgetUnit,
     Charge,
     ModelCall,
     Notice,
@@ -21,7 +22,6 @@ from memory.records.spending import (
     Pause,
     Paused,
     Purpose,
-    Unit,
 )
 from memory.records.transcript import Usage
 
@@ -342,10 +342,10 @@ class Usual:
             cached=int(tokens_in * cached),
         )
 
-    def typical(self, purpose: Purpose, unit: Unit) -> float:
+    def typical(self, purpose: Purpose, unit: BudgetUnit) -> float:
         """What one call for this has cost of late; 0 when none was made."""
         tokens, micros = self._typical.get(purpose, (0.0, 0.0))
-        return tokens if unit is Unit.TOKENS else micros
+        return tokens if unit is BudgetUnit.TOKENS else micros
 
     def learn(self, call: ModelCall) -> None:
         """A call that the provider counted."""

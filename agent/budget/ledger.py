@@ -17,6 +17,7 @@ from memory.records.errors import AssistantError, StorageError
 from memory.records.ports import Clock
 from memory.records.spending import (
     Account,
+    BudgetUnit,
     CallState,
     Changes,
     Charge,
@@ -27,7 +28,6 @@ from memory.records.spending import (
     Reservation,
     Scope,
     Spent,
-    Unit,
     subject_of,
 )
 from memory.records.transcript import Usage
@@ -76,9 +76,9 @@ class CallWish:
             most_micros=self.prompt_micros + int(answer_micros * share),
         )
 
-    def needed(self, unit: Unit, *, most: bool = False) -> int:
+    def needed(self, unit: BudgetUnit, *, most: bool = False) -> int:
         """In tokens or micro-dollars."""
-        if unit is Unit.TOKENS:
+        if unit is BudgetUnit.TOKENS:
             return self.most_tokens if most else self.usual.prompt + self.usual.completion
         return self.most_micros if most else self.micros or 0
 
@@ -94,13 +94,13 @@ class Total:
         self._held = Spent(0, 0)
         self.tight = 0
 
-    def spent(self, unit: Unit) -> int:
+    def spent(self, unit: BudgetUnit) -> int:
         """By calls that are over."""
-        return self._spent.tokens if unit is Unit.TOKENS else self._spent.micros
+        return self._spent.tokens if unit is BudgetUnit.TOKENS else self._spent.micros
 
-    def held(self, unit: Unit) -> int:
+    def held(self, unit: BudgetUnit) -> int:
         """By calls that are being made."""
-        return self._held.tokens if unit is Unit.TOKENS else self._held.micros
+        return self._held.tokens if unit is BudgetUnit.TOKENS else self._held.micros
 
     @property
     def is_held(self) -> bool:
@@ -233,8 +233,8 @@ class Books:
         self._next_id += 1
         reservation = Reservation(
             call=call,
-            held_tokens=wish.needed(Unit.TOKENS, most=not tight),
-            held_micros=wish.needed(Unit.MONEY, most=not tight),
+            held_tokens=wish.needed(BudgetUnit.TOKENS, most=not tight),
+            held_micros=wish.needed(BudgetUnit.MONEY, most=not tight),
             tight=tight,
         )
         opened = OpenCall(

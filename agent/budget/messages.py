@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from memory.records.spending import MICROS, Charge, Expected, Limit, Period, Scope, Unit
+from memory.records.spending import MICROS, BudgetUnit, Charge, Expected, Limit, Period, Scope
 
 _FOR = {Period.TURN: "one answer", Period.DAY: "today", Period.MONTH: "this month"}
 
@@ -19,9 +19,9 @@ RAISE_OTHERS = "The owner can raise it."
 CALM = "Reminders still come."
 
 
-def amount_words(unit: Unit, amount: int) -> str:
+def amount_words(unit: BudgetUnit, amount: int) -> str:
     """ "12,000 tokens", "$0.12", and "$0.0004" where there are no cents."""
-    if unit is Unit.TOKENS:
+    if unit is BudgetUnit.TOKENS:
         return f"{amount:,} tokens"
     if amount >= MICROS // 100 or amount == 0:
         return f"${amount / MICROS:,.2f}"
@@ -103,10 +103,10 @@ def forecast_words(expected: Expected, *, runs_a_day: float) -> str:
     """What something by the clock will cost: said before it is enabled."""
     tokens = f"about {expected.tokens:,} tokens a run"
     if expected.micros is None:
-        a_day = amount_words(Unit.TOKENS, round(expected.tokens * runs_a_day))
+        a_day = amount_words(BudgetUnit.TOKENS, round(expected.tokens * runs_a_day))
         return f"{tokens}, at most {a_day} a day (what that costs is not known for this model)"
     run, day, month = (
-        amount_words(Unit.MONEY, round(expected.micros * times))
+        amount_words(BudgetUnit.MONEY, round(expected.micros * times))
         for times in (1, runs_a_day, runs_a_day * 30)
     )
     return f"{tokens} ({run}), at most {day} a day and {month} a month"

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from agent.guards.unhelpful import asks_how, own_sentences
-from memory.records.words import Found, Phrases, fold, read_list, squeezed, words
+from memory.records.words import FoundPhrase, Phrases, fold, read_list, squeezed, words
 
 CLAIM_CHARS_MAX = 120
 
@@ -263,7 +263,7 @@ class ClaimWords:
         """The kinds of what it claims."""
         plain = squeezed(_FILLER.sub("", sentence.replace("'ve ", " have ")))
         plain = _OPENING.sub("", plain)
-        hits: dict[int, list[Found]] = {}
+        hits: dict[int, list[FoundPhrase]] = {}
         phrases, pieces = self._list
         for hit in pieces.all(plain):
             hits.setdefault(hit.phrase, []).append(hit)
@@ -301,7 +301,7 @@ def _phrases(lines: Iterable[str], pieces: list[str]) -> Iterable[_Phrase]:
         )
 
 
-def _stands(phrase: _Phrase, plain: str, hits: dict[int, list[Found]]) -> bool:
+def _stands(phrase: _Phrase, plain: str, hits: dict[int, list[FoundPhrase]]) -> bool:
     heads = hits.get(phrase.head, [])
     if phrase.says_i:
         heads = [hit for hit in heads if not hit.start or _begins(plain[: hit.start])]

@@ -88,17 +88,17 @@ async def watched(transport: Transport, ended: Callable[[], None]) -> AsyncItera
     """The transport, with word of the moment at which the other side is gone: the SDK tells it
     to calls alone."""
     async with transport as (read, write):
-        yield _WatchedStream(read, ended), write
+        yield _MendedStream(read, ended), write
 
 
-class _WatchedStream:
+class _MendedStream:
     """A read stream that says when it has ended, and mends lists of tools on their way."""
 
     def __init__(self, inner: Any, ended: Callable[[], None]) -> None:
         self._inner = inner
         self._ended = ended
 
-    def __aiter__(self) -> _WatchedStream:
+    def __aiter__(self) -> _MendedStream:
         return self
 
     async def __anext__(self) -> Any:
@@ -119,7 +119,7 @@ class _WatchedStream:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def __aenter__(self) -> _WatchedStream:
+    async def __aenter__(self) -> _MendedStream:
         await self._inner.__aenter__()
         return self
 

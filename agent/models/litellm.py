@@ -414,7 +414,7 @@ def _openai(
 ) -> Callable[[Assembly], openai.AsyncOpenAI]:
     from openai import APIStatusError, AsyncOpenAI, UnprocessableEntityError
 
-    class Client(AsyncOpenAI):
+    class LeanClient(AsyncOpenAI):
         """Without the name by which litellm knows a refusal that it answers by asking again."""
 
         def _make_status_error(
@@ -425,7 +425,7 @@ def _openai(
                 return APIStatusError(err_msg, response=response, body=error.body)
             return error
 
-    client = Client(
+    client = LeanClient(
         api_key=api_key or os.environ.get("OPENAI_API_KEY") or "none",
         base_url=api_base or "https://api.openai.com/v1",
         http_client=connections,

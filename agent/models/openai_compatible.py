@@ -393,7 +393,7 @@ def _headers(api_key: str, address: SplitResult, dialect: Dialect) -> dict[str, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _ServerRoute:
     """How a server is reached. `trusted` is None where there is no TLS."""
 
     trusted: ssl.SSLContext | None
@@ -406,7 +406,7 @@ class _Route:
     Knows no headers: those of a session would be sent to the proxy too, the key among them.
     """
 
-    def __init__(self, found: _Found, limits: CallLimits, *, keep: bool) -> None:
+    def __init__(self, found: _ServerRoute, limits: CallLimits, *, keep: bool) -> None:
         import aiohttp
 
         trusted = found.trusted or True
@@ -435,13 +435,13 @@ class _Route:
         )
 
 
-def _find(url: str) -> _Found:
+def _find(url: str) -> _ServerRoute:
     """Also loads the library. May take a while, so it runs in a thread."""
     import aiohttp  # noqa: F401 - so that the event loop need not wait for it
 
     address = urlsplit(url)
     here = address.hostname in _HERE
-    return _Found(
+    return _ServerRoute(
         trusted=_trusted(trust_env=not here) if address.scheme == "https" else None,
         proxy=None if here else _proxy(address),
     )

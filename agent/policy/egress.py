@@ -86,7 +86,7 @@ WHOLE = Cost(bits=BITS_MAX, spelled=SPELLED_MAX)
 
 
 @dataclass(slots=True)
-class _Spent:
+class _SpentShare:
     share: float
     most: Cost = WHOLE
     bits: float = 0.0
@@ -131,7 +131,7 @@ class Replay:
         """`most` is what it may tell where that is less than a turn may."""
         self._told = told
         self._reads = reads
-        self._spent = _Spent(TASK_SHARE if told.is_task or told.is_report else 1, most)
+        self._spent = _SpentShare(TASK_SHARE if told.is_task or told.is_report else 1, most)
         self._tool = ""
         self._link: Link | None = None
         self._run = self._said_run = 1

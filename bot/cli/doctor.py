@@ -198,7 +198,7 @@ def _reach(
         yield DoctorCheck(name="clock", look=lambda: doctor_machine.clock(url, who=who))
 
 
-class _Stored:
+class _DatabaseLook:
     """The database is looked at once, for all checks that want to know."""
 
     def __init__(self, home: Home) -> None:
@@ -331,7 +331,7 @@ class _Stored:
 def _stored(home: Home) -> Iterator[DoctorCheck]:
     from bot.doctor.base import DoctorCheck
 
-    stored, limit_s = _Stored(home), 2 * STORED_S
+    stored, limit_s = _DatabaseLook(home), 2 * STORED_S
     for name, look in (
         ("database", stored.database),
         ("backup", stored.backup),

@@ -271,7 +271,7 @@ def _wrong_usage(sentence: str) -> typer.Exit:
 # --- asking the bot ----------------------------------------------------------------------------
 
 
-class _Client:
+class _MemoryClient:
     """The running bot, or what is opened here in its place."""
 
     def __init__(self, found: Any) -> None:
@@ -306,12 +306,12 @@ def _run(do: Callable[[Ask], Awaitable[Answer]]) -> Answer:
 
 
 @asynccontextmanager
-async def _client(home: Opened) -> AsyncIterator[_Client]:
+async def _client(home: Opened) -> AsyncIterator[_MemoryClient]:
     """Asks the running bot; where none runs, an App that is opened for the moment."""
     from bot.cli.asking import opened_here, running_or
 
     async with AsyncExitStack() as stack:
-        yield _Client(
+        yield _MemoryClient(
             await running_or(
                 stack,
                 home,

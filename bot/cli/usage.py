@@ -134,9 +134,9 @@ def _budget(one: Mapping[str, Any]) -> list[str]:
     """Whose, how much of it, and the share."""
     from agent.budget.messages import amount_words
     from bot.commands.prompt_messages import percent
-    from memory.records.spending import Unit
+    from memory.records.spending import BudgetUnit
 
-    unit = Unit(one["unit"])
+    unit = BudgetUnit(one["unit"])
     whose = f"{one['scope']} {one['name']}".strip()
     return [
         _safe(f"{whose}, {one['period']}"),

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from agent.history.window import sent_size, since_compaction
 from bot.channels.base import is_root, threads_of
-from bot.commands.services import Asked, Tools
+from bot.commands.services import CommandCall, Tools
 from memory.records.errors import Permanent
 from memory.records.facts import Compaction, CompactionWanted, Compactor
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
@@ -332,7 +332,7 @@ def entry_as_json(entry: SessionEntry) -> Json:
 # `bot.commands.table`.
 
 
-async def stop(tools: Tools, asked: Asked) -> str:
+async def stop(tools: Tools, asked: CommandCall) -> str:
     """Ends what runs in this chat, and what waits behind it; at a channel's root that in its
     threads too. In a group a guest ends only what they asked for themselves: a guest has no effect
     on others (SPEC §4). In threads where they are not, that holds for all but the owner."""
@@ -355,12 +355,12 @@ async def stop(tools: Tools, asked: Asked) -> str:
     return f"Stopped, with {ended - 1} more."
 
 
-def bound_here(asked: Asked) -> PersonId | None:
+def bound_here(asked: CommandCall) -> PersonId | None:
     """Whose answers they may end in this chat: None is everybody's."""
     is_guest = asked.message.is_group and asked.person.role is Role.GUEST
     return asked.person.id if is_guest else None
 
 
-def bound_in_threads(asked: Asked) -> PersonId | None:
+def bound_in_threads(asked: CommandCall) -> PersonId | None:
     """Whose answers they may end in all threads at once: None is everybody's."""
     return None if asked.person.role is Role.OWNER else asked.person.id

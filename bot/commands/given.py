@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from bot.commands import messages as words
-from bot.commands.services import Asked, Tools
+from bot.commands.services import CommandCall, Tools
 from bot.commands.table import ALIASES, BEHIND_ALIASES, COMMANDS, NAMES, Command
 from bot.commands.typed import slash
 from memory.records.messages import IncomingMessage
 
 
-async def no_command(tools: Tools, asked: Asked) -> str:
+async def no_command(tools: Tools, asked: CommandCall) -> str:
     """Says that there is no such command, and which one was probably meant."""
     names = [command.name for command in COMMANDS if asked.person.role in command.roles]
     return words.unknown_text(asked.rest, asked.message.address.key, [*names, *ALIASES])

@@ -91,7 +91,7 @@ class TellsHeartbeat(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CommandCall:
     """A command as it came: who, where, and what stands behind the word."""
 
     message: IncomingMessage

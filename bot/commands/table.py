@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from bot.commands import messages as words
 from bot.commands.conversation import stop
-from bot.commands.services import Answer, Asked, Tools
+from bot.commands.services import Answer, CommandCall, Tools
 from bot.commands.skills import skills_reply
 from bot.commands.typed import all_as_typed, slash
 from bot.commands.typed import as_typed as typed_there
@@ -31,7 +31,7 @@ class Command:
 
     name: str
     help: str
-    run: Callable[[Tools, Asked], Awaitable[str | Answer]]
+    run: Callable[[Tools, CommandCall], Awaitable[str | Answer]]
     offers: bool = False
     """Whether the answer comes with the quick-insert texts, in a private chat."""
     roles: frozenset[Role] = field(default=EVERYBODY)
@@ -49,7 +49,7 @@ class Command:
     does."""
 
 
-async def show_help(tools: Tools, asked: Asked) -> str:
+async def show_help(tools: Tools, asked: CommandCall) -> str:
     """What can be typed here."""
     before = slash(asked.message.address.key)
     lines = [
@@ -62,7 +62,7 @@ async def show_help(tools: Tools, asked: Asked) -> str:
     return "\n".join(["Just write to me. These words act at once:", "", *lines])
 
 
-async def start_new(tools: Tools, asked: Asked) -> str:
+async def start_new(tools: Tools, asked: CommandCall) -> str:
     """Opens a fresh conversation; the old one is kept, unless memory was off in it."""
     lane = asked.message.address.key
     was_private = await tools.private.is_private(lane)
@@ -72,7 +72,7 @@ async def start_new(tools: Tools, asked: Asked) -> str:
     return "A new conversation begins. What was said before is kept, but no longer sent along."
 
 
-async def status(tools: Tools, asked: Asked) -> str:
+async def status(tools: Tools, asked: CommandCall) -> str:
     """How the bot is doing."""
     alone = not asked.message.is_group
     lines = await tools.status.lines(
@@ -83,22 +83,22 @@ async def status(tools: Tools, asked: Asked) -> str:
     return "\n".join(lines)
 
 
-async def model(tools: Tools, asked: Asked) -> str:
+async def model(tools: Tools, asked: CommandCall) -> str:
     """Which model answers here, and another one."""
     return await tools.models.tell(asked.message, asked.person, asked.rest)
 
 
-async def context(tools: Tools, asked: Asked) -> str:
+async def context(tools: Tools, asked: CommandCall) -> str:
     """What the last prompt of this conversation was made of."""
     return await tools.context.tell(asked.message, asked.person)
 
 
-async def why(tools: Tools, asked: Asked) -> Answer:
+async def why(tools: Tools, asked: CommandCall) -> Answer:
     """What made an answer, or why something was sent."""
     return await tools.why.tell(asked.message, asked.person, asked.rest)
 
 
-async def skills(tools: Tools, asked: Asked) -> str:
+async def skills(tools: Tools, asked: CommandCall) -> str:
     """What the bot knows how to do here: a few of each kind, behind `all` the whole list."""
     in_full = asked.rest.lower() == "all"
     said = await skills_reply(tools.skills, asked.message, asked.person, in_full=in_full)
@@ -108,7 +108,7 @@ async def skills(tools: Tools, asked: Asked) -> str:
     return f"{words.left_out('skills', asked.rest, where, but='all')}\n\n{said}"
 
 
-async def snippets(tools: Tools, asked: Asked) -> str:
+async def snippets(tools: Tools, asked: CommandCall) -> str:
     """Texts that can be sent with one tap, and what is wrong with the file they stand in."""
     found = tools.snippets.read()
     lines = [f"- {snippet.icon} {snippet.message}" for snippet in found.snippets]
@@ -119,82 +119,82 @@ async def snippets(tools: Tools, asked: Asked) -> str:
     return "\n".join([said, "", "What could not be used:", "", *wrong])
 
 
-async def compact(tools: Tools, asked: Asked) -> str:
+async def compact(tools: Tools, asked: CommandCall) -> str:
     """Sums up now what is older."""
     return await tools.compacting.compact(asked.message, asked.person)
 
 
-async def restore(tools: Tools, asked: Asked) -> str:
+async def restore(tools: Tools, asked: CommandCall) -> str:
     """Takes the last summing-up back."""
     return await tools.compacting.restore(asked.message, asked.person)
 
 
-async def memory(tools: Tools, asked: Asked) -> str:
+async def memory(tools: Tools, asked: CommandCall) -> str:
     """What is remembered: seen, corrected, erased."""
     return await tools.memory.tell(asked.message, asked.person, asked.rest)
 
 
-async def remember(tools: Tools, asked: Asked) -> str:
+async def remember(tools: Tools, asked: CommandCall) -> str:
     """One more fact."""
     return await tools.memory.remember(asked.message, asked.person, asked.rest)
 
 
-async def undo(tools: Tools, asked: Asked) -> str:
+async def undo(tools: Tools, asked: CommandCall) -> str:
     """Back to what was stored before the last answer."""
     return await tools.undo.tell(asked.message, asked.person)
 
 
-async def private(tools: Tools, asked: Asked) -> str:
+async def private(tools: Tools, asked: CommandCall) -> str:
     """A conversation that is erased at its end."""
     return await tools.private.tell(asked.message, asked.person, asked.rest)
 
 
-async def remind(tools: Tools, asked: Asked) -> str:
+async def remind(tools: Tools, asked: CommandCall) -> str:
     """Something to be reminded of."""
     return await tools.schedule.remind(asked.message, asked.person, asked.rest)
 
 
-async def jobs(tools: Tools, asked: Asked) -> str:
+async def jobs(tools: Tools, asked: CommandCall) -> str:
     """What will happen by the clock."""
     return await tools.schedule.jobs(asked.message, asked.person)
 
 
-async def job(tools: Tools, asked: Asked) -> str:
+async def job(tools: Tools, asked: CommandCall) -> str:
     """One job: shown, and changed."""
     return await tools.schedule.job(asked.message, asked.person, asked.rest)
 
 
-async def quiet(tools: Tools, asked: Asked) -> str:
+async def quiet(tools: Tools, asked: CommandCall) -> str:
     """Hours in which nothing is said unasked."""
     return await tools.schedule.quiet(asked.message, asked.person, asked.rest)
 
 
-async def heartbeat(tools: Tools, asked: Asked) -> str:
+async def heartbeat(tools: Tools, asked: CommandCall) -> str:
     """The regular look at the list."""
     return await tools.heartbeat.tell(asked.message, asked.person, asked.rest)
 
 
-async def usage(tools: Tools, asked: Asked) -> str:
+async def usage(tools: Tools, asked: CommandCall) -> str:
     """What was used, and what is left."""
     return await tools.usage.tell(asked.message, asked.person)
 
 
-async def pause(tools: Tools, asked: Asked) -> str:
+async def pause(tools: Tools, asked: CommandCall) -> str:
     """Nothing new is begun until it is resumed."""
     return await tools.usage.pause(asked.person)
 
 
-async def resume(tools: Tools, asked: Asked) -> str:
+async def resume(tools: Tools, asked: CommandCall) -> str:
     """Goes on after a pause, the owner's or the brake's."""
     return await tools.usage.resume(asked.person)
 
 
-async def agents(tools: Tools, asked: Asked) -> str:
+async def agents(tools: Tools, asked: CommandCall) -> str:
     """Who works for this chat, and how to stop one."""
     return await tools.agents.tell(asked.message, asked.person, asked.rest)
 
 
-async def approve(tools: Tools, asked: Asked) -> str:
+async def approve(tools: Tools, asked: CommandCall) -> str:
     """What waits for an answer, and the answer."""
     text = await tools.approvals.tell(asked.message, asked.person, asked.rest)
     if text.startswith("**"):
@@ -202,7 +202,7 @@ async def approve(tools: Tools, asked: Asked) -> str:
     return all_as_typed(text, asked.message.address.key, NAMES)
 
 
-async def pair(tools: Tools, asked: Asked) -> str | Answer:
+async def pair(tools: Tools, asked: CommandCall) -> str | Answer:
     """Who asked to be let in."""
     if asked.rest.strip():
         return await tools.people.pair(asked.rest)
@@ -210,31 +210,31 @@ async def pair(tools: Tools, asked: Asked) -> str | Answer:
     return Answer(text=offer.text, buttons=offer.buttons)
 
 
-async def access(tools: Tools, asked: Asked) -> str:
+async def access(tools: Tools, asked: CommandCall) -> str:
     """Who may talk to the bot."""
     return await tools.people.access(asked.rest)
 
 
-async def logs(tools: Tools, asked: Asked) -> str:
+async def logs(tools: Tools, asked: CommandCall) -> str:
     """What the bot noted of itself lately."""
     return await tools.logs.tell(asked.person, asked.rest)
 
 
-async def link(tools: Tools, asked: Asked) -> str:
+async def link(tools: Tools, asked: CommandCall) -> str:
     """One more address for a person."""
     text = await tools.people.link(asked.person, asked.message, asked.rest)
     # A code is sent from the other address, so it is told how that is typed there.
     return as_typed(text, asked.message.address.channel) if asked.rest else text
 
 
-async def time_zone(tools: Tools, asked: Asked) -> Answer:
+async def time_zone(tools: Tools, asked: CommandCall) -> Answer:
     """What time it is for a person, and what goes by another zone."""
     said = await tools.people.time_zone(asked.person, asked.rest)
     moves = await tools.people.moves(asked.message)
     return Answer(text=f"{said}\n\n{moves.text}".strip(), buttons=moves.buttons)
 
 
-async def language(tools: Tools, asked: Asked) -> str:
+async def language(tools: Tools, asked: CommandCall) -> str:
     """In which language a person is answered."""
     return await tools.people.language(asked.person, asked.rest)
 

@@ -16,7 +16,16 @@ from bot.rpc import Emit, Operation
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage, Role
 from memory.records.ports import Clock, Json
 from memory.records.rows import Person
-from memory.records.spending import MICROS, Pause, Period, Scope, Unit, UsageSum, added, zone_for
+from memory.records.spending import (
+    MICROS,
+    BudgetUnit,
+    Pause,
+    Period,
+    Scope,
+    UsageSum,
+    added,
+    zone_for,
+)
 
 SHOWN_IN_CHAT_MAX = 8
 IN_PRIVATE = "What you used is nobody else's business: send `/usage` to me in a private chat."
@@ -92,7 +101,7 @@ class UsageCommand:
             where = zone if is_own else self._usage.host_zone
             free = free_words(one.limit, one.end_ms, at=self._clock.now(), zone=where)
             name = budget_name(one.limit, one.subject, own=is_own)
-            if shows_money or one.limit.unit is Unit.TOKENS:
+            if shows_money or one.limit.unit is BudgetUnit.TOKENS:
                 unit = one.limit.unit
                 used = f"{amount_words(unit, one.used)} of {amount_words(unit, one.limit.amount)}"
                 lines.append(f"- {name}: {used} ({percent(one.share)}), free again {free}")

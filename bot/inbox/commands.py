@@ -12,7 +12,7 @@ import structlog
 from bot.channels.base import OF_ONE_CONVERSATION, hint, is_root, said_to_all, threads_of
 from bot.commands import messages as words
 from bot.commands.conversation import bound_here, bound_in_threads
-from bot.commands.services import Answer, Asked, Tools
+from bot.commands.services import Answer, CommandCall, Tools
 from bot.commands.table import NAMES, OWNER_ALONE, Command, as_typed
 from bot.commands.typed import all_as_typed, slash
 from bot.inbox.admission import BROKEN, EventCloser
@@ -47,7 +47,7 @@ class CommandRunner:
         self._troubled = troubled
         self._clock = clock
 
-    async def take(self, event: StoredEvent, command: Command, asked: Asked) -> None:
+    async def take(self, event: StoredEvent, command: Command, asked: CommandCall) -> None:
         """Run a command ahead of the queue. One that waits for something (`/stop`) runs in a task
         of its own, and reaches its first pause before anything that came later is looked at.
         Raises StorageFull if nothing was done yet."""
@@ -61,7 +61,7 @@ class CommandRunner:
     async def _patiently(self, event: StoredEvent, act: Callable[[], Awaitable[None]]) -> None:
         await patiently(act, self._clock, troubled=partial(self._troubled, event))
 
-    async def _answer(self, event: StoredEvent, command: Command, asked: Asked) -> None:
+    async def _answer(self, event: StoredEvent, command: Command, asked: CommandCall) -> None:
         lane = asked.message.address.key
         said = await self._said(command, asked)
         reply = NewMessage(
@@ -81,7 +81,7 @@ class CommandRunner:
             self._tasks.begin(self._patiently(event, end), name=f"answer {command.name}")
         await self._endings.answered(lane)
 
-    async def _said(self, command: Command, asked: Asked) -> Answer:
+    async def _said(self, command: Command, asked: CommandCall) -> Answer:
         lane = asked.message.address.key
         try:
             ended = await self._before(command, asked)
@@ -97,7 +97,7 @@ class CommandRunner:
             log.exception("inbox.command", command=command.name)
             return Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))
 
-    async def _before(self, command: Command, asked: Asked) -> str:
+    async def _before(self, command: Command, asked: CommandCall) -> str:
         """What waits because it was written too fast ends with the rest at `/stop`, which says so,
         and stays in the private conversation in which it was said. Raises StorageError."""
         message = asked.message
@@ -119,7 +119,7 @@ class CommandRunner:
         return ""
 
 
-async def answer(command: Command, tools: Tools, asked: Asked) -> Answer:
+async def answer(command: Command, tools: Tools, asked: CommandCall) -> Answer:
     """What a command says, to those who may use it here: the one way in, for every command. It is
     about the chat, also where one person alone is answered."""
     asked = replace(asked, message=said_to_all(asked.message))
@@ -155,7 +155,7 @@ def refusal(command: Command, *, role: Role, is_group: bool) -> str:
     return ""
 
 
-def offered(command: Command, tools: Tools, asked: Asked) -> tuple[str, ...]:
+def offered(command: Command, tools: Tools, asked: CommandCall) -> tuple[str, ...]:
     """The texts that a command's answer offers with it: for one person alone, not for a group."""
     if not command.offers or asked.message.is_group:
         return ()

@@ -18,7 +18,7 @@ import structlog
 from agent.turn.agents import Bindings
 from bot.channels.base import AlbumPart, Channel, Ignored, Pressed
 from bot.commands.given import given
-from bot.commands.services import Asked, Tools
+from bot.commands.services import CommandCall, Tools
 from bot.commands.table import as_typed
 from bot.inbox.admission import Admission, EventCloser
 from bot.inbox.albums import Albums
@@ -337,7 +337,7 @@ class Intake:
             if self._hooks.heard is not None:
                 self._hooks.heard(person.id, message.address.key)
             command, rest = asked
-            request = Asked(message=message, person=person, rest=rest)
+            request = CommandCall(message=message, person=person, rest=rest)
             return await self._commands.take(events[0], command, request)
         is_local = message.address.channel == CONSOLE
         if paced and not is_local and not self.backlog.flood.admits(person.id):

@@ -42,7 +42,7 @@ from bot.settings.schema.agents import budget_of
 from bot.settings.schema.settings import Settings
 from bot.settings.schema.tools import BudgetLimitSettings, McpServerSettings
 from memory.records.messages import DEFAULT_AGENT
-from memory.records.spending import Limit, Period, Scope, Unit
+from memory.records.spending import BudgetUnit, Limit, Period, Scope
 
 
 def personas_of(home: Home, settings: Settings) -> Mapping[str, PersonaSettings]:
@@ -364,7 +364,7 @@ def _agents_limit(agent: str, text: str) -> Limit:
     return Limit(
         scope=Scope.AGENT,
         period=Period(period),
-        unit=Unit.MONEY if unit == "usd" else Unit.TOKENS,
+        unit=BudgetUnit.MONEY if unit == "usd" else BudgetUnit.TOKENS,
         amount=round(amount * MICROS) if unit == "usd" else int(amount),
         of=agent,
     )
@@ -374,7 +374,7 @@ def _limit(limit: BudgetLimitSettings) -> Limit:
     return Limit(
         scope=Scope(limit.scope),
         period=Period(limit.period),
-        unit=Unit.MONEY if limit.usd else Unit.TOKENS,
+        unit=BudgetUnit.MONEY if limit.usd else BudgetUnit.TOKENS,
         amount=round(limit.usd * MICROS) or limit.tokens,
         of=limit.of,
     )

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 from memory.database.backup import daily_name, folder_of, make_backup, problems, remove_older
 from memory.database.errors import is_damage, storage_error
 from memory.database.opening import (
-    Opening,
+    DatabasePlace,
     Soundness,
     damaged,
     harmed,
@@ -66,7 +66,7 @@ class Database:
 
     def __init__(
         self,
-        opening: Opening,
+        opening: DatabasePlace,
         *,
         clock: Clock,
         writer: WorkLine,
@@ -100,7 +100,7 @@ class Database:
         Raises StorageCorrupt (with the newest good backup named), StorageLocked,
         StorageReadOnly, StorageFull, or StorageError for a file of a newer version.
         """
-        opening = Opening(
+        opening = DatabasePlace(
             path=path,
             backups=backups or folder_of(path),
             steps=read_migrations(migrations),

@@ -38,7 +38,7 @@ _WAL_FRAME_HEADER_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class DatabasePlace:
     """What to open, and how."""
 
     path: Path
@@ -54,7 +54,7 @@ class Opening:
         return self.path.with_name(f"{self.path.name}-wal")
 
 
-def open_writer(opening: Opening) -> sqlite3.Connection:
+def open_writer(opening: DatabasePlace) -> sqlite3.Connection:
     """The connection that writes. Raises StorageError."""
     try:
         _make_or_examine(opening)
@@ -71,7 +71,7 @@ def open_writer(opening: Opening) -> sqlite3.Connection:
         raise found from error
 
 
-def open_reader(opening: Opening) -> sqlite3.Connection:
+def open_reader(opening: DatabasePlace) -> sqlite3.Connection:
     """A connection beside the writer that cannot write. Raises StorageError."""
     try:
         connection = connect(opening.path, timeout_s=opening.busy_timeout_s)
@@ -84,7 +84,7 @@ def open_reader(opening: Opening) -> sqlite3.Connection:
 # --- before SQLite sees it -------------------------------------------------------------------
 
 
-def _make_or_examine(opening: Opening) -> None:
+def _make_or_examine(opening: DatabasePlace) -> None:
     size = opening.path.stat().st_size if opening.path.exists() else None
     if size:
         _examine_length(opening, size)
@@ -94,7 +94,7 @@ def _make_or_examine(opening: Opening) -> None:
     _create(opening)
 
 
-def _examine_length(opening: Opening, size: int) -> None:
+def _examine_length(opening: DatabasePlace, size: int) -> None:
     """Refuses a file whose last page is cut short: SQLite would read the rest as zeros.
 
     A kill or power cut while commits move from the `-wal` may leave that, harmlessly: then the
@@ -138,7 +138,7 @@ def _pages_in_wal(wal: Path, page_bytes: int) -> set[int]:
     return pages
 
 
-def _create(opening: Opening) -> None:
+def _create(opening: DatabasePlace) -> None:
     """A new file, complete before it gets its name, so that a kill leaves none or a whole one."""
     path = opening.path
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -161,7 +161,7 @@ def _create(opening: Opening) -> None:
 # --- with SQLite -----------------------------------------------------------------------------
 
 
-def _checked(opening: Opening) -> sqlite3.Connection:
+def _checked(opening: DatabasePlace) -> sqlite3.Connection:
     connection = connect(opening.path, timeout_s=opening.busy_timeout_s)
     try:
         _check(opening, connection)
@@ -172,7 +172,7 @@ def _checked(opening: Opening) -> sqlite3.Connection:
     return connection
 
 
-def _check(opening: Opening, connection: sqlite3.Connection) -> None:
+def _check(opening: DatabasePlace, connection: sqlite3.Connection) -> None:
     if not is_ours(connection):
         raise damaged(opening, "it is not a database of Hearthbot")
     found = version_of(connection)
@@ -202,7 +202,7 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("rollback")
 
 
-def damaged(opening: Opening, what: str) -> StorageCorrupt:
+def damaged(opening: DatabasePlace, what: str) -> StorageCorrupt:
     """Return the error to raise, with the newest good backup and how to put it back."""
     path = opening.path
     backup = newest_good(path, opening.backups, now=opening.now)
@@ -218,7 +218,7 @@ def damaged(opening: Opening, what: str) -> StorageCorrupt:
     )
 
 
-def harmed(opening: Opening, what: str) -> StorageCorrupt:
+def harmed(opening: DatabasePlace, what: str) -> StorageCorrupt:
     """The error to raise for a file that was harmed while it was in use. Where the main file is
     whole by itself, a start goes on with it and with what can be read of the `-wal`."""
     if not _is_whole_alone(opening.path):

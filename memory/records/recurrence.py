@@ -15,7 +15,7 @@ COUNT_MAX = 10_000
 """The longest step: of minutes about a week, of days about 27 years."""
 
 
-class Unit(StrEnum):
+class RecurrenceUnit(StrEnum):
     """What is counted between two runs. Minutes and hours pass; the rest is counted by calendar."""
 
     MINUTE = "minute"
@@ -28,7 +28,7 @@ class Unit(StrEnum):
     @property
     def passes(self) -> bool:
         """Counted in time that passes, whatever clocks on the wall do."""
-        return self in {Unit.MINUTE, Unit.HOUR}
+        return self in {RecurrenceUnit.MINUTE, RecurrenceUnit.HOUR}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Every:
     """
 
     count: int
-    unit: Unit
+    unit: RecurrenceUnit
     start: datetime
     zone: str
     pattern: str = ""
@@ -118,7 +118,7 @@ def from_json(data: Mapping[str, object]) -> When:
         raise ValueError("count: a whole number is needed")
     return Every(
         count=count,
-        unit=Unit(_text(data, "unit")),
+        unit=RecurrenceUnit(_text(data, "unit")),
         start=_moment(data, "start"),
         zone=zone,
         pattern=_text(data, "pattern") if "pattern" in data else "",

@@ -169,7 +169,7 @@ class Period(StrEnum):
     MONTH = "month"
 
 
-class Unit(StrEnum):
+class BudgetUnit(StrEnum):
     """What a budget is measured in."""
 
     MONEY = "money"
@@ -185,7 +185,7 @@ class Limit:
 
     scope: Scope
     period: Period
-    unit: Unit
+    unit: BudgetUnit
     amount: int
     of: str = ""
 
@@ -405,7 +405,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class BudgetStart:
     """What is known at start. `minutes` are, by agent, the tokens of each minute since the epoch
     that are asked for, `settled` how many calls of a dead process were settled by estimate."""
 

@@ -186,7 +186,7 @@ class _Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPhrase:
     """A phrase, by its number in the list that was given, and where it stands in the text."""
 
     phrase: int
@@ -221,27 +221,27 @@ class Phrases:
             for form in forms(word) if endings else (word,):
                 self._of_form[form] = (*self._of_form.get(form, ()), word)
 
-    def first(self, folded: str) -> dict[int, Found]:
+    def first(self, folded: str) -> dict[int, FoundPhrase]:
         """Each phrase that stands in the text, at its first place. In no promised order.
 
         Places hold for a text that is `squeezed`.
         """
-        found: dict[int, Found] = {}
+        found: dict[int, FoundPhrase] = {}
         seen: set[int] = set()
         for node, start, end in self._walk(folded):
             if id(node) not in seen:
                 seen.add(id(node))
-                found.update((number, Found(number, start, end)) for number in node.ends)
+                found.update((number, FoundPhrase(number, start, end)) for number in node.ends)
         found.update((one.phrase, one) for one in self._found_plain(folded))
         return found
 
-    def all(self, folded: str) -> list[Found]:
+    def all(self, folded: str) -> list[FoundPhrase]:
         """Each place of each phrase, in the order of the text; of plain ones the first place.
 
         Places hold for a text that is `squeezed`.
         """
         found = [
-            Found(number, start, end)
+            FoundPhrase(number, start, end)
             for node, start, end in self._walk(folded)
             for number in node.ends
         ]
@@ -299,14 +299,14 @@ class Phrases:
             several.update(dict.fromkeys(self._of_form.get(elided, ())))
         return several
 
-    def _found_plain(self, folded: str) -> Iterator[Found]:
+    def _found_plain(self, folded: str) -> Iterator[FoundPhrase]:
         if not self._plain:
             return
         text = squeezed(folded)
         there = set(text)
         for number, phrase, needed in self._plain:
             if needed <= there and (start := text.find(phrase)) >= 0:
-                yield Found(number, start, start + len(phrase))
+                yield FoundPhrase(number, start, start + len(phrase))
 
 
 KNOWN_LISTS_MAX = 16

@@ -102,7 +102,7 @@ class _NewExchanges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _FoundExchange:
     """An exchange that shares words with the query, with its texts."""
 
     run_id: str
@@ -216,7 +216,7 @@ def _drop_words(connection: sqlite3.Connection, found: Iterable[tuple[int, int, 
     return bool(rows)
 
 
-def _exchanges(connection: sqlite3.Connection, found: Sequence[_Found]) -> list[Exchange]:
+def _exchanges(connection: sqlite3.Connection, found: Sequence[_FoundExchange]) -> list[Exchange]:
     return [
         Exchange(
             id=one.run_id,
@@ -229,7 +229,9 @@ def _exchanges(connection: sqlite3.Connection, found: Sequence[_Found]) -> list[
     ]
 
 
-def _had_read_outside(connection: sqlite3.Connection, found: Sequence[_Found]) -> list[bool]:
+def _had_read_outside(
+    connection: sqlite3.Connection, found: Sequence[_FoundExchange]
+) -> list[bool]:
     """Whether text from outside stood in the conversation when that was answered; one look at each
     conversation, which may be long."""
     last: dict[str, int] = {}
@@ -333,7 +335,7 @@ def _rarest(connection: sqlite3.Connection, terms: Sequence[str]) -> Sequence[st
     return kept or terms[:1]
 
 
-def _candidates(connection: sqlite3.Connection, values: tuple[object, ...]) -> list[_Found]:
+def _candidates(connection: sqlite3.Connection, values: tuple[object, ...]) -> list[_FoundExchange]:
     rows = connection.execute(_FOUND, values).fetchall()
     bodies: dict[str, list[Entry]] = {}
     for run_id, body in connection.execute(_TEXTS, (json.dumps([row[0] for row in rows]),)):
@@ -342,7 +344,7 @@ def _candidates(connection: sqlite3.Connection, values: tuple[object, ...]) -> l
     for run_id, conversation_id, first_id, last_id, at_ms in rows:
         said, answered = _texts(bodies.get(run_id, ()))
         found.append(
-            _Found(
+            _FoundExchange(
                 run_id=run_id,
                 conversation_id=conversation_id,
                 first_id=first_id,
@@ -355,7 +357,9 @@ def _candidates(connection: sqlite3.Connection, values: tuple[object, ...]) -> l
     return found
 
 
-def _ranked(found: list[_Found], query: str, embedding: Embedding, k: int) -> list[_Found]:
+def _ranked(
+    found: list[_FoundExchange], query: str, embedding: Embedding, k: int
+) -> list[_FoundExchange]:
     """By words and meaning. Ids sort by recency, for ties are broken by them."""
     newest_first = sorted(found, key=lambda one: -one.last_id)
     ids = {one.run_id: f"{n:05}" for n, one in enumerate(newest_first)}

@@ -12,11 +12,11 @@ from memory.database.stored_text import dump, storable
 from memory.records.messages import DEFAULT_AGENT, PersonId
 from memory.records.spending import (
     Account,
+    BudgetStart,
     Changes,
     ModelCall,
     Notice,
     NoticeButton,
-    Opening,
     Pause,
     Paused,
     Scope,
@@ -109,11 +109,11 @@ class SqliteUsage:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def open(self, *, minutes_from_ms: int) -> Opening:
+    async def open(self, *, minutes_from_ms: int) -> BudgetStart:
         """Settles what a dead process left open; writes nothing where it left nothing."""
         now_ms = self._database.now_ms()
 
-        def read(connection: sqlite3.Connection) -> tuple[int, Opening]:
+        def read(connection: sqlite3.Connection) -> tuple[int, BudgetStart]:
             left = int(connection.execute(_LEFT_OPEN).fetchone()[0])
             return left, _opening(connection, minutes_from_ms, now_ms)
 
@@ -125,7 +125,7 @@ class SqliteUsage:
         if not left:
             return opening
         settled = await self._database.write(settle)
-        return Opening(
+        return BudgetStart(
             next_id=opening.next_id,
             settled=settled,
             minutes=opening.minutes,
@@ -211,9 +211,9 @@ def _sum(connection: sqlite3.Connection, account: Account) -> Spent:
     return Spent(*row.fetchone())
 
 
-def _opening(connection: sqlite3.Connection, minutes_from_ms: int, now_ms: int) -> Opening:
+def _opening(connection: sqlite3.Connection, minutes_from_ms: int, now_ms: int) -> BudgetStart:
     notices = connection.execute(_NOTICES, (now_ms - NOTICES_KEPT_MS,)).fetchall()
-    return Opening(
+    return BudgetStart(
         next_id=connection.execute(_NEXT_ID).fetchone()[0],
         minutes=_by_agent(connection.execute(_MINUTES, (minutes_from_ms, now_ms))),
         notices_known=frozenset(row[0] for row in notices),

@@ -38,7 +38,7 @@ _FIRST_LOOK_BACK = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class PassedDues:
     """What passed of one job: the first due time, at most MADE_UP_MAX of the newest (one at least),
     and how many there are, COUNTED_MAX standing for that many or more."""
 
@@ -80,7 +80,7 @@ def is_over(job: Job, due: Due) -> bool:
     return job.expires_ms is not None and due.at_ms >= job.expires_ms
 
 
-def passed(job: Job, now_ms: int) -> Passed:
+def passed(job: Job, now_ms: int) -> PassedDues:
     """The due times from the next one up to now, as far as the job has not expired by them.
 
     Raises ZoneUnknown, CronWrong.
@@ -88,14 +88,16 @@ def passed(job: Job, now_ms: int) -> Passed:
     assert job.next is not None, "it is due"
     first = job.next
     if isinstance(job.when, At) or job.nag_s is not None:
-        return Passed(first=first, newest=(first,), count=1)
+        return PassedDues(first=first, newest=(first,), count=1)
     until_ms = now_ms
     if job.expires_ms is not None:
         until_ms = min(until_ms, job.expires_ms - 1)
     found = [first, *islice(_between(job.when, first.at_ms, until_ms), COUNTED_MAX - 1)]
     if len(found) < COUNTED_MAX:
-        return Passed(first=first, newest=tuple(found[-MADE_UP_MAX:]), count=len(found))
-    return Passed(first=first, newest=_newest(job.when, first.at_ms, until_ms), count=COUNTED_MAX)
+        return PassedDues(first=first, newest=tuple(found[-MADE_UP_MAX:]), count=len(found))
+    return PassedDues(
+        first=first, newest=_newest(job.when, first.at_ms, until_ms), count=COUNTED_MAX
+    )
 
 
 def rule_for(job: Job, late_s: int) -> MisfirePolicy:
@@ -117,7 +119,7 @@ _DONE: Mapping[MisfirePolicy, SlotState] = MappingProxyType(
 """What becomes of due times that were missed, by the rule of their job."""
 
 
-def misfires_of(job: Job, found: Passed, rule: MisfirePolicy) -> Misfires:
+def misfires_of(job: Job, found: PassedDues, rule: MisfirePolicy) -> Misfires:
     """What is to be told of them."""
     return Misfires(
         job_id=job.id, count=found.count, first=found.first, last=found.last, done=_DONE[rule]

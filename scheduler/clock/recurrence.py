@@ -11,7 +11,7 @@ from typing import assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory.records.errors import Permanent
-from memory.records.recurrence import At, Cron, Every, Unit, When
+from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
 from scheduler.clock.cron import Slot, cron_slots, slot_of, wall_moment
 
 _TICK = timedelta(microseconds=1)
@@ -98,7 +98,7 @@ def _stepped(when: Every, zone: ZoneInfo, after: datetime) -> Iterator[Slot]:
                 break
 
 
-def _before(number: int, unit: Unit, zone: ZoneInfo) -> datetime | None:
+def _before(number: int, unit: RecurrenceUnit, zone: ZoneInfo) -> datetime | None:
     """Just before the first moment of a period; None past the end of the calendar."""
     try:
         midnight = datetime.combine(_first_day(number, unit), time())
@@ -107,29 +107,29 @@ def _before(number: int, unit: Unit, zone: ZoneInfo) -> datetime | None:
     return wall_moment(midnight, zone).astimezone(UTC) - _TICK
 
 
-def _period(day: date, unit: Unit) -> int:
+def _period(day: date, unit: RecurrenceUnit) -> int:
     """The number of the day, week (from Monday), month or year that holds a day."""
     match unit:
-        case Unit.DAY:
+        case RecurrenceUnit.DAY:
             return day.toordinal()
-        case Unit.WEEK:
+        case RecurrenceUnit.WEEK:
             return (day.toordinal() - 1) // 7
-        case Unit.MONTH:
+        case RecurrenceUnit.MONTH:
             return day.year * 12 + day.month
-        case Unit.YEAR:
+        case RecurrenceUnit.YEAR:
             return day.year
         case _:
             raise ValueError(f"{unit} is not counted by calendar")
 
 
-def _first_day(number: int, unit: Unit) -> date:
+def _first_day(number: int, unit: RecurrenceUnit) -> date:
     """Of a period by its number. Raises ValueError, OverflowError past the end of the calendar."""
     match unit:
-        case Unit.DAY:
+        case RecurrenceUnit.DAY:
             return date.fromordinal(number)
-        case Unit.WEEK:
+        case RecurrenceUnit.WEEK:
             return date.fromordinal(number * 7 + 1)
-        case Unit.MONTH:
+        case RecurrenceUnit.MONTH:
             return date((number - 1) // 12, (number - 1) % 12 + 1, 1)
         case _:
             return date(number, 1, 1)

@@ -14,7 +14,7 @@ import structlog
 from memory.records.jobs import OPERATOR, Asker, Job, JobKind, SetBy, Taken, What
 from memory.records.messages import DEFAULT_AGENT, PersonId
 from memory.records.ports import Clock
-from memory.records.recurrence import Every, Unit
+from memory.records.recurrence import Every, RecurrenceUnit
 from memory.records.schedule import Beat
 from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
@@ -82,7 +82,7 @@ class HeartbeatService:
             what=What(),
             when=Every(
                 count=minutes,
-                unit=Unit.MINUTE,
+                unit=RecurrenceUnit.MINUTE,
                 start=now + timedelta(minutes=minutes),
                 zone=self._people.zone(owner).key,
             ),

@@ -24,7 +24,7 @@ from memory.records.jobs import (
 )
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
-from memory.records.recurrence import COUNT_MAX, At, Cron, Every, Unit, When
+from memory.records.recurrence import COUNT_MAX, At, Cron, Every, RecurrenceUnit, When
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.cron import read_cron, wall_moment
 from scheduler.clock.misfire import first_due
@@ -72,7 +72,7 @@ class Synced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Whose:
+class _JobOwner:
     """The owner, as all jobs need them."""
 
     person_id: PersonId
@@ -181,14 +181,16 @@ class SkillJobs:
             problems=tuple(problems),
         )
 
-    async def _whose(self) -> _Whose | None:
+    async def _whose(self) -> _JobOwner | None:
         person_id = self._people.owner()
         if person_id is None:
             return None
         home = await self._people.home_of(person_id)
-        return _Whose(person_id=person_id, home=home, zone=self._people.zone(person_id))
+        return _JobOwner(person_id=person_id, home=home, zone=self._people.zone(person_id))
 
-    def _why_not(self, shelf: SkillSet, job: Job, skill: Skill | None, whose: _Whose | None) -> str:
+    def _why_not(
+        self, shelf: SkillSet, job: Job, skill: Skill | None, whose: _JobOwner | None
+    ) -> str:
         """Why a job has to stand still; empty: it has not."""
         if whose is None or job.person_id != whose.person_id:
             return NOT_OWNERS
@@ -238,7 +240,7 @@ class SkillJobs:
 
     # --- what a skill wants ---------------------------------------------------------------------
 
-    def _wanted(self, skill: Skill, whose: _Whose, problems: list[Problem]) -> Job:
+    def _wanted(self, skill: Skill, whose: _JobOwner, problems: list[Problem]) -> Job:
         """Raises Permanent where it cannot be kept; a target of others is a problem alone."""
         assert skill.schedule is not None
         when = when_of(skill.schedule, zone=whose.zone, now=self._clock.now())
@@ -285,7 +287,11 @@ def when_of(schedule: SkillSchedule, *, zone: ZoneInfo, now: datetime) -> When:
 def _interval(minutes: int, *, zone: ZoneInfo, now: datetime) -> When:
     if minutes < INTERVAL_MIN:
         raise ScheduleWrong(f"interval_minutes: {minutes} is too often; {INTERVAL_MIN} at least")
-    count, unit = (minutes // 60, Unit.HOUR) if minutes % 60 == 0 else (minutes, Unit.MINUTE)
+    count, unit = (
+        (minutes // 60, RecurrenceUnit.HOUR)
+        if minutes % 60 == 0
+        else (minutes, RecurrenceUnit.MINUTE)
+    )
     if count > COUNT_MAX:
         raise ScheduleWrong(
             f"interval_minutes: {minutes:,} is too long; for more than a week use 'schedule' "

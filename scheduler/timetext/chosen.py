@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memory.records.recurrence import Unit
+from memory.records.recurrence import RecurrenceUnit
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked
 from scheduler.timetext.numbers import DAY_NAMES, MONTH_NAMES, listed, ordinal_words
 from scheduler.timetext.pieces import (
@@ -54,7 +54,7 @@ class Chosen:
     """
 
     count: int = 1
-    unit: Unit = Unit.DAY
+    unit: RecurrenceUnit = RecurrenceUnit.DAY
     weekdays: tuple[int, ...] = ()
     days: tuple[int, ...] = ()
     places: tuple[tuple[int, int], ...] = ()
@@ -79,7 +79,7 @@ class Chosen:
         """Every second week on Friday."""
         step = f"every {self.unit}" if self.count == 1 else f"every {self.count} {self.unit}s"
         days = self._days()
-        plain = self.count == 1 and self.unit in {Unit.DAY, Unit.WEEK}
+        plain = self.count == 1 and self.unit in {RecurrenceUnit.DAY, RecurrenceUnit.WEEK}
         if self.weekdays and plain:
             step = f"every {days}"
         elif days:
@@ -112,10 +112,10 @@ def chosen(
     if any(isinstance(one, Day) for one in others) and len(others) == 1:
         return _of_day(others[0])
     # "Once a week on Sunday": one weekday, in the singular.
-    if step and step.unit is Unit.WEEK and len(others) == 1 and not lists:
+    if step and step.unit is RecurrenceUnit.WEEK and len(others) == 1 and not lists:
         found = others[0]
         if isinstance(found, Weekday) and not found.which:
-            return Chosen(count=step.count, unit=Unit.WEEK, weekdays=(found.weekday,))
+            return Chosen(count=step.count, unit=RecurrenceUnit.WEEK, weekdays=(found.weekday,))
     if len(lists) > 1 or (lists and others):
         return None
     if lists and any(isinstance(one, OfMonth) for one in pieces):
@@ -123,7 +123,11 @@ def chosen(
     if lists:
         return _of_weekdays(lists[0], step)
     assert step is not None
-    if step.unit is Unit.DAY and step.count > 1 and any(isinstance(o, OfMonth) for o in pieces):
+    if (
+        step.unit is RecurrenceUnit.DAY
+        and step.count > 1
+        and any(isinstance(o, OfMonth) for o in pieces)
+    ):
         return _day_of_month(step) if not others else None
     return _of_step(step, others, scope)
 
@@ -140,14 +144,14 @@ def _of_weekdays(days: Weekdays, step: RepeatStep | None) -> Chosen | TimeAnswer
         if not days.sure:
             names = listed([DAY_NAMES[day] for day in days.weekdays])
             ask = f"Every {names}, or only the next time?"
-            return Chosen(unit=Unit.WEEK, weekdays=days.weekdays, ask=ask)
-        return Chosen(count=days.weeks, unit=Unit.WEEK, weekdays=days.weekdays)
-    if step.unit is Unit.WEEK and 1 in {step.count, days.weeks}:
+            return Chosen(unit=RecurrenceUnit.WEEK, weekdays=days.weekdays, ask=ask)
+        return Chosen(count=days.weeks, unit=RecurrenceUnit.WEEK, weekdays=days.weekdays)
+    if step.unit is RecurrenceUnit.WEEK and 1 in {step.count, days.weeks}:
         count = max(step.count, days.weeks)
-        return Chosen(count=count, unit=Unit.WEEK, weekdays=days.weekdays)
-    if step.unit is Unit.DAY and step.count == days.weeks == 1:
-        return Chosen(unit=Unit.WEEK, weekdays=days.weekdays)
-    if step.unit is Unit.MONTH:
+        return Chosen(count=count, unit=RecurrenceUnit.WEEK, weekdays=days.weekdays)
+    if step.unit is RecurrenceUnit.DAY and step.count == days.weeks == 1:
+        return Chosen(unit=RecurrenceUnit.WEEK, weekdays=days.weekdays)
+    if step.unit is RecurrenceUnit.MONTH:
         return _which_of_month(days.weekdays[0])
     return None
 
@@ -165,17 +169,17 @@ def _of_step(
 ) -> Chosen | TimeAnswer | None:
     start = Chosen(count=step.count, unit=step.unit)
     if not others:
-        return start if step.unit is Unit.DAY else _which_day(step, scope)
-    if step.unit not in {Unit.MONTH, Unit.YEAR}:
+        return start if step.unit is RecurrenceUnit.DAY else _which_day(step, scope)
+    if step.unit not in {RecurrenceUnit.MONTH, RecurrenceUnit.YEAR}:
         return None
-    if step.unit is Unit.MONTH and len(others) == 1 and isinstance(others[0], Weekday):
+    if step.unit is RecurrenceUnit.MONTH and len(others) == 1 and isinstance(others[0], Weekday):
         return _which_of_month(others[0].weekday)
     found = _merged(start, others)
     if found is None:
         return None
-    if step.unit is Unit.YEAR and not found.months:
+    if step.unit is RecurrenceUnit.YEAR and not found.months:
         return TimeAsked(text=f"In which month? {EXAMPLE}")
-    if step.unit is Unit.MONTH and found.months:
+    if step.unit is RecurrenceUnit.MONTH and found.months:
         return _in_its_month(found, step)
     return found
 
@@ -183,7 +187,7 @@ def _of_step(
 def _in_its_month(found: Chosen, step: RepeatStep) -> Chosen:
     """31 January every month: each month's, or only that one?"""
     years, rest = divmod(step.count, 12)
-    yearly = replace(found, count=1 if rest else years, unit=Unit.YEAR)
+    yearly = replace(found, count=1 if rest else years, unit=RecurrenceUnit.YEAR)
     if step.by_place or not rest:
         return yearly
     if step.count == 1 or 12 % step.count:
@@ -197,8 +201,8 @@ def _day_of_month(step: RepeatStep) -> Chosen | None:
     """Every 3 days of the month: its third, or one in three?"""
     if step.count > 31:
         return None
-    third = Chosen(unit=Unit.MONTH, days=(step.count,))
-    return _either(third, Chosen(count=step.count, unit=Unit.DAY))
+    third = Chosen(unit=RecurrenceUnit.MONTH, days=(step.count,))
+    return _either(third, Chosen(count=step.count, unit=RecurrenceUnit.DAY))
 
 
 def _either(one: Chosen, other: Chosen) -> Chosen:
@@ -230,9 +234,9 @@ def _which_day(step: RepeatStep, scope: ReadingContext) -> Chosen:
     start = Chosen(count=step.count, unit=step.unit)
     day = min(scope.today.day, 28)
     match step.unit:
-        case Unit.WEEK:
+        case RecurrenceUnit.WEEK:
             found = replace(start, weekdays=(scope.today.weekday(),))
-        case Unit.MONTH:
+        case RecurrenceUnit.MONTH:
             found = replace(start, days=(day,))
         case _:
             found = replace(start, days=(day,), months=(scope.today.month,))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
 
-from memory.records.recurrence import Unit
+from memory.records.recurrence import RecurrenceUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class RepeatStep:
     Monday", of a month or of the one that is named."""
 
     count: int
-    unit: Unit
+    unit: RecurrenceUnit
     by_place: bool = False
 
 

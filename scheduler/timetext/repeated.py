@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from memory.records.recurrence import Cron, Every, Unit, When
+from memory.records.recurrence import Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from scheduler.clock.cron import CronWrong, wall_moment
 from scheduler.clock.recurrence import next_slots
@@ -62,7 +62,7 @@ def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswe
     steps = list(dict.fromkeys(one for one in pieces if isinstance(one, RepeatStep)))
     steps = [one for one in steps if not one.by_place] or steps
     if not steps and _several_of_month(pieces):
-        steps = [RepeatStep(count=1, unit=Unit.MONTH)]
+        steps = [RepeatStep(count=1, unit=RecurrenceUnit.MONTH)]
     listed_days = [one for one in pieces if isinstance(one, Weekdays)]
     asks = [one for one in pieces if isinstance(one, Ask)]
     if not steps and not listed_days:
@@ -90,7 +90,9 @@ def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswe
     answers = [_on_days(choice, one, limits, scope) for choice in choices for one in times]
     either = " or at ".join(_time_list(one) for one in times)
     left_open = [f"At {either}?"] if len(times) > 1 else []
-    if picked.unit is Unit.DAY and not any(isinstance(one, TimeOfDay | Clocks) for one in pieces):
+    if picked.unit is RecurrenceUnit.DAY and not any(
+        isinstance(one, TimeOfDay | Clocks) for one in pieces
+    ):
         left_open += [
             _in_all(one) for one in pieces if isinstance(one, RepeatCount) and not one.sure
         ]
@@ -111,7 +113,7 @@ def _is_after_midnight(pieces: Sequence[Piece], picked: Chosen) -> bool:
     return any(
         any(hour.days for hour in hours(clock, part))
         for clock in clocks
-        if not clock.ends and not (clock.exact and picked.unit is Unit.DAY)
+        if not clock.ends and not (clock.exact and picked.unit is RecurrenceUnit.DAY)
     )
 
 
@@ -246,7 +248,7 @@ def _passing_within(
     scope: ReadingContext,
 ) -> TimeAnswer | None:
     """Within hours or on some days only: by the clock on the wall, in cron text."""
-    whole = 60 if step.unit is Unit.MINUTE else 24
+    whole = 60 if step.unit is RecurrenceUnit.MINUTE else 24
     if whole % step.count or (days and days[0].weeks != 1):
         return NoTime(
             why=f"Every {step.count} {step.unit}s does not fit evenly into a{_around(step)}, so "
@@ -260,13 +262,13 @@ def _passing_within(
             return NoTime(
                 why=f"Such a span goes from a full hour to a later one of the same day. {EXAMPLE}"
             )
-        first, last = begin.hour, end.hour - (step.unit is Unit.MINUTE)
+        first, last = begin.hour, end.hour - (step.unit is RecurrenceUnit.MINUTE)
         words += f" between {time_words(begin)} and {time_words(end)}"
-    minute = f"*/{step.count}" if step.unit is Unit.MINUTE and step.count > 1 else "*"
-    if step.unit is Unit.HOUR:
+    minute = f"*/{step.count}" if step.unit is RecurrenceUnit.MINUTE and step.count > 1 else "*"
+    if step.unit is RecurrenceUnit.HOUR:
         minute = "0"
     hour = f"{first}-{last}" if spans else "*"
-    if step.unit is Unit.HOUR and step.count > 1:
+    if step.unit is RecurrenceUnit.HOUR and step.count > 1:
         hour = f"{hour}/{step.count}"
     picked = Chosen(weekdays=days[0].weekdays if days else ())
     fields = _CronFields(
@@ -279,7 +281,7 @@ def _passing_within(
 
 
 def _around(step: RepeatStep) -> str:
-    return "n hour" if step.unit is Unit.MINUTE else " day"
+    return "n hour" if step.unit is RecurrenceUnit.MINUTE else " day"
 
 
 def _unit_words(step: RepeatStep) -> str:
@@ -320,7 +322,7 @@ def _on_days(
         left = tuple(day for day in week if day not in limits.weekdays_out)
         if not left or picked.days or picked.places:
             return NoTime(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
-        kept = picked = replace(kept, weekdays=left, unit=Unit.WEEK)
+        kept = picked = replace(kept, weekdays=left, unit=RecurrenceUnit.WEEK)
     if not limits.months or (picked.months and not kept.months):
         return NoTime(why="Nothing is left of it: all of its months are left out.")
     fields = _CronFields(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC
 
-from memory.records.recurrence import COUNT_MAX, Unit
+from memory.records.recurrence import COUNT_MAX, RecurrenceUnit
 from scheduler.timetext.days import DURATION, later
 from scheduler.timetext.numbers import (
     MONTH,
@@ -67,7 +67,7 @@ def stepped(count: int, name: str) -> Piece | None:
         count, name = 2 * count, "week"
     if name == "quarter":
         count, name = 3 * count, "month"
-    return RepeatStep(count=count, unit=Unit(name)) if 1 <= count <= COUNT_MAX else None
+    return RepeatStep(count=count, unit=RecurrenceUnit(name)) if 1 <= count <= COUNT_MAX else None
 
 
 def _every(match: re.Match[str], scope: ReadingContext) -> Piece | None:
@@ -86,10 +86,12 @@ def _every_long(match: re.Match[str], scope: ReadingContext) -> Piece | None:
 
 
 def _half_hour(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return RepeatStep(count=30 if match["part"].startswith("half") else 15, unit=Unit.MINUTE)
+    return RepeatStep(
+        count=30 if match["part"].startswith("half") else 15, unit=RecurrenceUnit.MINUTE
+    )
 
 
-def _named(count: int, name: Unit) -> Make:
+def _named(count: int, name: RecurrenceUnit) -> Make:
     def make(match: re.Match[str], scope: ReadingContext) -> Piece:
         return RepeatStep(count=count, unit=name)
 
@@ -165,11 +167,15 @@ def _weekdays(match: re.Match[str], scope: ReadingContext) -> Piece | None:
 
 
 def _yearly(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    return RepeatStep(count=count, unit=Unit.YEAR) if (count := _count(match["step"])) else None
+    return (
+        RepeatStep(count=count, unit=RecurrenceUnit.YEAR)
+        if (count := _count(match["step"]))
+        else None
+    )
 
 
 def _monthly(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return RepeatStep(count=1, unit=Unit.MONTH, by_place=True)
+    return RepeatStep(count=1, unit=RecurrenceUnit.MONTH, by_place=True)
 
 
 def _times(match: re.Match[str], scope: ReadingContext) -> Piece | None:
@@ -218,14 +224,14 @@ _PLACE_FOLLOWS = rf"(?=\s+(?:{ORDINAL}|last)(?:\s|$))"
 REPEATS: tuple[Rule, ...] = (
     rule(rf"{_EVERY}(?: {_STEP})?\s*(?P<unit>{UNIT})", _every),
     rule(r"(?:every|each) (?P<part>half(?: an)?[- ]hour|quarter(?: of an)?[- ]hour)", _half_hour),
-    rule(r"hourly", _named(1, Unit.HOUR)),
+    rule(r"hourly", _named(1, RecurrenceUnit.HOUR)),
     rule(rf"(?:every|each) (?P<duration>{DURATION}|hour and a half)", _every_long),
-    rule(r"daily|every ?day|once daily", _named(1, Unit.DAY)),
-    rule(r"weekly|once weekly", _named(1, Unit.WEEK)),
-    rule(r"fortnightly", _named(2, Unit.WEEK)),
-    rule(r"monthly", _named(1, Unit.MONTH)),
-    rule(r"quarterly", _named(3, Unit.MONTH)),
-    rule(r"yearly|annually", _named(1, Unit.YEAR)),
+    rule(r"daily|every ?day|once daily", _named(1, RecurrenceUnit.DAY)),
+    rule(r"weekly|once weekly", _named(1, RecurrenceUnit.WEEK)),
+    rule(r"fortnightly", _named(2, RecurrenceUnit.WEEK)),
+    rule(r"monthly", _named(1, RecurrenceUnit.MONTH)),
+    rule(r"quarterly", _named(3, RecurrenceUnit.MONTH)),
+    rule(r"yearly|annually", _named(1, RecurrenceUnit.YEAR)),
     rule(r"(?P<name>bi-?(?:week|month|year)ly)", _two_meanings),
     rule(rf"once (?:a|per|every|each) (?P<unit>{UNIT})", _a),
     rule(rf"(?:twice|(?:{NUMBER}|several) times) (?:a|per|every|each) "
@@ -243,6 +249,6 @@ REPEATS: tuple[Rule, ...] = (
     rule(rf"{_NOT} [\w/:,.'\s]+", _except_days),
     rule(r"(?:in )?(?:calendar )?week \d{1,2}", _weeks_of_year),
     rule(r"(?:every|each)(?= (?:early |late )?(?:morning|afternoon|evening|night|lunch|noon"
-         r"|midday|midnight))", _named(1, Unit.DAY)),
+         r"|midday|midnight))", _named(1, RecurrenceUnit.DAY)),
     rule(r"(?:of|in) (?:the|a) month", _of_month),
 )  # fmt: skip

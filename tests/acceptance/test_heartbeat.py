@@ -13,7 +13,7 @@ import pytest
 from bot.settings.home import shipped
 from memory.records.jobs import JobKind
 from memory.records.messages import ConversationId
-from memory.records.recurrence import Every, Unit
+from memory.records.recurrence import Every, RecurrenceUnit
 from scheduler.clock.timetable import Timetable
 from scheduler.kinds.agent_turn import HeartbeatKind, Turns
 from tests.acceptance.rig import Home, Model, Telegram, until
@@ -180,7 +180,7 @@ async def test_a_day_of_looks_at_a_list_without_tasks_begins_no_turn(
         hears = office.hears()
         kinds = {JobKind.HEARTBEAT: kind}
         office.timetable = Timetable(office.store, kinds, hears, clock=office.clock)
-        every = Every(count=30, unit=Unit.MINUTE, start=MORNING, zone="UTC")
+        every = Every(count=30, unit=RecurrenceUnit.MINUTE, start=MORNING, zone="UTC")
         await office.add(job("heartbeat", kind=JobKind.HEARTBEAT, when=every))
         for number in range(1, 49):
             await office.to(MORNING + timedelta(minutes=30 * number))

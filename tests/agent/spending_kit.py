@@ -20,6 +20,7 @@ from memory.records.messages import PersonId, RunId
 from memory.records.spending import (
     Account,
     Allowance,
+    BudgetUnit,
     Changes,
     Charge,
     Limit,
@@ -28,7 +29,6 @@ from memory.records.spending import (
     Purpose,
     Scope,
     Spent,
-    Unit,
 )
 from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
@@ -199,7 +199,7 @@ def limit(
     *,
     scope: Scope = Scope.PERSON,
     period: Period = Period.DAY,
-    unit: Unit = Unit.TOKENS,
+    unit: BudgetUnit = BudgetUnit.TOKENS,
     of: str = "",
 ) -> Limit:
     return Limit(scope=scope, period=period, unit=unit, amount=amount, of=of)

@@ -12,7 +12,7 @@ import pytest
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking, What
 from memory.records.messages import IncomingMessage, JobOrder, Origin, PersonId, TurnInput
 from memory.records.ports import NewRun
-from memory.records.recurrence import Every, Unit
+from memory.records.recurrence import Every, RecurrenceUnit
 from memory.records.transcript import Answered, ToolCall
 from memory.stores.jobs import SqliteJobs
 from tests.agent.attack_kit import Castle
@@ -121,7 +121,7 @@ JOB = Job(
     person_id=PersonId("p1"),
     kind=JobKind.AGENT,
     what=What(text="read the page and tell me what is new"),
-    when=Every(count=5, unit=Unit.MINUTE, start=START, zone="UTC"),
+    when=Every(count=5, unit=RecurrenceUnit.MINUTE, start=START, zone="UTC"),
     deliver_to=OWNER.address.key,
 )
 

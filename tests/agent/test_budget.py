@@ -19,7 +19,16 @@ from hypothesis import strategies as st
 from agent.budget.budget import BudgetOptions
 from memory.database.connection import Database
 from memory.records.errors import AuthRefused, BrokenAnswer, ModelTimeout, RateLimited, StorageFull
-from memory.records.spending import Level, Pause, Period, Purpose, Scope, Unit, Verdict, bounds
+from memory.records.spending import (
+    BudgetUnit,
+    Level,
+    Pause,
+    Period,
+    Purpose,
+    Scope,
+    Verdict,
+    bounds,
+)
 from memory.records.transcript import Usage
 from tests.agent.spending_kit import (
     BERLIN,
@@ -131,7 +140,7 @@ async def test_what_may_be_on_the_bill_is_kept_and_what_was_refused_is_not(
 
 
 async def test_a_model_that_costs_nothing_goes_on_where_no_money_is_left(path: Path) -> None:
-    async with purse(path, limit(0, unit=Unit.MONEY)) as one:
+    async with purse(path, limit(0, unit=BudgetUnit.MONEY)) as one:
         paid = await one.spend(charge(), 100)
         free = await one.spend(charge(), 100, model="ollama/llama3")
 
@@ -183,14 +192,14 @@ WHO = {
 }
 
 
-@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("unit", list(BudgetUnit))
 @pytest.mark.parametrize("period", list(Period))
 @pytest.mark.parametrize("scope", list(Scope))
 async def test_every_kind_of_budget_warns_once_and_then_refuses(
-    path: Path, scope: Scope, period: Period, unit: Unit
+    path: Path, scope: Scope, period: Period, unit: BudgetUnit
 ) -> None:
     mine, others = WHO[scope]
-    amount = 10_000 if unit is Unit.TOKENS else 20_000  # gpt-4.1: $2 a million in
+    amount = 10_000 if unit is BudgetUnit.TOKENS else 20_000  # gpt-4.1: $2 a million in
     async with purse(path, limit(amount, scope=scope, period=period, unit=unit)) as one:
         calls = [await one.spend(mine, 1_000) for _ in range(11)]
         elsewhere = await one.spend(others, 1_000) if others else None
@@ -275,7 +284,7 @@ async def test_a_warning_that_was_not_told_any_more_is_told_at_the_next_start(pa
 
 
 async def test_money_that_nobody_knows_is_not_counted_but_its_tokens_are(path: Path) -> None:
-    async with purse(path, limit(10, unit=Unit.MONEY), limit(1_000)) as one:
+    async with purse(path, limit(10, unit=BudgetUnit.MONEY), limit(1_000)) as one:
         first = await one.spend(charge(), 900, model=STRANGE)
         second = await one.spend(charge(), 900, model=STRANGE)
 
@@ -287,7 +296,7 @@ async def test_money_that_nobody_knows_is_not_counted_but_its_tokens_are(path: P
 
 
 async def test_the_cheap_model_answers_where_the_usual_one_has_no_room(path: Path) -> None:
-    async with purse(path, limit(5_000, unit=Unit.MONEY)) as one:
+    async with purse(path, limit(5_000, unit=BudgetUnit.MONEY)) as one:
         await one.spend(charge(), 2_000)  # $0.004
 
         allowance = await one.ask(charge(), tokens_in=1_000, tokens_out=100, cheap=CHEAP)
@@ -316,7 +325,7 @@ async def test_a_prompt_is_lean_once_little_is_left(path: Path) -> None:
 
 
 async def test_a_refusal_says_which_budget_how_much_when_and_how_to_raise_it(path: Path) -> None:
-    async with purse(path, limit(DOLLAR, unit=Unit.MONEY)) as one:
+    async with purse(path, limit(DOLLAR, unit=BudgetUnit.MONEY)) as one:
         who = charge(zone="Europe/Berlin", is_owner=True)
         await one.spend(who, 490_000)
 
@@ -394,7 +403,7 @@ class Schedule:
         tokens = self.dice.randint(2_000, 60_000)
         self.limits = (
             limit(tokens, of=self.person, period=self.dice.choice([Period.DAY, Period.MONTH])),
-            limit(tokens * 3, scope=Scope.AGENT, unit=Unit.MONEY, of=self.agent),
+            limit(tokens * 3, scope=Scope.AGENT, unit=BudgetUnit.MONEY, of=self.agent),
         )
 
     async def turn(self, one: Purse, number: int) -> None:
@@ -695,7 +704,7 @@ async def test_a_call_costs_less_than_a_millisecond_and_one_commit(path: Path) -
         limit(10**12, scope=scope, period=period, unit=unit)
         for scope in Scope
         for period in (Period.DAY, Period.MONTH)
-        for unit in Unit
+        for unit in BudgetUnit
     ]
     async with purse(path) as one:
         await cpu_ms(one, calls=20)

@@ -26,7 +26,7 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.ports import NewRun
-from memory.records.recurrence import Every, Unit
+from memory.records.recurrence import Every, RecurrenceUnit
 from memory.records.request import ModelRequest
 from memory.records.rows import Outcome
 from memory.records.transcript import Note, Said
@@ -43,7 +43,7 @@ HEARTBEAT = Job(
     person_id=PersonId("p1"),
     kind=JobKind.HEARTBEAT,
     what=What(),
-    when=Every(count=30, unit=Unit.MINUTE, start=START, zone="UTC"),
+    when=Every(count=30, unit=RecurrenceUnit.MINUTE, start=START, zone="UTC"),
     deliver_to=OWNER.address.key,
 )
 

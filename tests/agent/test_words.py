@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.records.words import Found, Phrases, fold, forms, read_list, squeezed, words
+from memory.records.words import FoundPhrase, Phrases, fold, forms, read_list, squeezed, words
 
 
 def test_case_width_apostrophes_dashes_and_unseen_characters_are_alike() -> None:
@@ -44,7 +44,10 @@ def test_a_list_has_an_entry_a_line_and_comments() -> None:
 def test_without_endings_phrases_are_taken_as_they_are() -> None:
     phrases = Phrases(["i cannot", "no tool"], endings=False)
 
-    assert phrases.all("i cannot, no tools, no tool") == [Found(0, 0, 8), Found(1, 20, 27)]
+    assert phrases.all("i cannot, no tools, no tool") == [
+        FoundPhrase(0, 0, 8),
+        FoundPhrase(1, 20, 27),
+    ]
 
 
 def test_phrases_that_begin_alike_are_all_found() -> None:

@@ -24,7 +24,7 @@ from bot.commands.job_messages import (
 from memory.records.errors import AssistantError
 from memory.records.jobs import JobKind, SetBy, What
 from memory.records.messages import PersonId
-from memory.records.recurrence import At, Cron, Every, Unit, When
+from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import Estimate, Pace, RunCost
 from scheduler.kinds.dry_run import next_shift
 from tests.bot.jobs_kit import BRIEFING, Workshop
@@ -316,7 +316,7 @@ async def test_a_simulation_begins_when_it_is_told_to(shop: Workshop) -> None:
 async def test_heartbeats_are_foreseen_only_if_there_is_something_to_look_at(
     shop: Workshop,
 ) -> None:
-    beat = Every(count=30, unit=Unit.MINUTE, start=MORNING, zone="Europe/Berlin")
+    beat = Every(count=30, unit=RecurrenceUnit.MINUTE, start=MORNING, zone="Europe/Berlin")
     await shop.add(
         job("heartbeat", when=beat, kind=JobKind.HEARTBEAT, set_by=SetBy.BOT, what=What())
     )
@@ -423,9 +423,14 @@ def test_an_unknown_price_is_said_so() -> None:
     ("when", "words"),
     [
         (At(moment=MORNING, zone="Europe/Berlin"), "at 2026-06-01 08:00 (Europe/Berlin)"),
-        (Every(count=30, unit=Unit.MINUTE, start=MORNING, zone="UTC"), "every 30 minutes"),
         (
-            Every(count=2, unit=Unit.WEEK, start=MORNING, zone="UTC", pattern="0 9 * * FRI"),
+            Every(count=30, unit=RecurrenceUnit.MINUTE, start=MORNING, zone="UTC"),
+            "every 30 minutes",
+        ),
+        (
+            Every(
+                count=2, unit=RecurrenceUnit.WEEK, start=MORNING, zone="UTC", pattern="0 9 * * FRI"
+            ),
             "every 2 weeks, by 0 9 * * FRI (UTC)",
         ),
         (Cron(expression="0 9 * * *", zone="UTC"), "by 0 9 * * * (UTC)"),

@@ -9,7 +9,7 @@ import pytest
 from bot.commands import table as commands
 from bot.commands.given import find
 from bot.commands.people import PeopleCommands
-from bot.commands.services import Asked
+from bot.commands.services import CommandCall
 from bot.commands.table import COMMANDS, Command
 from bot.inbox.commands import answer, refusal
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
@@ -131,7 +131,7 @@ async def test_a_refused_command_shows_and_changes_nothing(
         ):  # fmt: skip
             found = find(text)
             assert found is not None
-            asked = Asked(message=message, person=person, rest=found[1])
+            asked = CommandCall(message=message, person=person, rest=found[1])
             if not refusal(found[0], role=role, is_group=is_group):
                 continue
 

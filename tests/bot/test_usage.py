@@ -30,6 +30,7 @@ from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person
 from memory.records.spending import (
+    BudgetUnit,
     CallState,
     Changes,
     Charge,
@@ -38,7 +39,6 @@ from memory.records.spending import (
     Period,
     Purpose,
     Scope,
-    Unit,
 )
 from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
@@ -48,9 +48,9 @@ ANNA = Person(id=PersonId("p1"), role=Role.OWNER, name="Anna", time_zone="Europe
 BEN = Person(id=PersonId("p2"), role=Role.MEMBER, name="Ben")
 GUEST = Person(id=PersonId("p3"), role=Role.GUEST)
 LIMITS = (
-    limit(1_000_000, unit=Unit.MONEY),
+    limit(1_000_000, unit=BudgetUnit.MONEY),
     limit(400_000, period=Period.MONTH),
-    limit(20_000_000, scope=Scope.BOT, period=Period.MONTH, unit=Unit.MONEY),
+    limit(20_000_000, scope=Scope.BOT, period=Period.MONTH, unit=BudgetUnit.MONEY),
 )
 
 

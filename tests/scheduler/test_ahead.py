@@ -26,7 +26,7 @@ from memory.records.jobs import (
     SlotState,
 )
 from memory.records.messages import PersonId
-from memory.records.recurrence import At, Cron, Every, Unit, When
+from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import Fate, Forecast, ForecastRun, RunCost
 from memory.stores.notifications import SqliteTellings
 from scheduler.clock.misfire import first_due
@@ -91,11 +91,13 @@ def any_when(chance: random.Random, start: datetime) -> When:
         case 0:
             return At(moment=begins, zone=zone)
         case 1:
-            return Every(count=chance.randrange(20, 600), unit=Unit.MINUTE, start=begins, zone=zone)
+            return Every(
+                count=chance.randrange(20, 600), unit=RecurrenceUnit.MINUTE, start=begins, zone=zone
+            )
         case 2:
             return Every(
                 count=chance.randrange(1, 3),
-                unit=Unit.DAY,
+                unit=RecurrenceUnit.DAY,
                 start=begins,
                 zone=zone,
                 pattern=f"{chance.randrange(60)} {chance.randrange(4)} * * *",
@@ -309,7 +311,7 @@ def test_what_is_too_much_for_a_day_waits_for_the_next_and_what_a_person_set_up_
 
 
 def test_a_heartbeat_stands_there_only_if_its_list_holds_something_and_in_its_hours() -> None:
-    beat = Every(count=30, unit=Unit.MINUTE, start=START, zone="Europe/Berlin")
+    beat = Every(count=30, unit=RecurrenceUnit.MINUTE, start=START, zone="Europe/Berlin")
     new = job("heartbeat", when=beat, kind=JobKind.HEARTBEAT, set_by=SetBy.BOT)
     hours = HoursOfDay(from_minute=8 * 60, to_minute=9 * 60)
 
@@ -373,7 +375,7 @@ def test_costs_are_told_for_each_run_and_in_all_and_reminders_cost_nothing() -> 
         (Cron(expression="0 6 * * *", zone="Europe/Berlin"), 1.0),
         (Cron(expression="0 18 * * 0", zone="UTC"), 1 / 7),
         (Cron(expression="* * * * *", zone="UTC"), 1440.0),
-        (Every(count=30, unit=Unit.MINUTE, start=START, zone="UTC"), 48.0),
+        (Every(count=30, unit=RecurrenceUnit.MINUTE, start=START, zone="UTC"), 48.0),
         (at(START + DAY), 1 / 366),
     ],
 )

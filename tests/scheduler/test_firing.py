@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory.records.recurrence import At, Cron, Every, Unit, When, from_json, to_json
+from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When, from_json, to_json
 from scheduler.clock.recurrence import ZoneUnknown, next_slots
 
 BERLIN = "Europe/Berlin"
@@ -16,8 +16,8 @@ START = datetime(2026, 10, 23, 9, tzinfo=ZoneInfo(BERLIN))
 
 EVERY_KIND: tuple[When, ...] = (
     At(moment=START, zone=BERLIN),
-    Every(count=90, unit=Unit.MINUTE, start=START, zone=BERLIN),
-    Every(count=2, unit=Unit.WEEK, start=START, zone=BERLIN, pattern="0 9 * * 5"),
+    Every(count=90, unit=RecurrenceUnit.MINUTE, start=START, zone=BERLIN),
+    Every(count=2, unit=RecurrenceUnit.WEEK, start=START, zone=BERLIN, pattern="0 9 * * 5"),
     Cron(expression="0 9 * * MON", zone=BERLIN),
     Cron(expression="0 9 * * MON", zone=BERLIN, start=START),
 )
@@ -55,9 +55,9 @@ def test_what_is_no_when_is_refused_with_the_key(data: dict[str, object], said: 
 def test_a_step_is_bounded_and_has_a_pattern_where_days_are_counted() -> None:
     for count in (0, -1, 10_001):
         with pytest.raises(ValueError, match="a step is 1 to"):
-            Every(count=count, unit=Unit.HOUR, start=START, zone=BERLIN)
+            Every(count=count, unit=RecurrenceUnit.HOUR, start=START, zone=BERLIN)
     with pytest.raises(ValueError, match="pattern"):
-        Every(count=2, unit=Unit.DAY, start=START, zone=BERLIN)
+        Every(count=2, unit=RecurrenceUnit.DAY, start=START, zone=BERLIN)
 
 
 def test_once_is_due_once() -> None:
@@ -69,7 +69,10 @@ def test_once_is_due_once() -> None:
 
 def test_hours_pass_whatever_the_clocks_do() -> None:
     when = Every(
-        count=3, unit=Unit.HOUR, start=datetime(2026, 10, 24, 22, 30, tzinfo=UTC), zone=BERLIN
+        count=3,
+        unit=RecurrenceUnit.HOUR,
+        start=datetime(2026, 10, 24, 22, 30, tzinfo=UTC),
+        zone=BERLIN,
     )
 
     assert local(when, when.start, 3) == [
@@ -81,7 +84,7 @@ def test_hours_pass_whatever_the_clocks_do() -> None:
 
 
 def test_every_second_friday_keeps_its_weeks_whenever_one_asks() -> None:
-    when = Every(count=2, unit=Unit.WEEK, start=START, zone=BERLIN, pattern="0 9 * * 5")
+    when = Every(count=2, unit=RecurrenceUnit.WEEK, start=START, zone=BERLIN, pattern="0 9 * * 5")
 
     assert local(when, datetime(2026, 10, 1, tzinfo=UTC), 3) == [
         "2026-10-23T09:00",
@@ -94,14 +97,14 @@ def test_every_second_friday_keeps_its_weeks_whenever_one_asks() -> None:
 @pytest.mark.parametrize(
     ("count", "unit", "pattern", "due"),
     [
-        (3, Unit.DAY, "0 9 * * *", ["2026-10-23", "2026-10-26", "2026-10-29"]),
-        (2, Unit.MONTH, "0 9 31 * *", ["2026-10-31", "2026-12-31", "2027-08-31"]),
-        (3, Unit.MONTH, "0 9 * * 5#1", ["2027-01-01", "2027-04-02", "2027-07-02"]),
-        (2, Unit.YEAR, "0 9 * 11 4#4", ["2026-11-26", "2028-11-23", "2030-11-28"]),
+        (3, RecurrenceUnit.DAY, "0 9 * * *", ["2026-10-23", "2026-10-26", "2026-10-29"]),
+        (2, RecurrenceUnit.MONTH, "0 9 31 * *", ["2026-10-31", "2026-12-31", "2027-08-31"]),
+        (3, RecurrenceUnit.MONTH, "0 9 * * 5#1", ["2027-01-01", "2027-04-02", "2027-07-02"]),
+        (2, RecurrenceUnit.YEAR, "0 9 * 11 4#4", ["2026-11-26", "2028-11-23", "2030-11-28"]),
     ],
 )
 def test_longer_steps_pick_days_by_a_pattern(
-    count: int, unit: Unit, pattern: str, due: list[str]
+    count: int, unit: RecurrenceUnit, pattern: str, due: list[str]
 ) -> None:
     when = Every(count=count, unit=unit, start=START, zone=BERLIN, pattern=pattern)
 

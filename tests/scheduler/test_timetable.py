@@ -15,7 +15,7 @@ import pytest
 from memory.database.connection import Database
 from memory.records.errors import StorageFull
 from memory.records.jobs import Due, Job, JobKind, MisfirePolicy, NotTaken, SlotState, Taken, Taking
-from memory.records.recurrence import Cron, Every, Unit
+from memory.records.recurrence import Cron, Every, RecurrenceUnit
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.machine import SystemClock
 from scheduler.clock.misfire import first_due
@@ -181,7 +181,7 @@ async def test_monday_to_friday_begins_on_monday(tmp_path: Path) -> None:
 
 
 async def test_a_job_has_so_many_runs_and_an_end(office: Office) -> None:
-    hourly = Every(count=1, unit=Unit.HOUR, start=NINE, zone="UTC")
+    hourly = Every(count=1, unit=RecurrenceUnit.HOUR, start=NINE, zone="UTC")
     async with office.opened():
         await office.add(job("three", when=hourly, max_runs=3))
         await office.add(job("noon", when=hourly, expires_ms=_ms(MORNING.replace(hour=12))))

@@ -28,7 +28,7 @@ from memory.records.jobs import (
     Taking,
 )
 from memory.records.messages import OutboxId
-from memory.records.recurrence import Cron, Every, Unit
+from memory.records.recurrence import Cron, Every, RecurrenceUnit
 from memory.records.rows import NewMessage
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import first_due, passed
@@ -280,7 +280,7 @@ async def test_what_was_left_out_is_no_run(office: Office) -> None:
 
 async def test_a_wait_after_a_failure_is_not_told_as_missed(office: Office) -> None:
     async with office.opened():
-        often = Every(count=5, unit=Unit.MINUTE, start=MORNING, zone="UTC")
+        often = Every(count=5, unit=RecurrenceUnit.MINUTE, start=MORNING, zone="UTC")
         made = await office.add(job("news", when=often, missed=MisfirePolicy.ASK))
         wait_ms = int((NINE - timedelta(minutes=1)).timestamp() * 1000)
         await office.store.failed(made.id, failures=3, not_before_ms=wait_ms, paused="")

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory.records.jobs import MisfirePolicy, SlotState
-from memory.records.recurrence import Cron, Every, Unit
+from memory.records.recurrence import Cron, Every, RecurrenceUnit
 from tests.scheduler.jobs_kit import Office, at, job
 from tests.thorough import THOROUGH
 
@@ -110,7 +110,7 @@ async def test_over_every_change_of_clocks_the_runs_are_those_of_the_oracle(
                 expected[text] = oracle_fixed(zone, hour, minute, start, end)
             await office.add(job("*/30 * * * *", when=Cron(expression="*/30 * * * *", zone=name)))
             expected["*/30 * * * *"] = oracle_steps(zone, 30, start, end)
-            hours = Every(count=2, unit=Unit.HOUR, start=start + MINUTE, zone=name)
+            hours = Every(count=2, unit=RecurrenceUnit.HOUR, start=start + MINUTE, zone=name)
             await office.add(job("every 2 h", when=hours))
             count = (end - start) // timedelta(hours=2)
             expected["every 2 h"] = [start + MINUTE + n * timedelta(hours=2) for n in range(count)]

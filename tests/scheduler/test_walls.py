@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.records.recurrence import At, Cron, Every, Unit, When
+from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import TimeAnswer, TimeAsked, TimeRead
 from scheduler.clock.misfire import first_due
 from scheduler.jobs.times import ANYWHERE_MAX, Anywhere
@@ -98,7 +98,7 @@ def test_the_other_clock_shows_what_the_first_one_did(
         (
             Every(
                 count=2,
-                unit=Unit.DAY,
+                unit=RecurrenceUnit.DAY,
                 start=datetime(2026, 11, 29, 8, 0, tzinfo=UTC),
                 zone="Europe/Berlin",
                 pattern="0 9 * * *",
@@ -108,7 +108,7 @@ def test_the_other_clock_shows_what_the_first_one_did(
         (
             Every(
                 count=2,
-                unit=Unit.HOUR,
+                unit=RecurrenceUnit.HOUR,
                 start=datetime(2026, 11, 28, 14, 5, tzinfo=UTC),
                 zone="Europe/Berlin",
             ),
