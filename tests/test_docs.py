@@ -10,10 +10,16 @@ import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, SecretStr
 
+import agent.tools.files
+from agent.tools.arguments import parse_arguments
+from agent.tools.files import FileTools
+from agent.tools.tool import Caller, tools_of
+from agent.tools.workspace import Workspace
 from bot.commands import table as commands
 from bot.settings.example import example_toml
 from bot.settings.load import dotted, load
@@ -22,6 +28,7 @@ from docs.make_pictures import PICTURES, SCENES, make
 from docs.make_table import shown, table
 from docs.pictures.lines import line_width, lines_of
 from docs.pictures.shapes import Paragraph, Span
+from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from tests.checkout import PACKAGES, PAGES, ROOT
 from tests.thorough import THOROUGH
 
@@ -176,6 +183,52 @@ def test_the_readme_is_short_enough_to_be_read() -> None:
 def test_the_table_of_sub_packages_says_what_the_packages_say() -> None:
     assert shown() == table(), "`python -m docs.make_table` writes it anew"
 
+
+# --- recipes -------------------------------------------------------------------------------------
+
+
+async def test_the_tool_that_the_architecture_shows_is_one(tmp_path: Path) -> None:
+    shown, _ = blocks(ROOT / "docs" / "architecture.md", "python")
+    names: dict[str, Any] = {**vars(agent.tools.files), "Kept": FileTools}
+    exec(shown.replace("class FileTools:", "class FileTools(Kept):"), names)
+    (tmp_path / "notes.md").write_text("one two three", encoding="utf-8")
+
+    tools = {made.card.name: made for made in tools_of(names["FileTools"](Workspace(tmp_path)))}
+    made = tools["count_words"]
+    arguments = parse_arguments(made.card.arguments, '{"path": "notes.md"}')
+
+    assert made.card.description == "Count the words of a workspace file."
+    assert await made.run(arguments, CALLER) == "3 words"
+
+
+def test_the_slash_command_that_the_architecture_shows_is_one_of_the_table() -> None:
+    _, shown = blocks(ROOT / "docs" / "architecture.md", "python")
+    code = Path(commands.__file__).read_text(encoding="utf-8")
+
+    function, _, row = shown.partition("\n\n\n")
+
+    assert function in code
+    assert re.findall(r"^    Command.+\n", row, re.MULTILINE)[0] in code
+
+
+def test_every_class_that_the_architecture_names_is_in_the_code() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([A-Z][a-z]+\w*)(?:\.(\w+))?`", page))
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    code = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    defined = set(re.findall(r"^\s*(?:class|def|async def) (\w+)", code, re.MULTILINE))
+
+    assert len(named) > 20
+    assert {name for pair in named for name in pair if name} - {"None"} <= defined
+
+
+CALLER = Caller(
+    person_id=PersonId("p1"),
+    role=Role.OWNER,
+    address=Address(channel="telegram", chat_id="5"),
+    conversation=ConversationId("c1"),
+    run_id=RunId("r1"),
+)
 
 # --- quoted messages ---------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """What a server said instead of an answer, as one of our errors with a sentence for the owner.
 
-Used by `openai_compatible`. The wordings are those of OpenAI, vLLM, llama.cpp, Ollama, LM Studio,
-Groq, Mistral, DeepSeek, xAI and OpenRouter. No sentence ever holds a key.
+Used by `agent.models.openai_compatible`. The wordings are those of OpenAI, vLLM, llama.cpp, Ollama,
+LM Studio, Groq, Mistral, DeepSeek, xAI and OpenRouter. No sentence ever holds a key.
 """
 
 from __future__ import annotations

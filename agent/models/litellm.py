@@ -2,7 +2,7 @@
 
 `bot.app` builds it, `agent.turn.loop` calls it through the port. The only module that knows
 litellm. The library takes seconds and 200 MB to load, so it is loaded on first use, in a thread. It
-translates; limits, errors and the end of an answer are checked here as `openai_compatible` checks
+translates; limits, errors and the end of an answer are checked here as `OpenAICompatible` checks
 them.
 """
 

@@ -1,4 +1,4 @@
-"""The local engine with turns in four lanes, until it is killed. Run by test_engine."""
+"""The local engine with turns of four conversations, until it is killed. Run by test_engine."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Lab(Protocol):
         """Returns once nothing in the open engine runs or waits."""
 
     async def lane_settled(self, lane: str) -> None:
-        """The same, of a lane and what works for it."""
+        """The same, of a conversation and what works for it."""
 
     async def new_run(
         self, run_id: str, *, lane: str = LANE, by: str = "p1", message_id: str = ""
@@ -260,7 +260,7 @@ class EngineSuite:
             gate.leave.set()
             await lab.settled()
 
-    # order and parallel lanes
+    # order within a conversation, and several at once
 
     async def test_turns_of_a_lane_run_one_at_a_time_in_the_order_of_their_submission(
         self, lab: Lab
@@ -1537,7 +1537,7 @@ async def _run_errands(lab: Lab, engine: TurnEngine, name: str) -> None:
 
 
 async def _insist(act: Callable[[], Awaitable[T]]) -> T:
-    """As a door does: an event that could not be stored is handed in again."""
+    """As the intake does: an event that could not be stored is handed in again."""
     while True:
         try:
             return await act()

@@ -177,7 +177,7 @@ class House:
     async def submit(
         self, text: str, *, by: Somebody = OWNER, message_id: str = "", **more: Any
     ) -> RunId:
-        """Hands a message in, as the door does."""
+        """Hands a message in, as the intake does."""
         self._events += 1
         name = f"m{self._events}"
         lane = by.address.key

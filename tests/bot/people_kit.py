@@ -63,7 +63,7 @@ class House:
         return text.partition("/link ")[2][:8]
 
     async def told(self) -> list[tuple[str, str]]:
-        """What is on its way to people: lane and text."""
+        """What is on its way to people: address and text."""
         return [(row.lane, row.text) for row in await SqliteOutbox(self.database).open_rows()]
 
 

@@ -1,5 +1,5 @@
-"""Doors and outboxes over a real database and a real channel, for tests of buttons: a process that
-can be ended and begun anew. What stands behind the buttons is a question that is answered once."""
+"""Intakes and outboxes over a real database and a real channel, for tests of buttons: a process
+that can be ended and begun anew. What stands behind them is a question that is answered once."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ SECRET = "rm -rf /srv/diary"
 
 
 class Desk:
-    """The real desk over a real database and outbox. May be opened again, as after a restart."""
+    """The real service over a real database and outbox. May be opened again, as after a restart."""
 
     desk: ApprovalService
     store: SqliteApprovals
@@ -137,7 +137,7 @@ class Desk:
         return await self.desk.tell(message, person, rest)
 
     def cards(self) -> list[tuple[str, str, bool]]:
-        """What people read by now, in order: lane, text, and whether there are buttons."""
+        """What people read by now, in order: address, text, and whether there are buttons."""
         sql = (
             "select lane, coalesce(revision, text), buttons <> '' and revision is null from outbox"
         )
@@ -832,7 +832,7 @@ async def test_what_is_not_understood_shows_how(house: Desk, rest: str) -> None:
 
 
 class AskingHouse(House):
-    """A whole core whose calls are asked about by the real desk, over the same database."""
+    """A whole core whose calls are asked about by the real service, over the same database."""
 
     desk: ApprovalService
 

@@ -27,7 +27,7 @@ HERE = IncomingMessage(
 
 @dataclass
 class Chat:
-    """A chat with its history, and the desk."""
+    """A chat with its history, and the command."""
 
     database: Database
     clock: StillClock

@@ -1,4 +1,4 @@
-"""What the door does beside what comes in: waited for a while, or cancelled at once."""
+"""What the intake does beside what comes in: waited for a while, or cancelled at once."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Wall:
 
 
 class Porch:
-    """People, the desk, and the cards that were sent."""
+    """People, the card with the code, and the cards that were sent."""
 
     desk: PairingQuestions
 
@@ -69,7 +69,7 @@ class Porch:
 
     @asynccontextmanager
     async def process(self) -> AsyncIterator[PairingQuestions]:
-        """The desk from a start of the process to its end."""
+        """The cards from a start of the process to its end."""
         cards = QuestionMessages(self.chats, SqliteCards(self.house.database))
         desk = PairingQuestions(self.house.access, cards, self.wall.spoken_to, clock=self.clock)
         async with desk:
@@ -77,14 +77,14 @@ class Porch:
             yield desk
 
     async def asks(self, address: str = STRANGER, name: str = "Eve") -> str:
-        """A stranger wrote and was given a code, as the door does it."""
+        """A stranger wrote and was given a code, as the intake does it."""
         if await self.house.access.answer_stranger(address) is None:
             return ""
         await self.desk.asked(address, name)
         return next(p.code for p in self.house.access.pairings.open() if p.address == address)
 
     async def sent(self) -> list[tuple[str, str, bool]]:
-        """Lane, text, and whether there are buttons, of all that was sent."""
+        """Address, text, and whether there are buttons, of all that was sent."""
         sql = "select lane, text, buttons <> '' from outbox order by id"
         rows = await self.house.database.read(lambda c: c.execute(sql).fetchall())
         return [(lane, text, bool(has)) for lane, text, has in rows]

@@ -111,7 +111,7 @@ async def test_a_link_that_was_made_before_a_kill_is_answered_after_it(rig: Rig)
         assert member is not None
         lane = member.addresses[0]
         code = await bot.access.linking.offer(member, sender=lane, chat=Address.parse(lane))
-        # As the door does it, and killed before the event was stored.
+        # As the intake does it, and killed before the event was stored.
         await bot.access.recognise(f"telegram:{STRANGER}", is_group=False, link=code)
         rig.says(f"/link {code}", by=STRANGER)
     async with rig.running() as bot:

@@ -31,7 +31,7 @@ async def telegram() -> AsyncIterator[FakeTelegram]:
 
 
 class LateDesk:
-    """A desk that is built once the process has its database."""
+    """A service that is built once the process has its database."""
 
     desk: JobCommands
 

@@ -282,7 +282,7 @@ def flat(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
 
 
 class FullDoor:
-    """The real door while the disk is full for so many times."""
+    """The real intake while the disk is full for so many times."""
 
     def __init__(self, door: Intake, times: int) -> None:
         self._door = door

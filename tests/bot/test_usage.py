@@ -56,7 +56,7 @@ LIMITS = (
 
 @dataclass(slots=True, kw_only=True)
 class Office:
-    """The desk over a budget that runs."""
+    """The command over a budget that runs."""
 
     purse: Purse
     usage: UsageService

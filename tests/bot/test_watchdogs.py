@@ -158,7 +158,7 @@ async def test_slacks_name_that_does_not_resolve_at_the_start_is_waited_out(
 
 
 class Inbox:
-    """A door that keeps what comes."""
+    """An intake that keeps what comes."""
 
     def __init__(self) -> None:
         self.came: list[Any] = []

@@ -1,4 +1,4 @@
-"""The desk that asks for time zones: whom, when, and what its buttons do. Through the whole bot:
+"""The question of the time zone: to whom, when, and what its buttons do. Through the whole bot:
 test_zone_question."""
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Foretold:
 
 
 class Hall:
-    """People, the desk, and what is in the outbox."""
+    """People, the question, and what is in the outbox."""
 
     def __init__(self, house: House) -> None:
         self.house = house

@@ -35,7 +35,7 @@ def skill(name: str = "briefing", **schedule: Any) -> Skill:
 
 
 class Around:
-    """Implements Shelves and Owner; a store that is real."""
+    """Skills and an owner as the jobs need them; a store that is real."""
 
     jobs: SkillJobs
 

@@ -1,4 +1,4 @@
-"""Skills on disk and in the database, for the tests of the shelf and of installing."""
+"""Skills on disk and in the database, for the tests of the library and of installing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skills and shelves for tests, and a small world of playbooks with messages for them."""
+"""Skills and sets of them for tests, and a small world of playbooks with messages for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def skill(name: str, *keywords: str, **more: Any) -> Skill:
 
 
 def shelf(*skills: Skill, **more: Any) -> SkillSet:
-    """A shelf in its promised order."""
+    """A set of skills in its promised order."""
     ordered = sorted(skills, key=lambda one: (-one.priority, one.name))
     return SkillSet(skills=tuple(ordered), **more)
 

@@ -18,7 +18,7 @@ from tests.fakes import FixedClock
 
 
 class Rig:
-    """A shelf over folders in `root`, with its clock and its records."""
+    """A library over folders in `root`, with its clock and its records."""
 
     def __init__(self, root: Path) -> None:
         self.workspace = root / "workspace" / "skills"

@@ -1,4 +1,4 @@
-"""Trigger tests beside a skill: read as people write them, and run on a shelf."""
+"""Trigger tests beside a skill: read as people write them, and run on a set of skills."""
 
 from __future__ import annotations
 

@@ -446,7 +446,7 @@ class Skilled(House):
         return super()._assistant(model)
 
     def later(self) -> None:
-        """So long that nothing that a shelf kept is used any more."""
+        """So long that nothing that a library kept is used any more."""
         self.clock.move(400)
 
 
