@@ -374,7 +374,7 @@ class App:
 
         return SqliteUsage(self.database)
 
-    @cached_property
+    @service("agent.budget.service:UsageService", "report")
     def usage(self) -> UsageService:
         from bot.app.commands import usage_of
 
