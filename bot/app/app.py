@@ -355,7 +355,7 @@ class App:
 
     # --- models and cost -------------------------------------------------------------------------
 
-    @cached_property
+    @service("agent.models.router:Router", "resting")
     def models(self) -> Router:
         from bot.app.turns import models_of
 
