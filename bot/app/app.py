@@ -414,7 +414,11 @@ class App:
 
         return Calendar(self)
 
-    @cached_property
+    @service(
+        "agent.skills.service:SkillService",
+        *("list", "show", "why", "tested", "test", "now"),
+        *("install", "approve", "enable", "remove", "set_playbook", "remove_playbook"),
+    )
     def skills(self) -> SkillService:
         return self.abilities.skills
 
