@@ -257,7 +257,7 @@ class Router:
         await self._stored.remove(lane)
         self._chosen.pop(lane, None)
 
-    def resting(self) -> Sequence[RestingModel]:
+    async def resting(self) -> Sequence[RestingModel]:
         """The models that are left alone now, and why."""
         now = self._clock.monotonic()
         states = (client.health.resting(now) for client in self._clients.values())

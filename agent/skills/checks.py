@@ -91,6 +91,16 @@ class TriggerResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerReport:
+    """How the tests of one skill came out, and what is wrong with their `file`."""
+
+    name: str
+    file: str
+    results: tuple[TriggerResult, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerTests:
     """The tests of one file, and what is wrong with it. What can be read is kept."""
 
@@ -285,10 +295,8 @@ def tests_of(skill: Skill) -> TriggerTests:
     return read_tests(text, skill=skill.name, file=tests_file(skill))
 
 
-def tried(
-    skill: Skill, skills: SkillSet, rules: Sequence[Rule]
-) -> tuple[TriggerTests, tuple[TriggerResult, ...]]:
-    """The tests of one skill, and how they came out; one in quarantine is tried as if in use.
+def tried(skill: Skill, skills: SkillSet, rules: Sequence[Rule]) -> TriggerReport:
+    """Run the tests of one skill; one in quarantine is tried as if in use.
 
     Playbooks that do not matter are left out: they are matched each by itself, and to explain them
     all for each test takes most of the time.
@@ -298,7 +306,12 @@ def tried(
     named.update(name for test in tests.tests for name in test.skills)
     kept = tuple(one for one in skills.skills if one.name in named or one.is_listed)
     small = SkillSet(skills=kept)
-    return tests, run_tests(tests.tests, skill=skill.name, skills=small, rules=rules)
+    return TriggerReport(
+        name=skill.name,
+        file=tests_file(skill),
+        results=run_tests(tests.tests, skill=skill.name, skills=small, rules=rules),
+        problems=tests.problems,
+    )
 
 
 # --- files -------------------------------------------------------------------------------------

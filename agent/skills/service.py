@@ -8,11 +8,11 @@ included.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.skills.checks import TESTS_FILE, TriggerResult, TriggerTests, has_tests, tests_of, tried
+from agent.skills.checks import TESTS_FILE, TriggerReport, TriggerTests, has_tests, tests_of, tried
 from agent.skills.install import (
     InstalledSkill,
     Prepared,
@@ -145,7 +145,7 @@ class SkillService:
             )
         return (name,)
 
-    async def test(self, name: str) -> tuple[TriggerTests, tuple[TriggerResult, ...]]:
+    async def test(self, name: str) -> TriggerReport:
         """Run a skill's trigger tests, as if it were in use. Raise SkillRefused."""
         skills = await self._library.current()
         return await asyncio.to_thread(tried, _found(skills, name), skills, self._rules)
@@ -206,7 +206,7 @@ class SkillService:
         name: str,
         *,
         description: str | None = None,
-        keywords: Collection[str] | None = None,
+        keywords: Sequence[str] | None = None,
         text: str | None = None,
         priority: int | None = None,
     ) -> tuple[Skill, bool, tuple[str, ...]]:

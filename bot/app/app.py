@@ -355,7 +355,7 @@ class App:
 
     # --- models and cost -------------------------------------------------------------------------
 
-    @cached_property
+    @service("agent.models.router:Router", "resting")
     def models(self) -> Router:
         from bot.app.turns import models_of
 
@@ -374,7 +374,7 @@ class App:
 
         return SqliteUsage(self.database)
 
-    @cached_property
+    @service("agent.budget.service:UsageService", "report")
     def usage(self) -> UsageService:
         from bot.app.commands import usage_of
 
@@ -414,7 +414,11 @@ class App:
 
         return Calendar(self)
 
-    @cached_property
+    @service(
+        "agent.skills.service:SkillService",
+        *("list", "show", "why", "tested", "test", "now"),
+        *("install", "approve", "enable", "remove", "set_playbook", "remove_playbook"),
+    )
     def skills(self) -> SkillService:
         return self.abilities.skills
 

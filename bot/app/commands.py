@@ -46,11 +46,12 @@ GOING_ON = "Going on since {since}."
 
 def usage_of(app: App) -> UsageService:
     """Build what answers about cost, pauses and resumes."""
+    access = app.access
     return UsageService(
         app.usage_store,
-        app.budget,
-        lambda: app.access.directory.people,
-        name_of=names_of(lambda: app.access.directory.people),
+        app.budget if app.is_running else None,
+        lambda: access.directory.people,
+        name_of=names_of(lambda: access.directory.people),
         clock=app.clock,
         host_zone=host_zone(),
         resumed=app.calendar.changed,

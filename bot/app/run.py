@@ -15,9 +15,6 @@ from agent.skills.install import sweep
 from agent.version import VERSION
 from bot.channels.console import ADDRESS, SENDER, ConsoleChannel
 from bot.commands.job_service import job_operations
-from bot.commands.models import model_operations
-from bot.commands.skills import skill_operations
-from bot.commands.usage import usage_operations
 from bot.inbox.intake import InboundEvent, Intake
 from bot.people.access import Access
 from bot.rpc import ControlServer, Emit, Operation, call_method
@@ -116,9 +113,6 @@ def operations_of(app: App) -> Mapping[str, Operation]:
     """All that the private socket of a running bot offers."""
     return {
         "call": lambda request, emit: call_method(app, request),
-        **skill_operations(app.abilities.skills),
-        **model_operations(app.models),
-        **usage_operations(app.usage),
         **app.memories.operations.served(),
         **job_operations(app.calendar.jobs, app.calendar.dry_runs),
         **terminal_operations(

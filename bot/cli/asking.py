@@ -44,13 +44,29 @@ async def ask(
 
     Raises HomeBusy, StorageError, SettingsWrong, and what the method raises.
     """
+    async with caller(home) as bot:
+        return await bot.call(method, *given, **named)
+
+
+@asynccontextmanager
+async def caller(home: Opened) -> AsyncIterator[ControlClient | OpenedApp]:
+    """Yield what calls methods, for a command that calls several: as `ask` does."""
     async with AsyncExitStack() as stack:
         found = await running_or(stack, home, lambda: new_app(home))
-        if isinstance(found, ControlClient):
-            return await found.call(method, *given, **named)
+        yield found if isinstance(found, ControlClient) else OpenedApp(found)
+
+
+class OpenedApp:
+    """Calls methods of an App that was opened here, as a client calls those of a running bot."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def call(self, method: Callable[P, Awaitable[T]], *given: P.args, **named: P.kwargs) -> T:
+        """Call a method of a part, as `App.jobs.pause`. Raises what the method raises."""
         remote = cast(RemoteMethod, method)
-        part = getattr(found, remote.part)
-        await found.ready()
+        part = getattr(self._app, remote.part)
+        await self._app.ready()
         act: Callable[P, Awaitable[T]] = getattr(part, remote.name)
         return await act(*given, **named)
 

@@ -6,18 +6,21 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bot.app import App
+from bot.cli.asking import ask_running
 from bot.cli.opening import FAILED, Opened, exit_for, opened
 
 if TYPE_CHECKING:
     from agent.models.download import Progress, Pulled, Source
+    from agent.models.health import RestingModel
     from agent.models.service import (
         ListedModel,
         ListedProvider,
@@ -31,7 +34,6 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Shown = dict[str, Any]
 
 TRY_S = 60.0
 """One question takes no longer, whatever `llm.timeout_s` allows."""
@@ -59,7 +61,10 @@ def list_models(
     with exit_for(), opened(log_to_terminal=False) as home:
         found, resting = asyncio.run(_listed(home, whole=whole))
     if as_json:
-        typer.echo(json.dumps({**asdict(found), "resting": resting}, ensure_ascii=False))
+        left_alone = [
+            {"model": one.name, "seconds": round(one.seconds), "why": one.why} for one in resting
+        ]
+        typer.echo(json.dumps({**asdict(found), "resting": left_alone}, ensure_ascii=False))
     elif sys.stdout.isatty():
         _print_table(found, resting, whole=whole)
     else:
@@ -69,14 +74,13 @@ def list_models(
             typer.echo("\t".join(["provider", one.name, _wants(one)]))
 
 
-async def _listed(home: Opened, *, whole: bool) -> tuple[ModelList, list[Shown]]:
+async def _listed(home: Opened, *, whole: bool) -> tuple[ModelList, Sequence[RestingModel]]:
     """The list, and the models that a running bot leaves alone."""
-    from bot.rpc import ControlClient, NotRunning
+    from bot.rpc import NotRunning
 
     found = await (await _service(home)).listing(whole=whole)
     try:
-        async with ControlClient(home.home.socket) as client:
-            return found, (await client.ask("models"))["resting"]
+        return found, await ask_running(home, App.models.resting)
     except NotRunning:
         return found, []
 
@@ -108,7 +112,7 @@ def _wants(provider: ListedProvider) -> str:
     return f"{' or '.join(provider.variables)} {state}"
 
 
-def _print_table(found: ModelList, resting: list[Shown], *, whole: bool) -> None:
+def _print_table(found: ModelList, resting: Sequence[RestingModel], *, whole: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -125,10 +129,8 @@ def _print_table(found: ModelList, resting: list[Shown], *, whole: bool) -> None
     if found.more:
         console.print(f"{found.more} more on this machine: --all shows them.")
     for state in resting:
-        left = max(1, round(state["seconds"] / 60))
-        console.print(
-            f"Left alone for another {left} min: {state['model']}. {state['why']}", markup=False
-        )
+        left = max(1, round(state.seconds / 60))
+        console.print(f"Left alone for another {left} min: {state.name}. {state.why}", markup=False)
     if whole:
         providers = Table(box=None, pad_edge=False)
         for heading in ("Provider", "", "Wants"):

@@ -6,13 +6,16 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from bot.cli.opening import FAILED, WRONG_USAGE, exit_for, opened
+from agent.skills.skill import Skill, SkillRefused, SkillState
+from bot.app import App
+from bot.cli.asking import ask, call, caller
+from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, opened
+from bot.cli.skills_json import details_as_json, list_as_json, report_as_json, why_as_json
 from bot.cli.skills_shown import (
     Lines,
     approved_lines,
@@ -26,9 +29,7 @@ from bot.cli.skills_shown import (
     warning_lines,
     why_lines,
 )
-
-if TYPE_CHECKING:
-    from bot.cli.opening import Opened
+from bot.commands.skill_messages import counted, state_words, when_words
 
 app = typer.Typer(help="Skills and playbooks: what the bot knows how to do.", no_args_is_help=True)
 playbook_app = typer.Typer(
@@ -37,9 +38,7 @@ playbook_app = typer.Typer(
 app.add_typer(playbook_app, name="playbook")
 
 Answer = dict[str, Any]
-"""What `bot.commands.skills` answers; its keys stand there."""
-
-Ask = Callable[..., Awaitable[Answer]]
+"""What `bot.cli.skills_json` makes; its keys stand there."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(help="As `hearthbot skills list` names it.")]
@@ -60,7 +59,7 @@ def list_skills(
     as_json: AsJson = False,
 ) -> None:
     """Show all skills: whether each is used, and if not, why."""
-    answer = _asked("skills.list")
+    answer = list_as_json(call(App.skills.list))
     if as_json:
         _print_json(answer)
     elif sys.stdout.isatty():
@@ -72,7 +71,8 @@ def list_skills(
 @app.command("show")
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show one skill: what it says, when it comes in, what it consists of."""
-    _print(_asked("skills.show", name=name), shown_lines, as_json=as_json)
+    answer = details_as_json(call(App.skills.show, name))
+    _print(answer, shown_lines, as_json=as_json)
 
 
 @app.command("why")
@@ -86,7 +86,7 @@ def why(
     """Say which skills a message would bring in, and by what; sends nothing."""
     if not text.strip():
         raise typer.BadParameter("it is empty: write a message in quotes", param_hint="TEXT")
-    answer = _asked("skills.why", text=text)
+    answer = why_as_json(text, call(App.skills.why, text))
     _print(answer, lambda found: why_lines(found, show_all=show_all), as_json=as_json)
 
 
@@ -172,14 +172,14 @@ async def _test_all(home: Opened, name: str, *, shows: bool) -> list[Answer]:
     from rich.progress import Progress
 
     tested: list[Answer] = []
-    async with _desk(home) as ask:
-        names = (await ask("skills.tested", name=name))["names"]
+    async with caller(home) as bot:
+        names = await bot.call(App.skills.tested, name)
         live = shows and sys.stdout.isatty()
         with Progress(transient=True, disable=not live, console=Console()) as progress:
             task = progress.add_task("", total=len(names))
             for number, one in enumerate(names):
                 progress.update(task, description=one, completed=number)
-                answer = await ask("skills.test", name=one)
+                answer = report_as_json(await bot.call(App.skills.test, one))
                 tested.append(answer)
                 if live:
                     progress.print(tested_line(answer)[0], markup=False, highlight=False)
@@ -204,7 +204,16 @@ def install(
         source = Path(path).expanduser().resolve()  # The bot may run in another folder.
     except (OSError, RuntimeError):
         raise _wrong_usage(f"{path} leads nowhere: its links go round in a circle.") from None
-    answer = _asked("skills.install", path=str(source), replace=replace)
+    made = call(App.skills.install, source, replace_it=replace)
+    answer = {
+        "name": made.name,
+        "files": made.files,
+        "warnings": made.warnings,
+        "text": f"{made.name} is installed ({counted(len(made.files), 'file')}), and in "
+        "quarantine: it is not used until you approve it.\n"
+        f"Look at it: hearthbot skills show {made.name}\n"
+        f"Approve it: hearthbot skills approve {made.name}",
+    }
     _print(answer, approved_lines, as_json=as_json)
 
 
@@ -212,21 +221,22 @@ def install(
 def approve(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Let a skill be used that waits in quarantine: exactly as it is shown here."""
     with exit_for(), opened(log_to_terminal=False) as home:
-        answer = asyncio.run(_approve(home, name, asks=not yes, as_json=as_json))
+        details = asyncio.run(ask(home, App.skills.show, name))
+        is_waiting = details.skill.state is SkillState.QUARANTINED
+        if is_waiting and not as_json:
+            print_lines(shown_lines(details_as_json(details)))
+            if not yes:
+                # Nothing is held open while somebody reads: another command may run meanwhile.
+                _confirm("\nApprove it?")
+        # What was shown is what is approved: if it changes meanwhile, the bot refuses.
+        skill = asyncio.run(ask(home, App.skills.approve, name, digest=details.skill.digest))
+    text = f"{name} is approved." if is_waiting else f"{name} needs no approval."
+    if skill.state is SkillState.OFF:
+        text += f" It runs by the clock once it is enabled: hearthbot skills enable {name}"
+    else:
+        text += f" It is {_state(skill)}."
+    answer = {"name": name, "state": skill.state.value, "text": text}
     _print(answer, approved_lines, as_json=as_json)
-
-
-async def _approve(home: Opened, name: str, *, asks: bool, as_json: bool) -> Answer:
-    """What was shown is what is approved: if it changes meanwhile, the bot refuses."""
-    async with _desk(home) as ask:
-        shown = await ask("skills.show", name=name)
-        if shown["state"] == "quarantined" and not as_json:
-            print_lines(shown_lines(shown))
-    if shown["state"] == "quarantined" and asks and not as_json:
-        # Nothing is held open while somebody reads: another command may run meanwhile.
-        _confirm("\nApprove it?")
-    async with _desk(home) as ask:
-        return await ask("skills.approve", name=name, digest=shown["digest"])
 
 
 @app.command("enable")
@@ -239,14 +249,24 @@ def enable(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
         print_lines([(cost["text"], "")])
         if not yes:
             _confirm(f"\nEnable {name}?")
-    answer = _asked("skills.enable", name=name, enabled=True)
-    _print({**answer, "cost": cost}, approved_lines, as_json=as_json)
+    skill = call(App.skills.enable, name, enabled=True)
+    assert skill.schedule is not None, "what has no schedule is refused"
+    when = when_words(skill.schedule)
+    if skill.is_used:
+        text = (
+            f"{name} is on: {when}. It is among the jobs within a minute: hearthbot schedule list"
+        )
+    else:
+        text = f"{name} is switched on ({when}), but it is {_state(skill)}."
+    answer = {"name": name, "state": skill.state.value, "text": text, "cost": cost}
+    _print(answer, approved_lines, as_json=as_json)
 
 
 @app.command("disable")
 def disable(name: Name, as_json: AsJson = False) -> None:
     """Stop a skill that runs by the clock."""
-    answer = _asked("skills.enable", name=name, enabled=False)
+    skill = call(App.skills.enable, name, enabled=False)
+    answer = {"name": name, "state": skill.state.value, "text": f"{name} is off."}
     _print(answer, approved_lines, as_json=as_json)
 
 
@@ -255,7 +275,8 @@ def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a skill of the workspace with its files, or a stored playbook."""
     if not yes and not as_json:
         _confirm(f"Delete {name} with all its files?")
-    _print(_asked("skills.remove", name=name), approved_lines, as_json=as_json)
+    nothing = f"there is no skill {name[:64]!r}, so nothing was removed"
+    _print_removed(App.skills.remove, name, nothing, as_json=as_json)
 
 
 @playbook_app.command("set")
@@ -275,16 +296,27 @@ def set_playbook(
 
     It is in use at once.
     """
-    wanted = {
-        "name": name,
-        "keywords": None if keywords is None else keywords.split(","),
-        "description": description,
-        "priority": priority,
-        "text": _instructions(file),
-    }
-    if all(value is None for key, value in wanted.items() if key != "name"):
+    text = _instructions(file)
+    if all(one is None for one in (keywords, description, priority, text)):
         raise _wrong_usage("Say what to set, such as --keywords and --file.")
-    _print(_asked("skills.playbook.set", **wanted), approved_lines, as_json=as_json)
+    skill, is_new, warnings = call(
+        App.skills.set_playbook,
+        name,
+        description=description,
+        keywords=None if keywords is None else keywords.split(","),
+        text=text,
+        priority=priority,
+    )
+    done = "stored" if is_new else "changed"
+    answer = {
+        "name": name,
+        "is_new": is_new,
+        "keywords": skill.keywords,
+        "warnings": warnings,
+        "text": f"The playbook {name} is {done} and in use. It comes in when a message has one "
+        f"of: {', '.join(skill.keywords)}",
+    }
+    _print(answer, approved_lines, as_json=as_json)
 
 
 @playbook_app.command("remove")
@@ -292,7 +324,27 @@ def remove_playbook(name: Name, yes: Yes = False, as_json: AsJson = False) -> No
     """Delete a stored playbook."""
     if not yes and not as_json:
         _confirm(f"Delete the playbook {name}?")
-    _print(_asked("skills.playbook.remove", name=name), approved_lines, as_json=as_json)
+    nothing = f"there is no stored playbook {name[:64]!r}: nothing was removed"
+    _print_removed(App.skills.remove_playbook, name, nothing, as_json=as_json)
+
+
+def _print_removed(
+    remove: Callable[[str], Awaitable[bool]], name: str, nothing: str, *, as_json: bool
+) -> None:
+    """Remove it, and say which skill of this name comes to light."""
+
+    async def removed(home: Opened) -> Skill | None:
+        async with caller(home) as bot:
+            if not await bot.call(remove, name):
+                raise SkillRefused(nothing)
+            return (await bot.call(App.skills.now)).get(name)
+
+    with exit_for(), opened(log_to_terminal=False) as home:
+        rest = asyncio.run(removed(home))
+    text = f"{name} is removed."
+    if rest is not None:
+        text += f" Another one of this name is there now: {rest.location}, {_state(rest)}."
+    _print({"name": name, "text": text}, approved_lines, as_json=as_json)
 
 
 def _instructions(file: str) -> str | None:
@@ -320,27 +372,12 @@ def _confirm(question: str) -> None:
         typer.confirm(question, abort=True)
 
 
-# --- asking the bot ----------------------------------------------------------------------------
-
-
-def _asked(operation: str, **arguments: Any) -> Answer:
-    async def once(home: Opened) -> Answer:
-        async with _desk(home) as ask:
-            return await ask(operation, **arguments)
-
-    with exit_for(), opened(log_to_terminal=False) as home:
-        return asyncio.run(once(home))
-
-
-def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
-    """Asks the running bot; where none runs, the files and the database alone."""
-    from bot.cli.asking import asker
-    from bot.commands.skills import skill_operations
-
-    return asker(home, lambda app: skill_operations(app.skills))
-
-
 # --- printing ----------------------------------------------------------------------------------
+
+
+def _state(skill: Skill) -> str:
+    is_waiting = skill.state is SkillState.QUARANTINED
+    return "in quarantine" if is_waiting else state_words(skill, None)
 
 
 def _print(answer: Answer, lines: Callable[[Answer], Lines], *, as_json: bool) -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bot.cli.opening import WRONG_USAGE, Opened, exit_for, opened
+from bot.app import App
+from bot.cli.asking import call
+from bot.cli.opening import WRONG_USAGE
 from memory.records.text import clean
 
 if TYPE_CHECKING:
-    from bot.rpc import Operation
+    from rich.console import Console
 
-Answer = dict[str, Any]
-"""An `agent.budget.service.UsageReport`, as it came over the socket."""
+    from agent.budget.service import BudgetRow, UsageFigures, UsageReport
 
 BY = ("day", "person", "chat", "job", "model", "agent", "purpose")
 USUALLY = ("day", "person", "chat", "job", "model")
@@ -51,97 +51,48 @@ def usage(
         allowed = ", ".join(BY)
         typer.secho(f"--by {unknown[0][:40]!r} is not known: it takes {allowed}.", err=True)
         raise typer.Exit(WRONG_USAGE)
-    with exit_for(), opened(log_to_terminal=False) as home:
-        answer = asyncio.run(_asked(home, days=days, by=wanted))
+    report = call(App.usage.report, days=days, by=wanted)
     if as_json:
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        typer.echo(json.dumps(asdict(report), ensure_ascii=False))
     elif sys.stdout.isatty():
-        print_tables(answer)
+        print_tables(report)
     else:
-        for line in lines(answer):
+        for line in lines(report):
             typer.echo(line)
-
-
-async def _asked(home: Opened, **arguments: Any) -> Answer:
-    """The running bot, else the database alone."""
-    from bot.cli.asking import running_or
-    from bot.rpc import ControlClient
-
-    async with AsyncExitStack() as stack:
-        found = await running_or(stack, home, lambda: _open_usage(home))
-        if isinstance(found, ControlClient):
-            return await found.ask("usage.report", **arguments)
-        return await found["usage.report"](arguments, lambda event: None)
-
-
-@asynccontextmanager
-async def _open_usage(home: Opened) -> AsyncIterator[Mapping[str, Operation]]:
-    """What can be asked where no bot runs: opens the database and nothing else.
-
-    Raises HomeBusy, StorageError.
-    """
-    from agent.budget.service import UsageService
-    from bot.commands.usage import names_of, usage_operations
-    from bot.settings.home import HomeLock
-    from bot.settings.options import host_zone
-    from memory.database.connection import Database
-    from memory.stores.people import SqlitePeople
-    from memory.stores.usage import SqliteUsage
-    from scheduler.clock.machine import SystemClock
-
-    clock, place = SystemClock(), home.home
-    with HomeLock(place, started_at=clock.now()):
-        async with Database.open(place.database, clock=clock, backups=place.backups) as database:
-            people = (await SqlitePeople(database).directory()).people
-            usage = UsageService(
-                SqliteUsage(database),
-                None,
-                lambda: people,
-                name_of=names_of(lambda: people),
-                clock=clock,
-                host_zone=host_zone(),
-            )
-            yield usage_operations(usage)
 
 
 # --- for a pipe ----------------------------------------------------------------------------------
 
 
-def lines(answer: Answer) -> Iterator[str]:
+def lines(report: UsageReport) -> Iterator[str]:
     """One row a line, its cells parted by tabs: what it is by, its name, and the figures."""
-    yield "\t".join(["total", f"{answer['since']}..{answer['until']}", *_cells(answer["total"])])
-    for by, rows in answer["by"].items():
+    yield "\t".join(["total", f"{report.since}..{report.until}", *_cells(report.total)])
+    for by, rows in report.by.items():
         for row in rows:
-            yield "\t".join([by, _safe(row["name"]), *_cells(row)])
-    for one in answer["budgets"]:
+            yield "\t".join([by, _safe(row.name), *_cells(row)])
+    for one in report.budgets:
         yield "\t".join(["budget", *_budget(one)])
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
-    figures = [f"{row[key]}" for key in ("calls", "prompt", "cached", "completion")]
-    return [*figures, _cost(row)]
-
-
-def _cost(row: Mapping[str, Any]) -> str:
+def _cells(row: UsageFigures) -> list[str]:
     from bot.commands.usage import cost_words
-    from memory.records.spending import UsageSum
 
-    figures = {key: row[key] for key in ("calls", "micros", "unpriced")}
-    return cost_words(UsageSum(**figures))
+    figures = (row.calls, row.prompt, row.cached, row.completion)
+    return [*map(str, figures), cost_words(row)]
 
 
-def _budget(one: Mapping[str, Any]) -> list[str]:
+def _budget(one: BudgetRow) -> list[str]:
     """Whose, how much of it, and the share."""
     from agent.budget.messages import amount_words
     from bot.commands.prompt_messages import percent
     from memory.records.spending import BudgetUnit
 
-    unit = BudgetUnit(one["unit"])
-    whose = f"{one['scope']} {one['name']}".strip()
+    unit = BudgetUnit(one.unit)
+    whose = f"{one.scope} {one.name}".strip()
     return [
-        _safe(f"{whose}, {one['period']}"),
-        f"{amount_words(unit, one['used'])} of {amount_words(unit, one['amount'])}",
-        percent(one["share"]),
+        _safe(f"{whose}, {one.period}"),
+        f"{amount_words(unit, one.used)} of {amount_words(unit, one.amount)}",
+        percent(one.share),
     ]
 
 
@@ -153,7 +104,7 @@ def _safe(text: str) -> str:
 # --- for a terminal ------------------------------------------------------------------------------
 
 
-def print_tables(answer: Answer) -> None:
+def print_tables(report: UsageReport) -> None:
     """In colour, the newest or largest rows of each."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -161,9 +112,9 @@ def print_tables(answer: Answer) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    console.print(_summary(answer), style="bold", markup=False)
-    for by, rows in answer["by"].items():
-        if not rows or (by in {"job", "agent"} and [row["key"] for row in rows] == [""]):
+    console.print(_summary(report), style="bold", markup=False)
+    for by, rows in report.by.items():
+        if not rows or (by in {"job", "agent"} and [row.key for row in rows] == [""]):
             continue
         shown = rows[-ROWS_MAX:] if by == "day" else rows[:ROWS_MAX]
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -172,63 +123,64 @@ def print_tables(answer: Answer) -> None:
             table.add_column(heading, justify="right", style="green" if heading == "Cost" else "")
         for row in shown:
             numbers = [f"{int(cell):,}" for cell in _cells(row)[:-1]]
-            table.add_row(Text(_safe(row["name"])), *numbers, _short_cost(row))
+            table.add_row(Text(_safe(row.name)), *numbers, _short_cost(row))
         console.print(table)
         if len(rows) > len(shown):
             console.print(f"{len(rows) - len(shown)} more: --json has all.\n", style="dim")
-    _print_budgets(answer, console)
-    for text, style in _remarks(answer):
+    _print_budgets(report, console)
+    for text, style in _remarks(report):
         console.print(text, style=style, markup=False)
 
 
-def _short_cost(row: Mapping[str, Any]) -> str:
+def _short_cost(row: UsageFigures) -> str:
     """For a narrow column: what is not known is a question mark, explained below."""
     from bot.commands.prompt_messages import money
     from memory.records.spending import MICROS
 
-    if row["unpriced"] == row["calls"]:
+    if row.unpriced == row.calls:
         return "?"
-    return f"{money(row['micros'] / MICROS)}{' + ?' if row['unpriced'] else ''}"
+    return f"{money(row.micros / MICROS)}{' + ?' if row.unpriced else ''}"
 
 
-def _print_budgets(answer: Answer, console: Any) -> None:
+def _print_budgets(report: UsageReport, console: Console) -> None:
     from rich.text import Text
 
-    for one in answer["budgets"]:
+    for one in report.budgets:
         whose, used, share = _budget(one)
-        style = "red" if one["share"] >= 1 else "yellow" if one["share"] >= 0.8 else ""
+        style = "red" if one.share >= 1 else "yellow" if one.share >= 0.8 else ""
         console.print(Text(f"Budget of {whose}: {used} ({share})", style=style))
 
 
-def _summary(answer: Answer) -> str:
-    total = answer["total"]
-    if not total["calls"]:
-        return f"No model was asked from {answer['since']} to {answer['until']}."
-    tokens = total["prompt"] + total["completion"]
-    cost = _cost(total)
+def _summary(report: UsageReport) -> str:
+    from bot.commands.usage import cost_words
+
+    total = report.total
+    if not total.calls:
+        return f"No model was asked from {report.since} to {report.until}."
+    tokens = total.prompt + total.completion
     return (
-        f"{answer['since']} to {answer['until']} ({answer['zone']}): {total['calls']:,} calls, "
-        f"{tokens:,} tokens, {cost}"
+        f"{report.since} to {report.until} ({report.zone}): {total.calls:,} calls, "
+        f"{tokens:,} tokens, {cost_words(total)}"
     )
 
 
-def _remarks(answer: Answer) -> Iterator[tuple[str, str]]:
+def _remarks(report: UsageReport) -> Iterator[tuple[str, str]]:
     from bot.commands.prompt_messages import percent
 
-    total = answer["total"]
-    if total["unpriced"]:
+    total = report.total
+    if total.unpriced:
         yield (
-            f"Calls to models that are in no price table: {total['unpriced']:,}. Their tokens are "
+            f"Calls to models that are in no price table: {total.unpriced:,}. Their tokens are "
             "counted, their money (?) is not known.",
             "yellow",
         )
-    if total["estimated"]:
+    if total.estimated:
         yield (
-            f"Calls that are estimated, for the provider did not say: {total['estimated']:,}.",
+            f"Calls that are estimated, for the provider did not say: {total.estimated:,}.",
             "yellow",
         )
-    if answer["off"]:
-        yield f"Estimates before a call were off by {percent(answer['off'])} of the tokens.", "dim"
-    for one in answer["paused"]:
-        who = one["words"] or "by its owner"
+    if report.off:
+        yield f"Estimates before a call were off by {percent(report.off)} of the tokens.", "dim"
+    for one in report.paused:
+        who = one.words or "by its owner"
         yield f'The bot is paused: {who}. hearthbot chat -m "/resume" lets it go on.', "red"

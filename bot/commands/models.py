@@ -5,16 +5,12 @@ It calls no model. Built by `bot.app`, called by `bot.commands.table` and `bot.c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from agent.models.health import RestingModel
 from agent.models.names import NamedModel, match
 from agent.models.router import ModelStanding, NotOffered, Router
 from bot.channels.base import is_root
-from bot.rpc import Emit, Operation
 from memory.records.errors import SettingsWrong
 from memory.records.messages import IncomingMessage, Role
-from memory.records.ports import Json
 from memory.records.rows import Person
 
 DEFAULT = "default"
@@ -71,9 +67,9 @@ class ModelCommand:
             return []
         return [f"Model in this chat: {standing.answering.name} ({_reason(standing)})"]
 
-    def resting(self) -> list[str]:
+    async def resting(self) -> list[str]:
         """For /status: who is left alone, and why."""
-        return [f"Model left alone: {_rest(state)}" for state in self._router.resting()]
+        return [f"Model left alone: {_rest(state)}" for state in await self._router.resting()]
 
     def _done(self, found: NamedModel, lane: str) -> str:
         lines = [f"From the next message on, `{found.name}` answers here."]
@@ -98,7 +94,7 @@ class ModelCommand:
             paragraphs.append(f"While it cannot answer, {names} does.")
         else:
             paragraphs.append("Nothing stands in for it while it cannot answer.")
-        resting = self._router.resting()
+        resting = await self._router.resting()
         if resting:
             told = (_rest(state) if for_owner else state.name for state in resting)
             paragraphs.append("\n".join(["Left alone now:", *(f"- {line}" for line in told)]))
@@ -141,20 +137,3 @@ def _rest(state: RestingModel) -> str:
     minutes = max(1, round(state.seconds / 60))
     left = f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
     return f"{state.name}, for another {left}: {state.why}"
-
-
-# --- for other commands --------------------------------------------------------------------------
-
-
-def model_operations(router: Router) -> Mapping[str, Operation]:
-    """`models` {}: the models that the running bot leaves alone now, with seconds and reason."""
-
-    async def models(request: Json, emit: Emit) -> Json:
-        return {
-            "resting": [
-                {"model": state.name, "seconds": round(state.seconds), "why": state.why}
-                for state in router.resting()
-            ]
-        }
-
-    return {"models": models}

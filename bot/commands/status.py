@@ -111,7 +111,7 @@ class BotStatus:
         people, chats = bot.access.directory.people, bot.access.directory.chats
         lines += [
             f"Why this model: {bot.choice.why}",
-            *bot.models.resting(),
+            *await bot.models.resting(),
             f"Channels: {', '.join(sorted(bot.channels))}",
             *self._unheard(),
             *await bot.troubles(),

