@@ -75,11 +75,10 @@ def test_every_module_says_what_it_is_for() -> None:
     assert silent == []
 
 
-def test_a_packages_init_holds_a_docstring_and_at_most_names_what_it_offers() -> None:
-    init = r'"""[^"]+"""\n(?:\nfrom [\w.]+ import \w+\n\n__all__ = \["\w+"\]\n)?'
+def test_a_packages_init_holds_a_docstring_and_no_code() -> None:
     for package in PACKAGES:
         for file in (ROOT / package).rglob("__init__.py"):
-            assert re.fullmatch(init, file.read_text(encoding="utf-8")), file
+            assert re.fullmatch(r'"""[^"]+"""\n', file.read_text(encoding="utf-8")), file
 
 
 # --- names in prose ----------------------------------------------------------------------------

@@ -50,7 +50,7 @@ import asyncio, sys
 from bot.lean import load_without
 load_without("rich", "structlog")
 load_without("click", "httpx")
-from bot.app import App
+from bot.app.app import App
 from scheduler.clock.machine import SystemClock
 from bot.settings.load import load
 from bot.settings.home import find_home, prepare

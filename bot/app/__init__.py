@@ -3,7 +3,3 @@ for the running bot.
 
 No rule stands here: parts are built and handed to each other.
 """
-
-from bot.app.app import App
-
-__all__ = ["App"]

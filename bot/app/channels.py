@@ -32,7 +32,7 @@ from memory.stores.approvals import SqliteApprovals, SqliteCards
 from scheduler.clock.machine import CheckedClock
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
     from bot.channels.slack.app_home import HomeView
     from bot.channels.slack.channel import SlackChannel
     from bot.channels.slack.people import SlackProfile

@@ -37,7 +37,7 @@ from memory.stores.inbox import SqliteInbox
 from scheduler.kinds.idle import IdleReset
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
     from bot.commands.why import WhyDesk
 
 TOO_OLD = "That was taken care of already."

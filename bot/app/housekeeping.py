@@ -32,7 +32,7 @@ from memory.stores.usage import SqliteUsage
 from scheduler.clock.machine import CheckedClock
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
 
 log = structlog.get_logger()
 

@@ -33,7 +33,7 @@ from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
 from scheduler.notify.quiet_hours import read_hours
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
 
 
 class Calendar:

@@ -48,7 +48,7 @@ from memory.stores.sessions import SqliteSessions
 from scheduler.kinds.idle import IdleOptions, IdleTimers
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
 
 EXCHANGES_RECALLED = 5
 

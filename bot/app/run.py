@@ -21,7 +21,7 @@ from bot.rpc import ControlServer, Emit, Operation, call_method
 from memory.records.ports import Clock
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
 
 log = structlog.get_logger()
 

@@ -52,7 +52,7 @@ from scheduler.notify.quiet_hours import read_hours
 from scheduler.notify.trivial import phrases_of
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
 
 log = structlog.get_logger()
 

@@ -63,7 +63,7 @@ from scheduler.jobs.tools import schedule_tools
 
 if TYPE_CHECKING:
     from agent.mcp.servers import McpServers
-    from bot.app import App
+    from bot.app.app import App
 
 log = structlog.get_logger()
 

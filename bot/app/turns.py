@@ -59,7 +59,7 @@ from memory.stores.switches import SqliteChosenModels
 from memory.stores.traces import SqliteTraces
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
 
 
 # --- models -------------------------------------------------------------------------------------

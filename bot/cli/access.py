@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.app import App
+from bot.app.app import App
 from bot.cli.asking import call
 from memory.records.messages import Role
 

@@ -12,7 +12,7 @@ from bot.rpc import ControlClient, NotRunning, Operation, RemoteMethod
 from memory.records.errors import HomeBusy
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -81,7 +81,7 @@ async def ask_running(
 
 def new_app(home: Opened) -> App:
     """An App to be opened for the moment: no turn is taken up and nothing sent."""
-    from bot.app import App
+    from bot.app.app import App
     from scheduler.clock.machine import SystemClock
 
     return App(home.home, home.settings, env=home.env, clock=SystemClock())
@@ -119,7 +119,7 @@ async def opened_here(home: Opened, make: Make) -> AsyncIterator[Mapping[str, Op
 
 @asynccontextmanager
 async def _own_bot(home: Opened) -> AsyncIterator[ControlClient]:
-    from bot.app import App
+    from bot.app.app import App
     from scheduler.clock.machine import CheckedClock, SystemClock
 
     clock = CheckedClock(SystemClock(), file=home.home.database)

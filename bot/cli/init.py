@@ -172,7 +172,7 @@ def _save(here: _Here, plan: Plan, situation: SetupState) -> None:
 
 async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
     """Makes the owner, and keeps how they are called and where they live."""
-    from bot.app import App
+    from bot.app.app import App
     from bot.cli.asking import ask
     from bot.settings.home import HomeLock
     from memory.database.connection import Database

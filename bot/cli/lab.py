@@ -16,7 +16,7 @@ from bot.cli.typed import typed_lines
 from memory.records.messages import DEFAULT_AGENT
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
     from bot.lab.telegram import FakeTelegram
     from bot.settings.schema.settings import Settings
 
@@ -40,7 +40,7 @@ def lab() -> None:
 
 
 async def _rehearse(home: Opened) -> None:
-    from bot.app import App
+    from bot.app.app import App
     from bot.lab.model import ScriptedModel
     from bot.lab.telegram import FakeTelegram
     from bot.settings.home import Home, prepare, settings_digest

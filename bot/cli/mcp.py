@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bot.app import App
+from bot.app.app import App
 from bot.cli.asking import ask, call
 from bot.cli.mcp_shown import waiting_lines
 from bot.cli.opening import exit_for, opened

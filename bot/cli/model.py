@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bot.app import App
+from bot.app.app import App
 from bot.cli.asking import ask_running
 from bot.cli.opening import FAILED, Opened, exit_for, opened
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bot.app import App
+from bot.app.app import App
 from bot.cli.asking import ask
 from bot.cli.opening import exit_for, opened
 from bot.commands.prompt_messages import (

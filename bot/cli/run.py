@@ -17,7 +17,7 @@ from bot.lean import late_methods, load_without, without_garbage_search
 from memory.records.errors import SettingsWrong
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
 
 log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """How the running bot is doing."""
-    from bot.app import App
+    from bot.app.app import App
     from bot.cli.asking import ask_running
 
     with exit_for(), opened(log_to_terminal=True) as home:
@@ -111,7 +111,7 @@ async def _run(home: Opened, *, once: bool, trust_clock: bool = False) -> None:
 
 def _new_app(home: Opened, *, trust_clock: bool) -> App:
     load_without("click", "httpx")
-    from bot.app import App
+    from bot.app.app import App
     from scheduler.clock.machine import CheckedClock, SystemClock
 
     clock = CheckedClock(SystemClock(), file=home.home.database, is_trusted=trust_clock)

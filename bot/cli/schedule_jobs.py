@@ -31,7 +31,7 @@ from memory.records.errors import Permanent
 from memory.records.jobs import MisfirePolicy, QuietPolicy
 
 if TYPE_CHECKING:
-    from bot.app import App
+    from bot.app.app import App
     from bot.cli.opening import Opened
     from bot.rpc import ControlClient, Operation
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bot.app import App
+from bot.app.app import App
 from bot.cli.asking import ask, call
 from bot.cli.opening import WRONG_USAGE, exit_for, opened
 from bot.cli.sessions_shown import entry_lines, list_lines, list_table, markdown, session_line

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from agent.skills.skill import Skill, SkillRefused, SkillState
-from bot.app import App
+from bot.app.app import App
 from bot.cli.asking import ask, call, caller
 from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, opened
 from bot.cli.skills_json import details_as_json, list_as_json, report_as_json, why_as_json

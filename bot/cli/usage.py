@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bot.app import App
+from bot.app.app import App
 from bot.cli.asking import call
 from bot.cli.opening import WRONG_USAGE
 from memory.records.text import clean

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bot.app import App
+from bot.app.app import App
 from bot.doctor.base import Finding, fail, ok, warn
 from bot.rpc import ControlClient, NotAnswering, NotRunning
 from bot.settings.edit import BACKUP_ENDING

@@ -37,7 +37,7 @@ from agent.turn.loop import Loop
 from agent.turn.steps.begin import BeginStep
 from agent.turn.steps.model import ModelStep, ModelStepOptions
 from agent.turn.steps.tools import ToolStep
-from bot.app import App
+from bot.app.app import App
 from bot.app.tools import Abilities
 from bot.channels.base import Pressed
 from bot.outbox.files import OutgoingFiles

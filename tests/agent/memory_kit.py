@@ -14,7 +14,7 @@ from agent.tools.profile import PersonContext, ProfileTools
 from agent.tools.tool import tools_of
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
-from bot.app import App
+from bot.app.app import App
 from memory.facts.profile import SqliteProfiles
 from memory.facts.store import SqliteFacts
 from memory.records.facts import (

@@ -12,7 +12,7 @@ from agent.tools.profile import PersonContext
 from agent.tools.tool import Caller, Tool
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
-from bot.app import App
+from bot.app.app import App
 from memory.records.errors import Permanent
 from memory.records.messages import ConversationId
 from scheduler.jobs.tool_calls import ToolCalls

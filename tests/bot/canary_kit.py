@@ -16,7 +16,7 @@ from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
 from agent.tools.arguments import parse_arguments
 from agent.tools.tool import Caller
-from bot.app import App
+from bot.app.app import App
 from bot.people.access import ADMITTED
 from bot.settings.home import Home, prepare
 from bot.settings.load import load

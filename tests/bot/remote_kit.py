@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.app import App
+from bot.app.app import App
 from bot.rpc import Operation, call_method
 
 

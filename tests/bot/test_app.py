@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.app import App
+from bot.app.app import App
 from bot.rpc import ControlClient
 from bot.settings.home import HomeLock
 from memory.records.errors import HomeBusy, SettingsWrong, StorageCorrupt

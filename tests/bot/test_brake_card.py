@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.app import App
+from bot.app.app import App
 from bot.lab.telegram_state import SeenInTelegram
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually, rigged
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.app import App
+from bot.app.app import App
 from bot.commands.given import NO_COMMAND, find, given
 from bot.commands.messages import unknown_text
 from bot.commands.table import NAMES

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bot.app import App
+from bot.app.app import App
 from bot.inbox.rate_limit import MINUTE_S, TOO_FAST, HeldMessage, MessageRateLimiter
 from memory.records.messages import PersonId
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually

@@ -15,7 +15,7 @@ import pytest
 from agent.models.health import REFUSALS_MAX
 from agent.models.litellm import LiteLLM
 from agent.models.wire import BYTES_A_TOKEN
-from bot.app import App
+from bot.app.app import App
 from bot.lab.faults import answer as answers
 from bot.lab.model import ScriptedModel
 from memory.records.jobs import Due, Job, JobKind, What

@@ -13,7 +13,7 @@ import pytest
 from agent.prompt.scene import PromptKind
 from agent.trace.inspect import Bill, PromptView
 from agent.trace.sent import CacheState, PromptRow, Where
-from bot.app import App
+from bot.app.app import App
 from bot.commands.context import context_text
 from bot.commands.prompt_messages import broke_words, cut_words, money, percent
 from bot.commands.prompts import UnknownChat, UnknownTurn

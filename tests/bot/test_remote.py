@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import pytest
 from pydantic import TypeAdapter
 
-from bot.app import App
+from bot.app.app import App
 from bot.rpc import PIECE_CHARS, ControlClient, ControlServer, Service, call_method, service
 from memory.records.errors import Permanent, StorageFull
 from memory.records.messages import Role

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from bot.app import App
+from bot.app.app import App
 from bot.channels.base import HomeLine, HomeSection
 from bot.channels.slack.api import NoAnswer
 from bot.channels.slack.app_home import BLOCKS_MAX, STRANGERS_EVERY_S, HomeWriter, home_blocks

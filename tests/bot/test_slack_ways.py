@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from bot.app import App
+from bot.app.app import App
 from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
 from bot.channels.slack.tokens import SlackRefused
 from bot.inbox.intake import InboundEvent, Intake

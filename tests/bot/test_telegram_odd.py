@@ -9,7 +9,7 @@ import telegram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.app import App
+from bot.app.app import App
 from bot.channels.telegram.parse import CHARS_MAX, TelegramParser, without_odd_kinds
 from bot.channels.telegram.raw import TelegramSketch, to_payload
 from memory.records.messages import IncomingMessage

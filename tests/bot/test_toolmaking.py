@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agent.tools.tool import Effect, ToolCard
-from bot.app import App
+from bot.app.app import App
 from bot.settings.load import load
 from tests.bot.kit import Rig
 from tests.checkout import ROOT

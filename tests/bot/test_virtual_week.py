@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bot.app import App
+from bot.app.app import App
 from bot.commands.job_service import job_operations
 from bot.lab.model import ScriptedModel
 from bot.lab.model_script import ScriptedStep, make_call

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bot.app import App
+from bot.app.app import App
 from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
 from bot.inbox.intake import Intake
 from bot.lab.faults import drop, hold

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from bot.app import App
+from bot.app.app import App
 from bot.commands import why_messages as words
 from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.jobs import Due, Job, JobKind, What
