@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from bot.app.memory import Memories
     from bot.app.tools import Abilities
     from bot.commands.conversation import SessionCommands
+    from bot.commands.job_service import OperatorJobs
     from bot.commands.logs import LogReader
     from bot.commands.mcp import McpDesk
     from bot.commands.pairing import PairingQuestions
@@ -53,12 +54,10 @@ if TYPE_CHECKING:
     from memory.database.connection import Database
     from memory.records.messages import PersonId
     from memory.records.ports import Clock
-    from memory.service import MemoryService
     from memory.stores.conversations import SqliteConversations
     from memory.stores.turns import SqliteJournal
     from memory.stores.usage import SqliteUsage
     from scheduler.clock.machine import CheckedClock
-    from scheduler.jobs.service import JobService
 
 log = structlog.get_logger()
 
@@ -416,19 +415,19 @@ class App:
 
     @service(
         "agent.skills.service:SkillService",
-        *("list", "show", "why", "tested", "test", "now"),
-        *("install", "approve", "enable", "remove", "set_playbook", "remove_playbook"),
+        *("list", "show", "why", "tested", "test", "now", "install", "approve", "enable"),
+        *("remove", "set_playbook", "remove_playbook"),
     )
     def skills(self) -> SkillService:
         return self.abilities.skills
 
-    @cached_property
-    def memory(self) -> MemoryService:
-        return self.memories.service
-
-    @cached_property
-    def jobs(self) -> JobService:
-        return self.calendar.jobs
+    @service(
+        "bot.commands.job_service:OperatorJobs",
+        *("list", "show", "read", "cost", "test", "simulate"),
+        *("add", "edit", "pause", "resume", "remove", "run"),
+    )
+    def jobs(self) -> OperatorJobs:
+        return self.calendar.operator
 
     @service("bot.commands.mcp:McpDesk", "listed", "waiting", "approve")
     def mcp(self) -> McpDesk:

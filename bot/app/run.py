@@ -14,7 +14,6 @@ from agent.sandbox.environment import close_to_others
 from agent.skills.install import sweep
 from agent.version import VERSION
 from bot.channels.console import ADDRESS, SENDER, ConsoleChannel
-from bot.commands.job_service import job_operations
 from bot.inbox.intake import InboundEvent, Intake
 from bot.people.access import Access
 from bot.rpc import ControlServer, Emit, Operation, call_method
@@ -114,7 +113,6 @@ def operations_of(app: App) -> Mapping[str, Operation]:
     return {
         "call": lambda request, emit: call_method(app, request),
         **app.memories.operations.served(),
-        **job_operations(app.calendar.jobs, app.calendar.dry_runs),
         **terminal_operations(
             app.channels.console,
             app.access,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from bot.cli.opening import Opened, exit_for, opened
 from bot.rpc import ControlClient, NotRunning, Operation, RemoteMethod
@@ -85,24 +85,6 @@ def new_app(home: Opened) -> App:
     from scheduler.clock.machine import SystemClock
 
     return App(home.home, home.settings, env=home.env, clock=SystemClock())
-
-
-@asynccontextmanager
-async def asker(
-    home: Opened, make: Make
-) -> AsyncIterator[Callable[..., Awaitable[dict[str, Any]]]]:
-    """Asks the running bot; where none runs, an App that is opened for the moment."""
-    async with AsyncExitStack() as stack:
-        found = await running_or(stack, home, lambda: opened_here(home, make))
-        if isinstance(found, ControlClient):
-            yield found.ask
-            return
-        operations = found
-
-        async def ask(operation: str, **arguments: Any) -> dict[str, Any]:
-            return await operations[operation](arguments, lambda event: None)
-
-        yield ask
 
 
 @asynccontextmanager

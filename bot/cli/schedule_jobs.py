@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bot.cli.opening import FAILED, WRONG_USAGE, exit_for, opened
+from bot.app.app import App
+from bot.cli.asking import call
+from bot.cli.opening import FAILED, WRONG_USAGE
 from bot.cli.schedule_shown import (
     aligned,
     list_lines,
@@ -27,18 +27,13 @@ from bot.cli.schedule_shown import (
     test_lines,
 )
 from bot.cli.skills_shown import Lines, print_lines
-from memory.records.errors import Permanent
-from memory.records.jobs import MisfirePolicy, QuietPolicy
+from memory.records.jobs import JobRef, MisfirePolicy, QuietPolicy
 
 if TYPE_CHECKING:
-    from bot.app.app import App
-    from bot.cli.opening import Opened
-    from bot.rpc import ControlClient, Operation
+    from bot.commands.job_service import WantedJob
 
 Answer = dict[str, Any]
 """What `bot.commands.job_service` answers; its keys stand there."""
-
-Ask = Callable[..., Awaitable[Answer]]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[
@@ -70,7 +65,7 @@ def add_to(app: typer.Typer) -> None:
 
 def list_jobs(as_json: AsJson = False) -> None:
     """Show all jobs: what each does, when it is due next, and where it stands."""
-    answer = _asked("jobs.list")
+    answer = call(App.jobs.list)
     if as_json:
         _print_json(answer)
     elif sys.stdout.isatty():
@@ -81,7 +76,7 @@ def list_jobs(as_json: AsJson = False) -> None:
 
 def show(job: Name, as_json: AsJson = False) -> None:
     """Show one job: its rules, its next runs, and what became of the last ones."""
-    _print(_asked("jobs.show", job=job), show_lines, as_json=as_json)
+    _print(call(App.jobs.show, JobRef(job)), show_lines, as_json=as_json)
 
 
 # --- changing ----------------------------------------------------------------------------------
@@ -115,20 +110,21 @@ def add(  # noqa: PLR0913, PLR0917 - each is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Keep a job of yours: shows how its time is read and the next runs, then asks."""
-    wanted = {
-        "when": when,
-        "text": text,
-        "do": do,
-        "to": to,
-        "urgent": urgent,
-        "nag_minutes": nag,
-        "name": name,
-        "missed": None if missed is None else missed.value,
-        "quiet": quiet.value,
-    }
-    read = {"when": when, "name": name, "wanted": wanted}
-    _read_and_agree(read, asks=not yes, as_json=as_json, question="Keep it?")
-    _print(_asked("jobs.add", **wanted), _done_lines, as_json=as_json)
+    from bot.commands.job_service import WantedJob
+
+    wanted = WantedJob(
+        when=when,
+        text=text,
+        do=do,
+        to=to,
+        urgent=urgent,
+        nag_minutes=nag,
+        name=name,
+        missed=missed,
+        quiet=quiet,
+    )
+    _read_and_agree(when, wanted, asks=not yes, as_json=as_json, question="Keep it?")
+    _print(call(App.jobs.add, wanted), _done_lines, as_json=as_json)
 
 
 def edit(
@@ -148,42 +144,38 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Give a job another time, other words or other rules; what is left out stays."""
-    changes = {
-        "when": when,
-        "text": text,
-        "name": name,
-        "missed": None if missed is None else missed.value,
-        "quiet": None if quiet is None else quiet.value,
-    }
-    if not any(changes.values()):
+    if not any((when, text, name, missed, quiet)):
         raise _wrong_usage("Say what to change: --when, --text, --name, --missed or --quiet.")
     if when:
-        _read_and_agree({"when": when}, asks=not yes, as_json=as_json, question="Change it?")
-    _print(_asked("jobs.edit", job=job, **changes), _done_lines, as_json=as_json)
+        _read_and_agree(when, None, asks=not yes, as_json=as_json, question="Change it?")
+    answer = call(
+        App.jobs.edit, JobRef(job), when=when, text=text, name=name, missed=missed, quiet=quiet
+    )
+    _print(answer, _done_lines, as_json=as_json)
 
 
 def pause(job: Name, as_json: AsJson = False) -> None:
     """Stop a job until it is resumed."""
-    _print(_asked("jobs.pause", job=job), _done_lines, as_json=as_json)
+    _print(call(App.jobs.pause, JobRef(job)), _done_lines, as_json=as_json)
 
 
 def resume(job: Name, as_json: AsJson = False) -> None:
     """Let a job go on from now; what it missed is not made up for."""
-    _print(_asked("jobs.resume", job=job), _done_lines, as_json=as_json)
+    _print(call(App.jobs.resume, JobRef(job)), _done_lines, as_json=as_json)
 
 
 def remove(job: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a job with its history."""
     if not yes and not as_json and _is_interactive():
-        shown = _asked("jobs.show", job=job)
+        shown = call(App.jobs.show, JobRef(job))
         typer.confirm(f"Delete {shown['key']} ({shown['name']})?", abort=True)
         job = shown["key"]
-    _print(_asked("jobs.remove", job=job), _done_lines, as_json=as_json)
+    _print(call(App.jobs.remove, JobRef(job)), _done_lines, as_json=as_json)
 
 
 def run(job: Name, as_json: AsJson = False) -> None:
     """Run a job now, beside its times. Needs a running bot."""
-    _print(_asked("jobs.run", job=job), _done_lines, as_json=as_json)
+    _print(call(App.jobs.run, JobRef(job)), _done_lines, as_json=as_json)
 
 
 # --- beforehand ----------------------------------------------------------------------------------
@@ -198,8 +190,7 @@ def try_out(
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would be: prompt, tools, target, next runs and cost. It has no effect."""
-    with exit_for(), opened(log_to_terminal=False) as home:
-        answer = asyncio.run(_tested(home, job, with_model=with_model))
+    answer = call(App.jobs.test, JobRef(job), with_model=with_model)
     _print(answer, test_lines, as_json=as_json)
     if answer["trouble"]:
         raise typer.Exit(FAILED)
@@ -219,7 +210,7 @@ def simulate(
     if found is None or not int(found[1]):
         raise _wrong_usage(f"{span[:20]!r} is no span: it takes a number and h, d or w, as in 7d.")
     days = int(found[1]) * _DAYS[found[2].lower()]
-    answer = _asked("jobs.simulate", days=days, since=since)
+    answer = call(App.jobs.simulate, days=days, since=since)
     if as_json:
         _print_json(answer)
     elif sys.stdout.isatty():
@@ -228,54 +219,17 @@ def simulate(
         print_lines(simulate_lines(answer))
 
 
-async def _tested(home: Opened, job: str, *, with_model: bool) -> Answer:
-    """The answer, with the texts that came before it under `prompt`."""
-    from bot.rpc import ControlClient
-
-    texts = {"system": "", "user": ""}
-
-    def emit(event: Answer) -> None:
-        texts[event["part"]] += event["text"]
-
-    async with AsyncExitStack() as stack:
-        found = await _reached(stack, home)
-        if not isinstance(found, ControlClient):
-            answer = await found["jobs.test"]({"job": job, "with_model": with_model}, emit)
-            return {**answer, "prompt": texts}
-        answer = {}
-        async for kind, value in found.follow("jobs.test", job=job, with_model=with_model):
-            if kind == "event":
-                emit(value)
-            else:
-                answer = value
-        return {**answer, "prompt": texts}
+# --- asking first ------------------------------------------------------------------------------
 
 
-def cost_of_skill(name: str) -> Answer:
-    """What a skill that runs by the clock would cost, in words under `text`; that it cannot be
-    told is words too."""
-
-    async def once(home: Opened) -> Answer:
-        async with _desk(home) as ask:
-            try:
-                return await ask("jobs.cost", skill=name)
-            except Permanent as error:
-                return {"text": f"What it will cost cannot be told: {str(error).rstrip('.')}."}
-
-    with exit_for(), opened(log_to_terminal=False) as home:
-        return asyncio.run(once(home))
-
-
-# --- asking the bot ----------------------------------------------------------------------------
-
-
-def _read_and_agree(read: Answer, *, asks: bool, as_json: bool, question: str) -> None:
-    """Shows how a time is read, the next runs, and what a new job will cost, before anything is
-    kept. `read` has the `when`, and of a new job its `name`, refused here if it is taken, and what
-    is `wanted`."""
+def _read_and_agree(
+    when: str, wanted: WantedJob | None, *, asks: bool, as_json: bool, question: str
+) -> None:
+    """Shows how a time is read, the next runs, and what a new job (`wanted`) will cost, before
+    anything is kept; a name that is taken is refused here."""
     if as_json:
         return
-    _print_rows(read_lines(_asked("jobs.read", **read)))
+    _print_rows(read_lines(call(App.jobs.read, when, wanted)))
     if asks and _is_interactive():
         # Nothing is held open while somebody reads: another command may run meanwhile.
         typer.confirm(f"\n{question}", abort=True)
@@ -284,35 +238,6 @@ def _read_and_agree(read: Answer, *, asks: bool, as_json: bool, question: str) -
 def _is_interactive() -> bool:
     """Whether somebody can answer; a script has made up its mind."""
     return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def _asked(operation: str, **arguments: Any) -> Answer:
-    async def once(home: Opened) -> Answer:
-        async with _desk(home) as ask:
-            return await ask(operation, **arguments)
-
-    with exit_for(), opened(log_to_terminal=False) as home:
-        return asyncio.run(once(home))
-
-
-def _desk(home: Opened) -> AbstractAsyncContextManager[Ask]:
-    """Asks the running bot; where none runs, the files and the database alone."""
-    from bot.cli.asking import asker
-
-    return asker(home, _operations)
-
-
-async def _reached(stack: AsyncExitStack, home: Opened) -> ControlClient | Mapping[str, Operation]:
-    """A client of the running bot, or the operations themselves."""
-    from bot.cli.asking import opened_here, running_or
-
-    return await running_or(stack, home, lambda: opened_here(home, _operations))
-
-
-def _operations(app: App) -> Mapping[str, Operation]:
-    from bot.commands.job_service import job_operations
-
-    return job_operations(app.calendar.jobs, app.calendar.dry_runs)
 
 
 # --- printing ----------------------------------------------------------------------------------

@@ -242,9 +242,7 @@ def approve(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
 @app.command("enable")
 def enable(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Let a skill that runs by the clock run; says before what that will cost."""
-    from bot.cli.schedule_jobs import cost_of_skill
-
-    cost = cost_of_skill(name)
+    cost = call(App.jobs.cost, name)
     if not as_json:
         print_lines([(cost["text"], "")])
         if not yes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from agent.trace.dry_run import NO_MODEL, Heard, Rehearsal, Rehearsing
-from bot.commands.job_service import job_operations
+from bot.commands.job_service import OperatorJobs
 from memory.database.connection import Database
 from memory.records.messages import TurnInput
 from memory.records.schedule import RunCost
@@ -104,13 +104,6 @@ class Workshop(Services):
             clock=self.clock,
         )
 
-    async def ask(self, operation: str, **arguments: Any) -> Any:
-        """The answer; texts that come as events are put under `texts`."""
-        texts: dict[str, str] = {}
-
-        def emit(event: dict[str, Any]) -> None:
-            texts[event["part"]] = texts.get(event["part"], "") + event["text"]
-
-        asked = job_operations(self.jobs, self.dry_runs)
-        answer = await asked[operation](arguments, emit)
-        return {**answer, "texts": texts} if texts else answer
+    @property
+    def operator(self) -> OperatorJobs:
+        return OperatorJobs(self.jobs, self.dry_runs)

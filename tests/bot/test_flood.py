@@ -245,6 +245,6 @@ async def test_what_was_said_in_private_is_erased_with_the_rest(paced: Rig) -> N
         paced.says("/private off")
         await eventually(lambda: "received" not in paced.inbox())
         await paced.quiet(bot)
-        await bot.memory.private.sweep()
+        await bot.memories.service.private.sweep()
 
     assert "secret" not in str(paced.rows("select * from messages"))

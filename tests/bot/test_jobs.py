@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -21,8 +22,9 @@ from bot.commands.job_messages import (
     takes_words,
     when_words,
 )
+from bot.commands.job_service import WantedJob
 from memory.records.errors import AssistantError
-from memory.records.jobs import JobKind, SetBy, What
+from memory.records.jobs import JobKind, JobRef, SetBy, What
 from memory.records.messages import PersonId
 from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import Estimate, Pace, RunCost
@@ -40,26 +42,26 @@ async def shop(tmp_path: Path) -> AsyncIterator[Workshop]:
 
 
 async def kept(shop: Workshop, text: str = "water the plants", **more: Any) -> Any:
-    return await shop.ask("jobs.add", text=text, **{"when": "every day at 9", **more})
+    return await shop.operator.add(WantedJob(**{"when": "every day at 9", "text": text, **more}))
 
 
 # --- adding and looking ---------------------------------------------------------------------------
 
 
 async def test_a_time_is_read_back_before_anything_is_kept(shop: Workshop) -> None:
-    answer = await shop.ask("jobs.read", when="every day at 9")
+    answer = await shop.operator.read("every day at 9")
 
     assert answer["zone"] == "Europe/Berlin"
     assert [one["at"] for one in answer["next"]] == [
         f"2026-06-0{day}T09:00:00+02:00" for day in (1, 2, 3)
     ]
-    assert (await shop.ask("jobs.list"))["jobs"] == []
+    assert (await shop.operator.list())["jobs"] == []
 
 
 async def test_a_reminder_is_kept_for_the_owner_and_listed(shop: Workshop) -> None:
     await kept(shop)
 
-    (row,) = (await shop.ask("jobs.list"))["jobs"]
+    (row,) = (await shop.operator.list())["jobs"]
     assert (row["key"], row["kind"], row["what"]) == ("j1", "message", "water the plants")
     assert (row["person_name"], row["deliver_to"], row["state"]) == ("Ann", LANE, "on")
     assert row["next"] == {"slot": "2026-06-01T09:00", "at": "2026-06-01T09:00:00+02:00"}
@@ -97,7 +99,7 @@ async def test_what_cannot_be_kept_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(AssistantError, match=words):
         await kept(shop, **wanted)
-    assert (await shop.ask("jobs.list"))["jobs"] == []
+    assert (await shop.operator.list())["jobs"] == []
 
 
 async def test_without_an_owner_or_a_chat_it_is_said_what_to_do(shop: Workshop) -> None:
@@ -113,7 +115,7 @@ async def test_a_job_shows_its_next_runs_and_its_last_ones(shop: Workshop) -> No
     await kept(shop)
     await shop.to(MORNING + timedelta(hours=1))
 
-    shown = await shop.ask("jobs.show", job="water")
+    shown = await shop.operator.show(JobRef("water"))
 
     assert [run["slot"] for run in shown["newest_runs"]] == ["2026-06-01T09:00"]
     assert [run["state"] for run in shown["newest_runs"]] == ["told"]
@@ -128,9 +130,9 @@ async def test_next_runs_end_where_the_job_does(shop: Workshop) -> None:
     await kept(shop, when="every day at 9 for 2 times")
     await kept(shop, "bins", when="every day at 9 until 3 June")
     await kept(shop, "still", when="every day at 10")
-    await shop.ask("jobs.pause", job="still")
+    await shop.operator.pause(JobRef("still"))
 
-    shown = {name: await shop.ask("jobs.show", job=name) for name in ("water", "bins", "still")}
+    shown = {name: await shop.operator.show(JobRef(name)) for name in ("water", "bins", "still")}
 
     counts = {name: len(answer["next_runs"]) for name, answer in shown.items()}
     assert counts == {"water": 2, "bins": 3, "still": 5}
@@ -142,7 +144,7 @@ async def test_a_row_that_cannot_be_read_is_listed_with_the_reason(shop: Worksho
         connection.execute("update jobs set runs_when = '{}'")
         connection.commit()
 
-    answer = await shop.ask("jobs.list")
+    answer = await shop.operator.list()
 
     assert answer["jobs"] == []
     assert [(one["id"], one["name"]) for one in answer["broken"]] == [(1, "water the plants")]
@@ -154,10 +156,10 @@ async def test_a_job_whose_zone_is_gone_is_listed_shown_and_tested(shop: Worksho
         connection.execute("update jobs set runs_when = replace(runs_when, 'Europe/', 'Mars/')")
         connection.commit()
 
-    listed = await shop.ask("jobs.list")
-    shown = await shop.ask("jobs.show", job="j1")
-    tested = await shop.ask("jobs.test", job="j1", with_model=False)
-    simulated = await shop.ask("jobs.simulate", days=2.0, since="")
+    listed = await shop.operator.list()
+    shown = await shop.operator.show(JobRef("j1"))
+    tested = await shop.operator.test(JobRef("j1"), with_model=False)
+    simulated = await shop.operator.simulate(days=2.0, since="")
 
     assert listed["jobs"][0]["when"]["zone"] == "Mars/Berlin"
     assert "Mars/Berlin" in shown["trouble"]
@@ -171,7 +173,7 @@ async def test_a_job_whose_zone_is_gone_is_listed_shown_and_tested(shop: Worksho
 async def test_a_job_is_given_other_times_and_words(shop: Workshop) -> None:
     await kept(shop)
 
-    row = await shop.ask("jobs.edit", job="j1", when="every day at 10", text="feed the cat")
+    row = await shop.operator.edit(JobRef("j1"), when="every day at 10", text="feed the cat")
 
     assert (row["what"], row["next"]["slot"]) == ("feed the cat", "2026-06-01T10:00")
 
@@ -180,22 +182,22 @@ async def test_a_change_of_which_half_cannot_be_made_changes_nothing(shop: Works
     await kept(shop)
 
     with pytest.raises(AssistantError, match="not a time"):
-        await shop.ask("jobs.edit", job="j1", when="blue", text="feed the cat")
+        await shop.operator.edit(JobRef("j1"), when="blue", text="feed the cat")
     with pytest.raises(AssistantError, match="characters"):
-        await shop.ask("jobs.edit", job="j1", when="every day at 10", text="x" * 5_000)
+        await shop.operator.edit(JobRef("j1"), when="every day at 10", text="x" * 5_000)
 
-    (row,) = (await shop.ask("jobs.list"))["jobs"]
+    (row,) = (await shop.operator.list())["jobs"]
     assert (row["what"], row["next"]["slot"]) == ("water the plants", "2026-06-01T09:00")
 
 
 async def test_a_job_stands_still_goes_on_and_goes(shop: Workshop) -> None:
     await kept(shop)
 
-    assert (await shop.ask("jobs.pause", job="j1"))["state"] == "paused: by hand"
+    assert (await shop.operator.pause(JobRef("j1")))["state"] == "paused: by hand"
     assert await shop.to(MORNING + timedelta(hours=2)) == 0
-    assert (await shop.ask("jobs.resume", job="j1"))["next"]["slot"] == "2026-06-02T09:00"
-    assert (await shop.ask("jobs.remove", job="j1"))["name"] == "water the plants"
-    assert (await shop.ask("jobs.list"))["jobs"] == []
+    assert (await shop.operator.resume(JobRef("j1")))["next"]["slot"] == "2026-06-02T09:00"
+    assert (await shop.operator.remove(JobRef("j1")))["name"] == "water the plants"
+    assert (await shop.operator.list())["jobs"] == []
 
 
 async def test_the_job_of_a_skill_is_changed_in_its_skill(shop: Workshop) -> None:
@@ -205,20 +207,20 @@ async def test_the_job_of_a_skill_is_changed_in_its_skill(shop: Workshop) -> Non
 
     for operation, more in (("edit", {"when": "every day at 9", "text": ""}), ("remove", {})):
         with pytest.raises(AssistantError, match=r"SKILL\.md|skills disable briefing"):
-            await shop.ask(f"jobs.{operation}", job=made.key, **more)
+            await getattr(shop.operator, operation)(made.key, **more)
 
 
 async def test_a_job_is_run_now_by_a_running_bot_alone(tmp_path: Path) -> None:
     shop = Workshop(tmp_path)
     async with shop.opened():
         await kept(shop)
-        assert (await shop.ask("jobs.run", job="j1"))["text"] == "j1 was sent."
+        assert (await shop.operator.run(JobRef("j1")))["text"] == "j1 was sent."
         assert shop.texts() == ["water the plants"]
     shop.is_running = False
     async with shop.opened():
         with pytest.raises(AssistantError, match="No bot is running"):
-            await shop.ask("jobs.run", job="j1")
-        assert [one["key"] for one in (await shop.ask("jobs.list"))["jobs"]] == ["j1"]
+            await shop.operator.run(JobRef("j1"))
+        assert [one["key"] for one in (await shop.operator.list())["jobs"]] == ["j1"]
 
 
 # --- beforehand -----------------------------------------------------------------------------------
@@ -229,9 +231,9 @@ async def test_a_test_shows_all_of_a_run_and_has_no_effect(shop: Workshop) -> No
     await shop.notifications.set_quiet_hours(PersonId("p1"), (22 * 60, 9 * 60 + 30))
     before = dump(shop.path)
 
-    answer = await shop.ask("jobs.test", job="j1", with_model=False)
+    answer = await shop.operator.test(JobRef("j1"), with_model=False)
 
-    assert answer["texts"] == {"system": "You are a helper.", "user": "look for rain"}
+    assert answer["prompt"] == {"system": "You are a helper.", "user": "look for rain"}
     assert answer["tools"] == ["list_events", "nothing_to_report"]
     assert (answer["model"], answer["tokens"], answer["heard"]) == ("fake/model", 1_200, None)
     first = answer["next_runs"][0]
@@ -245,7 +247,7 @@ async def test_a_test_shows_all_of_a_run_and_has_no_effect(shop: Workshop) -> No
 async def test_a_test_shows_the_runs_around_the_next_change_of_clocks(shop: Workshop) -> None:
     await kept(shop, when="30 2 * * *")
 
-    shift = (await shop.ask("jobs.test", job="j1", with_model=False))["shift"]
+    shift = (await shop.operator.test(JobRef("j1"), with_model=False))["shift"]
 
     assert shift["at"] == "2026-10-25T02:00:00+01:00"
     first = shift["runs"][0]
@@ -258,7 +260,7 @@ async def test_a_test_shows_the_runs_around_the_next_change_of_clocks(shop: Work
 async def test_a_test_with_the_model_says_what_it_would_do(shop: Workshop) -> None:
     await kept(shop, "look for rain", do=True)
 
-    heard = (await shop.ask("jobs.test", job="j1", with_model=True))["heard"]
+    heard = (await shop.operator.test(JobRef("j1"), with_model=True))["heard"]
 
     assert heard["text"] == "Nothing today."
     assert [wish["tool"] for wish in heard["wishes"]] == ["list_events"]
@@ -270,7 +272,7 @@ async def test_a_test_with_the_model_says_what_it_would_do(shop: Workshop) -> No
 async def test_a_test_of_a_reminder_asks_no_model(shop: Workshop) -> None:
     await kept(shop)
 
-    answer = await shop.ask("jobs.test", job="j1", with_model=True)
+    answer = await shop.operator.test(JobRef("j1"), with_model=True)
 
     assert (answer["asks"], answer["cost"]["tokens"], answer["heard"]) == (False, 0, None)
 
@@ -280,7 +282,7 @@ async def test_a_test_says_what_would_keep_a_job_from_running(shop: Workshop) ->
         job("skill:gone", kind=JobKind.SKILL, set_by=SetBy.SKILL, what=What(skill="gone"))
     )
 
-    answer = await shop.ask("jobs.test", job=made.key, with_model=True)
+    answer = await shop.operator.test(made.key, with_model=True)
 
     assert "the skill gone is not there" in answer["trouble"]
 
@@ -290,7 +292,7 @@ async def test_a_simulation_shows_all_that_would_fire_with_its_cost(shop: Worksh
     await kept(shop, "look for rain", do=True, when="every Monday at 18:00")
     before = dump(shop.path)
 
-    answer = await shop.ask("jobs.simulate", days=7.0, since="")
+    answer = await shop.operator.simulate(days=7.0, since="")
 
     assert len(answer["runs"]) == 8
     assert answer["runs"][0]["dollars"] == 0
@@ -308,7 +310,7 @@ async def test_a_simulation_shows_all_that_would_fire_with_its_cost(shop: Worksh
 async def test_a_simulation_begins_when_it_is_told_to(shop: Workshop) -> None:
     await kept(shop)
 
-    answer = await shop.ask("jobs.simulate", days=1.0, since="2026-06-05T00:00")
+    answer = await shop.operator.simulate(days=1.0, since="2026-06-05T00:00")
 
     assert [run["slot"] for run in answer["runs"]] == ["2026-06-05T09:00"]
 
@@ -321,9 +323,9 @@ async def test_heartbeats_are_foreseen_only_if_there_is_something_to_look_at(
         job("heartbeat", when=beat, kind=JobKind.HEARTBEAT, set_by=SetBy.BOT, what=What())
     )
 
-    empty = await shop.ask("jobs.simulate", days=1.0, since="")
+    empty = await shop.operator.simulate(days=1.0, since="")
     shop.has_beats("- look after the oven")
-    full = await shop.ask("jobs.simulate", days=0.2, since="")
+    full = await shop.operator.simulate(days=0.2, since="")
 
     assert empty["runs"] == []
     assert [run["fate"] for run in full["runs"]][:4] == ["told", "told", "told", "digest"]
@@ -342,18 +344,18 @@ async def test_a_span_that_cannot_be_looked_at_is_refused(
     shop: Workshop, days: float, since: str, words: str
 ) -> None:
     with pytest.raises(AssistantError, match=words):
-        await shop.ask("jobs.simulate", days=days, since=since)
+        await shop.operator.simulate(days=days, since=since)
 
 
 # --- cost before a skill is enabled --------------------------------------------------------------
 
 
 async def test_the_cost_of_a_skill_is_told_before_it_is_enabled(shop: Workshop) -> None:
-    answer = await shop.ask("jobs.cost", skill="briefing")
+    answer = await shop.operator.cost("briefing")
 
     assert "$0.010 a day, $0.30 a month" in answer["text"]
     assert answer["a_day"]["runs"] == pytest.approx(1.0)
-    assert (await shop.ask("jobs.list"))["jobs"] == []
+    assert (await shop.operator.list())["jobs"] == []
 
 
 @pytest.mark.parametrize("skill", ["other", "quarantined"])
@@ -361,24 +363,26 @@ async def test_of_a_skill_that_may_not_be_used_no_cost_is_told(shop: Workshop, s
     waits = replace(BRIEFING, name="quarantined", state=SkillState.QUARANTINED)
     shop.skills = (*shop.skills, waits)
 
-    with pytest.raises(AssistantError, match="skill"):
-        await shop.ask("jobs.cost", skill=skill)
+    answer = await shop.operator.cost(skill)
+
+    assert list(answer) == ["text"]
+    assert re.match("What it will cost cannot be told: .*skill", answer["text"])
 
 
 async def test_the_cost_of_a_job_is_told_before_it_is_kept(shop: Workshop) -> None:
-    wanted = {"when": "every day at 9", "text": "sum up the news", "do": True}
+    wanted = WantedJob(when="every day at 9", text="sum up the news", do=True)
 
-    answer = await shop.ask("jobs.read", when=wanted["when"], wanted=wanted)
-    reminder = await shop.ask("jobs.read", when=wanted["when"], wanted={**wanted, "do": False})
+    answer = await shop.operator.read(wanted.when, wanted)
+    reminder = await shop.operator.read(wanted.when, replace(wanted, do=False))
     shop.people.home = ""
-    unknown = await shop.ask("jobs.read", when=wanted["when"], wanted=wanted)
+    unknown = await shop.operator.read(wanted.when, wanted)
 
     assert answer["takes"] == (
         "about 9,000 tokens a run, 1 run a day: about $0.010 a day with fake/model"
     )
     assert reminder["takes"] == ""
     assert unknown["takes"].startswith("unknown: You have no private chat")
-    assert (await shop.ask("jobs.list"))["jobs"] == []
+    assert (await shop.operator.list())["jobs"] == []
 
 
 @pytest.mark.parametrize(

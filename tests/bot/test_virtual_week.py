@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bot.app.app import App
-from bot.commands.job_service import job_operations
+from bot.commands.job_service import WantedJob
 from bot.lab.model import ScriptedModel
 from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.model_wire import count_tokens
@@ -233,17 +233,11 @@ def word(number: int) -> str:
     return " ".join(WORDS[number // 9**place % 9] for place in range(3))
 
 
-async def ask(bot: App, what: str, **arguments: Any) -> Any:
-    """As the command line does."""
-    asked = job_operations(bot.calendar.jobs, bot.calendar.dry_runs)
-    return await asked[f"jobs.{what}"](arguments, lambda event: None)
-
-
 async def given_a_busy_bot(life: Life, bot: App) -> None:
     """Two tasks on the list, a daily job, an hourly reminder, a weekly skill, and quiet nights."""
     (life.home.workspace / "HEARTBEAT.md").write_text(f"- {BEAT}\n- {RAIN}\n", encoding="utf-8")
-    await ask(bot, "add", text=JOB, when="every day at 7:00", do=True)
-    await ask(bot, "add", text="drink water", when="every hour")
+    await bot.jobs.add(WantedJob(text=JOB, when="every day at 7:00", do=True))
+    await bot.jobs.add(WantedJob(text="drink water", when="every hour"))
     await bot.skills.enable("weekly-digest", enabled=True)
     [owner] = bot.access.directory.people
     await bot.access.set_time_zone(owner, "UTC")
@@ -261,7 +255,7 @@ async def test_a_busy_week_costs_what_was_foretold(life: Life) -> None:
 
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
-        foretold = await ask(bot, "simulate", days=days, since="")
+        foretold = await bot.jobs.simulate(days=days)
         end = life.moving.now() + days * DAY
         await life.passes(bot, START + days / 3 * DAY)
     async with life.running() as bot:

@@ -18,7 +18,6 @@ from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
 from bot.cli.schedule_shown import aligned, list_table, simulate_table
-from bot.commands.job_service import job_operations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
@@ -27,6 +26,7 @@ from memory.records.rows import Person
 from memory.stores.people import SqlitePeople
 from scheduler.clock.machine import SystemClock
 from tests.bot.jobs_kit import Workshop
+from tests.bot.remote_kit import offered
 
 DAILY = ("every day at 9", "water the plants")
 
@@ -284,7 +284,7 @@ def running(home: Home, folder: Path) -> Iterator[Workshop]:
     async def serve() -> None:
         async with (
             shop.opened(),
-            ControlServer(home.socket, job_operations(shop.jobs, shop.dry_runs)),
+            ControlServer(home.socket, offered(jobs=shop.operator)),
         ):
             ready.set()
             await stopping.wait()
