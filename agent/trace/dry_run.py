@@ -49,7 +49,7 @@ Priced = Callable[[str, Usage], Awaitable[float | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsingOptions:
+class DryRunOptions:
     """`redact` takes the secrets of the settings out of whatever would be sent."""
 
     output_tokens_max: int = 8_192
@@ -57,7 +57,7 @@ class RehearsingOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
+class DryRunReport:
     """What would be sent. `system` and `user` are the texts, `tools` what is offered; without
     `asks` no model is asked, and all are empty."""
 
@@ -80,10 +80,10 @@ class Heard:
     dollars: float | None = None
 
 
-NO_MODEL = Rehearsal(asks=False)
+NO_MODEL = DryRunReport(asks=False)
 
 
-class Rehearsing:
+class DryRunner:
     """Plans a turn, and may ask its model. Raises StorageError, and the errors of models."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Rehearsing:
         models: Models,
         priced: Priced,
         *,
-        options: RehearsingOptions,
+        options: DryRunOptions,
         payment: Payment | None = None,
     ) -> None:
         """Without `payment` calls are neither counted nor bounded."""
@@ -102,7 +102,7 @@ class Rehearsing:
         self._options = options
         self._payment = payment
 
-    async def rehearse(self, turn: TurnInput | None) -> Rehearsal:
+    async def rehearse(self, turn: TurnInput | None) -> DryRunReport:
         """What would be sent for a turn; None, or one that is a single call, asks no model."""
         if turn is None or (turn.job is not None and turn.job.call is not None):
             return NO_MODEL
@@ -111,7 +111,7 @@ class Rehearsing:
         tokens = view.tokens
         if plan.tools:
             tokens += schema_tokens(plan.tools) - tools_part(plan.tools).tokens
-        return Rehearsal(
+        return DryRunReport(
             system=self._options.redact(plan.prompt.system),
             user=self._options.redact(_user_text(view)),
             tools=view.tools,

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from bot.commands.conversation import SessionCommands
     from bot.commands.job_service import OperatorJobs
     from bot.commands.logs import LogReader
-    from bot.commands.mcp import McpDesk
+    from bot.commands.mcp import McpService
     from bot.commands.pairing import PairingQuestions
     from bot.commands.prompts import Prompts
     from bot.commands.status import BotStatus
-    from bot.commands.why import WhyDesk
+    from bot.commands.why import WhyCommand
     from bot.inbox.full_disk import FullDisk
     from bot.inbox.intake import Intake
     from bot.outbox.outbox import Outbox
@@ -177,7 +177,7 @@ class App:
         await self.drain()
 
     async def once(self, stopping: asyncio.Event) -> None:
-        """FollowUp off what is waiting, here and at the platform, or as much until `stopping`."""
+        """Work off what is waiting, here and at the platform, or as much until `stopping`."""
         async with asyncio.TaskGroup() as group:
             working = group.create_task(self._work_off())
             stop = group.create_task(stopping.wait())
@@ -341,7 +341,7 @@ class App:
         return LogReader(self.home.log_file, self.redact, host_zone=host_zone())
 
     @cached_property
-    def why(self) -> WhyDesk:
+    def why(self) -> WhyCommand:
         from bot.app.commands import why_desk_of
 
         return why_desk_of(self)
@@ -429,11 +429,11 @@ class App:
     def jobs(self) -> OperatorJobs:
         return self.calendar.operator
 
-    @service("bot.commands.mcp:McpDesk", "listed", "waiting", "approve")
-    def mcp(self) -> McpDesk:
-        from bot.commands.mcp import McpDesk
+    @service("bot.commands.mcp:McpService", "listed", "waiting", "approve")
+    def mcp(self) -> McpService:
+        from bot.commands.mcp import McpService
 
-        return McpDesk(self.abilities.servers)
+        return McpService(self.abilities.servers)
 
     # --- turns -----------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from agent.budget.service import UsageService
 from bot.app.chats import Reactions
 from bot.channels.base import Pressed
-from bot.commands.context import ContextTeller
+from bot.commands.context import ContextCommand
 from bot.commands.conversation import CompactionCommands, SubagentCommands
 from bot.commands.heartbeat import HeartbeatCommands
 from bot.commands.jobs import JobCommands, TimeQuestions
@@ -38,7 +38,7 @@ from scheduler.kinds.idle import IdleReset
 
 if TYPE_CHECKING:
     from bot.app.app import App
-    from bot.commands.why import WhyDesk
+    from bot.commands.why import WhyCommand
 
 TOO_OLD = "That was taken care of already."
 GOING_ON = "Going on since {since}."
@@ -105,9 +105,9 @@ def job_commands_of(app: App) -> JobCommands:
     return JobCommands(jobs, app.calendar.events, questions, cards)
 
 
-def why_desk_of(app: App) -> WhyDesk:
+def why_desk_of(app: App) -> WhyCommand:
     """Build what answers `/why`."""
-    from bot.commands.why import WhyDesk, WhySources
+    from bot.commands.why import WhyCommand, WhySources
     from memory.stores.traces import SqliteTraces
 
     def server_of(name: str) -> str:
@@ -124,7 +124,7 @@ def why_desk_of(app: App) -> WhyDesk:
         server_of=server_of,
         redact=app.redact,
     )
-    return WhyDesk(SqliteTraces(app.database), sources, host_zone=host_zone())
+    return WhyCommand(SqliteTraces(app.database), sources, host_zone=host_zone())
 
 
 class _Why:
@@ -145,7 +145,7 @@ def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
         lanes=app.engine.lanes,
         conversations=app.conversations,
         status=app.status,
-        context=ContextTeller(app.prompts),
+        context=ContextCommand(app.prompts),
         why=_Why(app),
         logs=app.logs,
         models=ModelCommand(app.models),

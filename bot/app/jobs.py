@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent.trace.dry_run import Rehearsing, RehearsingOptions
+from agent.trace.dry_run import DryRunner, DryRunOptions
 from bot.app.schedules import Schedules
 from bot.commands.job_messages import takes_words
 from bot.commands.job_service import OperatorJobs
@@ -19,7 +19,7 @@ from memory.records.jobs import Job
 from memory.records.messages import DEFAULT_AGENT
 from memory.stores.approvals import SqliteCards
 from memory.stores.events import SqliteEvents
-from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
+from memory.stores.heartbeats import SqliteHeartbeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
 from memory.stores.notifications import SqliteTellings
 from memory.stores.people import SqliteAssumedZones
@@ -104,7 +104,7 @@ class Calendar:
         return HeartbeatService(
             self.jobs,
             self.store,
-            SqliteBeats(self.app.database),
+            SqliteHeartbeats(self.app.database),
             SqliteSwitches(self.app.database),
             self.app.chats,
             clock=self.app.clock,
@@ -161,7 +161,7 @@ class Calendar:
                 hours=read_hours(settings.heartbeat.active_hours),
             )
 
-        options = RehearsingOptions(
+        options = DryRunOptions(
             output_tokens_max=settings.llm.max_output_tokens, redact=self.app.redact
         )
         payment = self.app.payment if self.app.is_running else None
@@ -172,7 +172,7 @@ class Calendar:
                 self.store, self.notifications, self.app.chats.zone, clock=clock, rules=rules
             ),
             turns,
-            Rehearsing(
+            DryRunner(
                 self.app.beginning.plan,
                 self.app.models,
                 priced,

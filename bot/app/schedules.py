@@ -35,7 +35,7 @@ from memory.records.ports import JobEnd, StoredRun
 from memory.records.rows import NewMessage
 from memory.records.schedule import due_words
 from scheduler.clock.outcomes import ASKED, Followers, Outcomes
-from scheduler.clock.timetable import Hears, Kind, Timetable
+from scheduler.clock.timetable import Kind, Timetable, TimetableHooks
 from scheduler.kinds.agent_turn import (
     AgentKind,
     Check,
@@ -102,7 +102,7 @@ class Schedules:
         self.timetable = Timetable(
             self.jobs,
             self._kinds(app),
-            Hears(
+            TimetableHooks(
                 taken=self._taken,
                 missed=self._missed,
                 failed=self.outcomes.not_run,

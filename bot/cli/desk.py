@@ -18,7 +18,7 @@ T = TypeVar("T")
 LINE_BYTES_MAX = 4_096
 
 
-class TerminalDesk:
+class ConsoleTerminal:
     """Implements `bot.setup.terminal.SetupTerminal` on standard input and output: a terminal.
 
     The end of the input counts as Ctrl-C: a half-answered set-up is not saved.

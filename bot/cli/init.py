@@ -133,10 +133,10 @@ async def _is_running(home: Home) -> bool:
 
 def _guided(here: _Here) -> bool:
     """Whether the bot is to be started now."""
-    from bot.cli.desk import TerminalDesk, silent_logs
+    from bot.cli.desk import ConsoleTerminal, silent_logs
     from bot.setup.wizard import ask_all, checked, summary
 
-    desk, situation = TerminalDesk(), here.situation()
+    desk, situation = ConsoleTerminal(), here.situation()
     with silent_logs():
         plan = ask_all(desk, situation)
     desk.title("To be saved")

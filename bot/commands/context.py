@@ -30,7 +30,7 @@ NOTHING_RECORDED = (
 )
 
 
-class ContextTeller:
+class ContextCommand:
     """What `/context` says (`bot.commands.services.TellsContext`)."""
 
     def __init__(self, prompts: Prompts) -> None:

@@ -11,7 +11,7 @@ from memory.records.errors import Permanent
 from memory.records.jobs import list_name
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage
 from memory.records.rows import Person
-from memory.records.schedule import Beat, moment_words
+from memory.records.schedule import HeartbeatRun, moment_words
 from scheduler.jobs.heartbeats import HeartbeatService
 from scheduler.jobs.service import JobService
 
@@ -120,12 +120,12 @@ class HeartbeatCommands:
         )
 
 
-def beats_text(beats: Sequence[Beat], zone: tzinfo) -> str:
+def beats_text(beats: Sequence[HeartbeatRun], zone: tzinfo) -> str:
     """What `/heartbeat why` says of an agent."""
     return "\n".join(["The last heartbeats:", *(beat_line(beat, zone) for beat in beats)])
 
 
-def beat_line(beat: Beat, zone: tzinfo) -> str:
+def beat_line(beat: HeartbeatRun, zone: tzinfo) -> str:
     """One of them."""
     at = moment_words(datetime.fromtimestamp(beat.at_ms / 1000, UTC), zone)
     why = f": {bare(beat.why)}" if beat.why else ""

@@ -85,7 +85,7 @@ class NoServers(Permanent):
     """No server is set up."""
 
 
-class McpDesk:
+class McpService:
     """Answers what the owner asks about MCP servers, and does what the owner decides."""
 
     def __init__(self, servers: McpServers | None) -> None:

@@ -19,7 +19,7 @@ from agent.turn.engine import LocalEngine
 from agent.version import VERSION
 from bot.channels.base import Channel, TellsTrouble
 from bot.commands.logs import LogReader
-from bot.commands.mcp import McpDesk
+from bot.commands.mcp import McpService
 from bot.commands.models import ModelCommand
 from bot.commands.usage import cost_words
 from bot.outbox.outbox import Outbox
@@ -75,7 +75,7 @@ class StatusSources:
     budget: Budget
     usage: UsageService
     runner: Runner
-    servers: McpDesk
+    servers: McpService
     clock: TellsNext
     bindings: Bindings
     kept: Kept

@@ -108,7 +108,7 @@ class WhySources:
     redact: Callable[[str], str]
 
 
-class WhyDesk:
+class WhyCommand:
     """Implements `bot.commands.services.TellsWhy`."""
 
     def __init__(self, records: SqliteTraces, sources: WhySources, *, host_zone: str) -> None:

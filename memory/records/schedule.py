@@ -81,7 +81,7 @@ class JobChanges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class HeartbeatRun:
     """What came of one heartbeat, and why. `at_ms` is epoch milliseconds."""
 
     at_ms: int

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from memory.database.connection import Database
 from memory.database.stored_text import storable
 from memory.records.messages import ConversationId
-from memory.records.schedule import Beat
+from memory.records.schedule import HeartbeatRun
 
 BEATS_MAX = 500
 """Of all agents together: ten days of one heartbeat every half hour."""
@@ -32,7 +32,7 @@ on conflict (name) do update set is_on = excluded.is_on, set_ms = excluded.set_m
 """
 
 
-class SqliteBeats:
+class SqliteHeartbeats:
     """The last heartbeats of each agent. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
@@ -49,11 +49,11 @@ class SqliteBeats:
 
         await self._database.write(work)
 
-    async def last(self, agent: str, n: int) -> Sequence[Beat]:
+    async def last(self, agent: str, n: int) -> Sequence[HeartbeatRun]:
         """The newest first."""
         values = (agent, max(n, 0))
         rows = await self._database.read(lambda c: c.execute(_LAST, values).fetchall())
-        return [Beat(at_ms=at_ms, outcome=outcome, why=why) for at_ms, outcome, why in rows]
+        return [HeartbeatRun(at_ms=at_ms, outcome=outcome, why=why) for at_ms, outcome, why in rows]
 
 
 class SqliteSwitches:

@@ -81,7 +81,7 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hears:
+class TimetableHooks:
     """Who hears of what the timetable does. `taken`: something was set going. `missed`: what one
     person missed, until it is told (`SqliteJobs.tell_missed`). `failed`: a job could not be
     prepared. `stopped`: one was stopped, as its times cannot be found."""
@@ -99,7 +99,7 @@ class Timetable:
         self,
         store: SqliteJobs,
         kinds: Mapping[JobKind, Kind],
-        hears: Hears,
+        hears: TimetableHooks,
         *,
         clock: Clock,
         held: Callable[[], bool] = lambda: False,

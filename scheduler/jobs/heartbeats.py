@@ -15,8 +15,8 @@ from memory.records.jobs import OPERATOR, Asker, Job, JobKind, SetBy, Taken, Wha
 from memory.records.messages import DEFAULT_AGENT, PersonId
 from memory.records.ports import Clock
 from memory.records.recurrence import Every, RecurrenceUnit
-from memory.records.schedule import Beat
-from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
+from memory.records.schedule import HeartbeatRun
+from memory.stores.heartbeats import SqliteHeartbeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import first_due
 from scheduler.jobs.rules import BY_HAND, HEARTBEAT
@@ -35,7 +35,7 @@ class HeartbeatService:
         self,
         jobs: JobService,
         store: SqliteJobs,
-        beats: SqliteBeats,
+        beats: SqliteHeartbeats,
         switches: SqliteSwitches,
         people: People,
         *,
@@ -137,7 +137,7 @@ class HeartbeatService:
         log.info("heartbeat", agent=agent, outcome=outcome)
         await self._beats.beat(agent, outcome, why)
 
-    async def last(self, agent: str, n: int) -> Sequence[Beat]:
+    async def last(self, agent: str, n: int) -> Sequence[HeartbeatRun]:
         """Return the last heartbeats of an agent, the newest first."""
         return await self._beats.last(agent, n)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from agent.skills.skill import Skill, SkillSet, SkillState
-from agent.trace.dry_run import Heard, Priced, Rehearsal, Rehearsing
+from agent.trace.dry_run import DryRunner, DryRunReport, Heard, Priced
 from agent.turn.steps.model import Payment
 from memory.records.errors import Permanent
 from memory.records.jobs import (
@@ -184,7 +184,7 @@ class DryRun:
     the model says, where it was asked."""
 
     status: JobStatus
-    sent: Rehearsal
+    sent: DryRunReport
     estimate: Estimate | None = None
     next_runs: tuple[DueAhead, ...] = ()
     shift: ClockChange | None = None
@@ -200,7 +200,7 @@ class JobDryRuns:
         jobs: JobService,
         forecaster: Forecaster,
         turns: JobTurns,
-        rehearsing: Rehearsing,
+        rehearsing: DryRunner,
         skills: SkillJobs,
         *,
         clock: Clock,
@@ -283,15 +283,15 @@ class JobDryRuns:
             return (), str(error)
         return await self._forecaster.told_at(job, dues), ""
 
-    async def _rehearsed(self, job: Job) -> tuple[TurnInput | None, Rehearsal, str]:
+    async def _rehearsed(self, job: Job) -> tuple[TurnInput | None, DryRunReport, str]:
         """Return the turn, what would be sent, and what would keep it from running."""
         try:
             turn = await self._turns.turn(job)
         except Permanent as error:
-            return None, Rehearsal(asks=False), str(error)
+            return None, DryRunReport(asks=False), str(error)
         return turn, await self._rehearsing.rehearse(turn), ""
 
-    async def _estimate(self, job: Job, sent: Rehearsal) -> Estimate:
+    async def _estimate(self, job: Job, sent: DryRunReport) -> Estimate:
         return self._of(job, await self._cost(job, sent.cost), sent.model)
 
     def _of(self, job: Job, cost: RunCost, model: str) -> Estimate:

@@ -477,9 +477,9 @@ class _Status:
         self._castle = castle
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        from bot.commands.mcp import McpDesk
+        from bot.commands.mcp import McpService
 
-        desk = McpDesk(self._castle.servers)
+        desk = McpService(self._castle.servers)
         return StatusTold(lines=("Hearthbot is fine.", *desk.lines()), quotes=desk.are_quoted())
 
 

@@ -17,8 +17,8 @@ from agent.trace.dry_run import (
     OUTPUT_OF_NOTHING,
     OUTPUT_USUAL,
     ROUNDS_MAX,
-    Rehearsing,
-    RehearsingOptions,
+    DryRunner,
+    DryRunOptions,
 )
 from memory.records.errors import Overloaded
 from memory.records.messages import (
@@ -63,7 +63,7 @@ def turn(**more: object) -> TurnInput:
 
 
 @asynccontextmanager
-async def opened(path: Path, scripted: ScriptedModel) -> AsyncIterator[tuple[House, Rehearsing]]:
+async def opened(path: Path, scripted: ScriptedModel) -> AsyncIterator[tuple[House, DryRunner]]:
     async def act(text: str) -> str:
         raise AssertionError("a tool ran in a rehearsal")
 
@@ -72,11 +72,11 @@ async def opened(path: Path, scripted: ScriptedModel) -> AsyncIterator[tuple[Hou
     async with house.opened(scripted):
         yield (
             house,
-            Rehearsing(
+            DryRunner(
                 house.beginning.plan,
                 OneModel(scripted),
                 priced,
-                options=RehearsingOptions(redact=lambda text: text.replace("sk-secret", "•••")),
+                options=DryRunOptions(redact=lambda text: text.replace("sk-secret", "•••")),
             ),
         )
 
@@ -153,8 +153,8 @@ async def test_what_a_model_refuses_is_told(tmp_path: Path) -> None:
 async def test_the_cost_is_that_of_a_usual_run(tmp_path: Path) -> None:
     async with opened(tmp_path, model()) as (house, rehearsing):
         shown = await rehearsing.rehearse(turn())
-        alone = Rehearsing(
-            house.beginning.plan, OneModel(house.model), unpriced, options=RehearsingOptions()
+        alone = DryRunner(
+            house.beginning.plan, OneModel(house.model), unpriced, options=DryRunOptions()
         )
         unknown = await alone.rehearse(turn())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
-from agent.trace.dry_run import NO_MODEL, Heard, Rehearsal, Rehearsing
+from agent.trace.dry_run import NO_MODEL, DryRunner, DryRunReport, Heard
 from bot.commands.job_service import OperatorJobs
 from memory.database.connection import Database
 from memory.records.messages import TurnInput
@@ -39,10 +39,10 @@ class Stage:
     def __init__(self) -> None:
         self.asked: list[TurnInput] = []
 
-    async def rehearse(self, turn: TurnInput | None) -> Rehearsal:
+    async def rehearse(self, turn: TurnInput | None) -> DryRunReport:
         if turn is None or (turn.job is not None and turn.job.call is not None):
             return NO_MODEL
-        return Rehearsal(
+        return DryRunReport(
             system="You are a helper.",
             user=turn.message.text,
             tools=("list_events", "nothing_to_report"),
@@ -93,7 +93,7 @@ class Workshop(Services):
                 self.store, self.notifications, self.people.zone, clock=self.clock, rules=rules
             ),
             turns,
-            cast(Rehearsing, self.stage),
+            cast(DryRunner, self.stage),
             SkillJobs(
                 self.store,
                 self.current,

@@ -10,7 +10,7 @@ import pytest
 
 from agent.mcp.servers import McpRefused, ServerFolders
 from agent.mcp.values import Health, ServerOptions, ServerStart
-from bot.commands.mcp import McpDesk
+from bot.commands.mcp import McpService
 from bot.doctor.base import FindingLevel, Result, run_checks
 from bot.doctor.reach import checks
 from bot.settings.home import Home as BotHome
@@ -49,7 +49,7 @@ async def test_the_list_names_servers_and_tools_with_their_state(tmp_path: Path)
     options = await with_a_changed_tool(tmp_path)
 
     async with running(tmp_path, options, ABSENT) as mcp:
-        answer = await McpDesk(mcp).listed()
+        answer = await McpService(mcp).listed()
 
     absent, server = answer["servers"]
     assert absent["health"] == "down"
@@ -67,7 +67,7 @@ async def test_what_is_approved_is_what_was_shown(tmp_path: Path) -> None:
     options = await with_a_changed_tool(tmp_path)
 
     async with running(tmp_path, options) as mcp:
-        desk = McpDesk(mcp)
+        desk = McpService(mcp)
         shown = await desk.waiting("odd", "")
         one = await desk.waiting("odd", "odd__mail")
         digests = {row["tool"]: row["digest"] for row in shown["tools"]}
@@ -93,7 +93,7 @@ async def test_status_has_a_line_for_each_server(tmp_path: Path) -> None:
     lazy = replace(odd("later"), start=ServerStart.LAZY)
 
     async with running(tmp_path, options, lazy, ABSENT) as mcp:
-        desk = McpDesk(mcp)
+        desk = McpService(mcp)
         # It is tried again and again, and is starting then.
         await until(lambda: desk.lines()[0].startswith("MCP absent: down"))
         absent, later, server = desk.lines()
@@ -105,7 +105,7 @@ async def test_status_has_a_line_for_each_server(tmp_path: Path) -> None:
 
 async def test_status_says_that_a_server_went_down(tmp_path: Path) -> None:
     async with running(tmp_path, odd(), timing=replace(QUICK, backoff_s=300)) as mcp:
-        desk = McpDesk(mcp)
+        desk = McpService(mcp)
         quoted_before = desk.are_quoted()
         await called(mcp, "odd__dies")
         await until(lambda: state(mcp).health.health is Health.DOWN)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from memory.database.connection import Database
-from memory.stores.heartbeats import BEATS_MAX, WHY_CHARS_MAX, SqliteBeats, SqliteSwitches
+from memory.stores.heartbeats import BEATS_MAX, WHY_CHARS_MAX, SqliteHeartbeats, SqliteSwitches
 from tests.memory.kit import START_MS, StillClock
 
 
 async def test_the_newest_heartbeats_of_an_agent_come_first(
     database: Database, clock: StillClock
 ) -> None:
-    beats = SqliteBeats(database)
+    beats = SqliteHeartbeats(database)
 
     for why in ("nothing to do", "a task"):
         await beats.beat("default", "skipped", why)
@@ -26,7 +26,7 @@ async def test_the_newest_heartbeats_of_an_agent_come_first(
 
 
 async def test_of_many_the_oldest_go(database: Database) -> None:
-    beats = SqliteBeats(database)
+    beats = SqliteHeartbeats(database)
     await database.write(
         lambda c: c.executemany(
             "insert into heartbeats (agent, at_ms, outcome, why) values ('default', 1, 'told', ?)",

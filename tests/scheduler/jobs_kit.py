@@ -19,7 +19,7 @@ from memory.records.recurrence import At, Cron, When
 from memory.records.rows import NewMessage
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import first_due
-from scheduler.clock.timetable import Hears, Timetable
+from scheduler.clock.timetable import Timetable, TimetableHooks
 from tests.fakes import FixedClock
 from tests.laid import lay
 
@@ -95,9 +95,9 @@ class Office:
             self.timetable = Timetable(self.store, kinds, self.hears(), clock=self.clock)
             yield self
 
-    def hears(self) -> Hears:
+    def hears(self) -> TimetableHooks:
         """What keeps all that a timetable tells."""
-        return Hears(
+        return TimetableHooks(
             taken=self._taken, missed=self._missed, failed=self._failed, stopped=self._stopped
         )
 

@@ -17,7 +17,7 @@ from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.records.schedule import TimeRead
 from memory.stores.events import SqliteEvents
-from memory.stores.heartbeats import SqliteBeats, SqliteSwitches
+from memory.stores.heartbeats import SqliteHeartbeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
 from memory.stores.notifications import SqliteTellings
 from scheduler.clock.timetable import Timetable
@@ -117,7 +117,7 @@ class Services(Office):
         self.heartbeats = HeartbeatService(
             self.jobs,
             self.store,
-            SqliteBeats(database),
+            SqliteHeartbeats(database),
             SqliteSwitches(database),
             self.people,
             clock=self.clock,

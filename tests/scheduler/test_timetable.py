@@ -19,7 +19,7 @@ from memory.records.recurrence import Cron, Every, RecurrenceUnit
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.machine import SystemClock
 from scheduler.clock.misfire import first_due
-from scheduler.clock.timetable import LOOK_EVERY_S, Hears, Timetable
+from scheduler.clock.timetable import LOOK_EVERY_S, Timetable, TimetableHooks
 from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job
 
 MORNING = datetime(2026, 6, 1, 6, 0, tzinfo=UTC)
@@ -323,7 +323,7 @@ async def test_the_alarm_rings_by_itself_also_for_what_was_added_later(tmp_path:
         async def nobody(*args: object) -> None:
             pass
 
-        hears = Hears(
+        hears = TimetableHooks(
             taken=lambda job, taken: rang.set(), missed=nobody, failed=nobody, stopped=nobody
         )
         kinds = dict.fromkeys(JobKind, KeptKind())
@@ -362,7 +362,7 @@ async def test_what_was_held_is_taken_as_soon_as_it_is_told_that_the_pause_is_ov
             if job.kind is JobKind.AGENT:
                 went_on.set()
 
-        hears = Hears(taken=takes, missed=nobody, failed=nobody, stopped=nobody)
+        hears = TimetableHooks(taken=takes, missed=nobody, failed=nobody, stopped=nobody)
         for new in (
             job("look for rain", when=at(clock.now()), kind=JobKind.AGENT),
             job("tea", when=at(clock.now())),

@@ -15,7 +15,7 @@ from memory.records.messages import PersonId, RunId
 from memory.records.ports import NewRun
 from memory.records.rows import NewMessage
 from memory.stores.jobs import SqliteJobs
-from scheduler.clock.timetable import Hears, Timetable
+from scheduler.clock.timetable import Timetable, TimetableHooks
 
 STEP = timedelta(minutes=10)
 
@@ -78,7 +78,7 @@ async def main(path: Path, start: datetime, until: datetime) -> None:
         Database.open(path, clock=clock) as other,
     ):
         kinds = {JobKind.MESSAGE: remind, JobKind.AGENT: work}
-        hears = Hears(taken=taken, missed=missed, failed=failed, stopped=stopped)
+        hears = TimetableHooks(taken=taken, missed=missed, failed=failed, stopped=stopped)
         tables = [
             Timetable(SqliteJobs(database), kinds, hears, clock=clock) for database in (one, other)
         ]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from agent.mcp.values import ServerOptions
 from bot.cli.mcp import app, listed_lines
-from bot.commands.mcp import McpDesk
+from bot.commands.mcp import McpService
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
 from tests.agent.mcp.kit import lists, odd, raw, running, tool
@@ -39,7 +39,7 @@ def bot(home: Home, tmp_path: Path, *servers: ServerOptions) -> Iterator[None]:
     async def serve() -> None:
         async with (
             running(tmp_path, *servers) as mcp,
-            ControlServer(home.socket, offered(mcp=McpDesk(mcp))),
+            ControlServer(home.socket, offered(mcp=McpService(mcp))),
         ):
             ready.set()
             await stopping.wait()
