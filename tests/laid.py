@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from memory.database.backup import folder_of
-from memory.database.opening import DatabasePlace, open_writer
 from memory.database.schema import MIGRATIONS, read_migrations
+from memory.database.soundness import DatabasePlace, open_writer
 
 
 def lay(path: Path) -> None:

@@ -31,7 +31,8 @@ from agent.budget.messages import busy_words, free_words, refusal_words, warning
 from memory.records.errors import BrokenAnswer, ModelTimeout
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
-from memory.records.spending import (
+from memory.records.transcript import Usage
+from memory.records.usage import (
     NOBODY,
     Allowance,
     BudgetUnit,
@@ -58,7 +59,6 @@ from memory.records.spending import (
     subject_of,
     zone_for,
 )
-from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
 
 log = structlog.get_logger()

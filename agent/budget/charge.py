@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory.records.messages import Role, RunId, TurnInput
-from memory.records.spending import Charge, Purpose
+from memory.records.usage import Charge, Purpose
 
 
 def charge_of(run_id: RunId, turn: TurnInput) -> Charge:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from memory.records.messages import DEFAULT_AGENT
 from memory.records.ports import Clock
-from memory.records.spending import (
+from memory.records.transcript import Usage
+from memory.records.usage import (
     BudgetUnit,
     Charge,
     ModelCall,
@@ -23,7 +24,6 @@ from memory.records.spending import (
     Paused,
     Purpose,
 )
-from memory.records.transcript import Usage
 
 MINUTE_S = 60
 RESUME = NoticeButton("Go on", "brake:resume", "/resume")

@@ -15,7 +15,8 @@ import structlog
 
 from memory.records.errors import AssistantError, StorageError
 from memory.records.ports import Clock
-from memory.records.spending import (
+from memory.records.transcript import Usage
+from memory.records.usage import (
     Account,
     BudgetUnit,
     CallState,
@@ -30,7 +31,6 @@ from memory.records.spending import (
     Spent,
     subject_of,
 )
-from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
 
 log = structlog.get_logger()

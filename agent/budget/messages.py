@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from memory.records.spending import MICROS, BudgetUnit, Charge, Expected, Limit, Period, Scope
+from memory.records.usage import MICROS, BudgetUnit, Charge, Expected, Limit, Period, Scope
 
 _FOR = {Period.TURN: "one answer", Period.DAY: "today", Period.MONTH: "this month"}
 

@@ -12,7 +12,7 @@ from agent.budget.budget import Budget
 from memory.records.messages import PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Person
-from memory.records.spending import (
+from memory.records.usage import (
     NOBODY,
     SLOT_MS,
     Charge,

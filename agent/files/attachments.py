@@ -19,7 +19,7 @@ import structlog
 from agent.budget.charge import charge_of
 from agent.files.extract import FileReader, FileText
 from agent.files.images import PicturesShown, caller_of
-from agent.files.scaling import PillowScaler
+from agent.files.scaler import PillowScaler
 from agent.files.sniff import FileKind, as_fitted, fitting, signature_of
 from agent.files.transcription import PaidTranscriber
 from agent.files.values import (
@@ -38,8 +38,8 @@ from agent.tools.workspace import RESULTS, WRITE_BYTES_MAX, Workspace, results_f
 from memory.records.errors import AssistantError, DocumentWrong, Temporary
 from memory.records.messages import Attachment, TurnInput
 from memory.records.ports import Clock, Json, Models, TurnContext
-from memory.records.spending import Charge
 from memory.records.transcript import Note, Picture, entry_from_json, to_json
+from memory.records.usage import Charge
 
 log = structlog.get_logger()
 

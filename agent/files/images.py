@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from agent.files.scaling import INSTALL, PillowScaler
+from agent.files.scaler import INSTALL, PillowScaler
 from agent.files.sniff import Signature
 from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture, size_of
 from agent.tools.tool import Caller

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from agent.budget.budget import Budget
 from agent.files.values import Sound
 from agent.history.window import estimate_tokens
-from memory.records.spending import SpendingRefused, Verdict
 from memory.records.text import clean
 from memory.records.transcript import Usage
+from memory.records.usage import SpendingRefused, Verdict
 
 TOKENS_A_SECOND = 10
 BYTES_A_SECOND = 2_000

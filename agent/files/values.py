@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agent.files.sniff import safe_name
 from memory.records.errors import Permanent
 from memory.records.messages import Address, Attachment, TurnInput
-from memory.records.spending import Charge
+from memory.records.usage import Charge
 
 FetchFile = Callable[[Address, Attachment, int], Awaitable[bytes]]
 """The whole of a file of at most so many bytes, from its platform; by many tasks at once, and again

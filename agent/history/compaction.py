@@ -29,8 +29,8 @@ from memory.records.errors import AssistantError
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
-from memory.records.spending import Charge, Purpose, Scope, zone_for
 from memory.records.text import clean
+from memory.records.usage import Charge, Purpose, Scope, zone_for
 from memory.stores.compactions import NEVER, HistoryStretch, SqliteCompactions
 from memory.stores.material import Dated, effects_of, exchanges_in, lines_of
 

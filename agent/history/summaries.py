@@ -18,7 +18,7 @@ from agent.learning.proposals import AnswerUnreadable, ModelAnswer, PlainText, r
 from agent.prompt.assemble import from_template
 from memory.records.errors import ContextTooLong, ModelRefused
 from memory.records.ports import CheapModel
-from memory.records.spending import Charge
+from memory.records.usage import Charge
 from memory.stores.material import MaterialLine
 
 log = structlog.get_logger()

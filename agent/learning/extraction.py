@@ -26,8 +26,8 @@ from memory.records.facts import Facts, NewFact, Stored, StoredFact, Storing, Wh
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
-from memory.records.spending import Charge, Purpose, Scope, zone_for
 from memory.records.text import one_line
+from memory.records.usage import Charge, Purpose, Scope, zone_for
 from memory.records.words import fold, read_list, squeezed
 from memory.stores.lines import SpokenLine, SpokenStretch, SqliteLines
 

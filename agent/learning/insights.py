@@ -25,7 +25,7 @@ from memory.facts.tombstones import generation
 from memory.records.errors import AssistantError, StorageError
 from memory.records.messages import ConversationId, Origin, Role, RunId, TurnInput
 from memory.records.ports import CheapModel, Clock, TurnEnd
-from memory.records.spending import Charge, Purpose
+from memory.records.usage import Charge, Purpose
 from memory.records.words import fold, unbordered_runs, words
 
 if TYPE_CHECKING:

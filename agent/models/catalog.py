@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from agent.models.chat_request import Dialect
-from memory.records.spending import FREE, Price, Rates
+from memory.records.usage import FREE, Price, Rates
 
 LOCAL_WINDOW = 8_192
 

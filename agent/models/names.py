@@ -16,7 +16,7 @@ from agent.models.deadline import CallLimits
 from agent.models.embedded import weights
 from memory.records.errors import ModelRefused, SettingsWrong
 from memory.records.ports import Model
-from memory.records.spending import Price
+from memory.records.usage import Price
 
 NAME_CHARS_MAX = 300
 

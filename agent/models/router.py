@@ -27,8 +27,8 @@ from memory.records.errors import Permanent, SettingsWrong
 from memory.records.messages import DEFAULT_AGENT, PersonId
 from memory.records.ports import Clock, InUse, Model
 from memory.records.request import ModelTraits
-from memory.records.spending import Price
 from memory.records.transcript import Usage
+from memory.records.usage import Price
 from memory.stores.switches import SqliteChosenModels
 
 log = structlog.get_logger()

@@ -19,7 +19,7 @@ import structlog
 from agent.prompt.effort import ReasoningControl, Thinking
 from agent.prompt.scene import Instruction, PromptKind, Scene
 from agent.prompt.templates import PromptLibrary
-from agent.skills.matching import Matcher, PlaybookMatch, Relevance, SkillScore, required_tools
+from agent.skills.matcher import Matcher, PlaybookMatch, Relevance, SkillScore, required_tools
 from agent.skills.rules import Forced, Rule, RuleBook, RuleHit
 from agent.skills.skill import AutoInvoke, Skill, SkillSet
 from agent.version import VERSION

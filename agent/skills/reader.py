@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.skills.matching import allowed_entries
+from agent.skills.matcher import allowed_entries
 from agent.skills.parser import (
     Flaw,
     Items,

@@ -79,7 +79,7 @@ class Skill:
     `text` is what stands below the front matter, `location` how the model names the file
     (`skills/x/SKILL.md`, as its file tools have it). `allowed_tools` are the entries of
     `allowed-tools` (`Read`, `Bash(git:*)`), sorted; None sets no limit, and an empty tuple allows
-    nothing (`agent.skills.matching` says what an entry allows). `missing` says in words
+    nothing (`agent.skills.matcher` says what an entry allows). `missing` says in words
     what the machine lacks. Keywords, patterns and names are in the order of the file.
     """
 

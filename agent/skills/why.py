@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agent.skills.matching import (
+from agent.skills.matcher import (
     SCORE_MIN,
     SKILLS_MAX,
     Almost,

@@ -14,8 +14,8 @@ from agent.turn.steps.model import Payment
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.ports import Model, Models
 from memory.records.request import ModelRequest, ModelTraits
-from memory.records.spending import Charge, SpendingRefused, Verdict
 from memory.records.transcript import Answered, Said
+from memory.records.usage import Charge, SpendingRefused, Verdict
 
 TEMPERATURE = 0.1
 """What is wanted is the same answer each time, in a given form."""

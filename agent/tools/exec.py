@@ -31,7 +31,7 @@ from agent.sandbox.process import (
     run_confined,
     run_open,
 )
-from agent.skills.matching import allows_command
+from agent.skills.matcher import allows_command
 from agent.tools.call import KeepResult, fitted
 from agent.tools.confinement import WorkspaceViews
 from agent.tools.tool import Caller, Effect, Needs, Trust, tool

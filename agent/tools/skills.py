@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agent.skills.checks import TESTS_FILE
 from agent.skills.library import SkillLibrary
-from agent.skills.matching import Relevance
+from agent.skills.matcher import Relevance
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, read_file, shown, stamps
 from agent.skills.service import SkillService

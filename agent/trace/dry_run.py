@@ -23,8 +23,8 @@ from memory.records.messages import RunId, TurnInput
 from memory.records.ports import Model, Models
 from memory.records.request import ModelRequest
 from memory.records.schedule import FREE_RUN, RunCost
-from memory.records.spending import SpendingRefused, Verdict
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult, Usage
+from memory.records.usage import SpendingRefused, Verdict
 
 CALLS_USUAL = 3
 """Calls of a model in a run that has tools: one that asks for them, one more, and the answer."""

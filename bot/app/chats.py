@@ -32,7 +32,7 @@ from memory.records.errors import Permanent, Temporary
 from memory.records.messages import Address, Attachment, IncomingMessage, PersonId
 from memory.records.ports import Conversations
 from memory.records.rows import Button, NewMessage, Person
-from memory.records.spending import NOBODY, Notice
+from memory.records.usage import NOBODY, Notice
 
 log = structlog.get_logger()
 

@@ -29,7 +29,7 @@ from bot.outbox.edits import QuestionMessages
 from bot.settings.options import bindings_of, host_zone
 from memory.records.messages import IncomingMessage, PersonId, Role
 from memory.records.rows import Person
-from memory.records.spending import Scope, zone_for
+from memory.records.usage import Scope, zone_for
 from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.heartbeats import SqliteIdle

@@ -22,7 +22,7 @@ from bot.app.chats import OwnerNotices
 from bot.channels.base import Outage
 from memory.database.backup import remove_files
 from memory.records.errors import AssistantError
-from memory.records.spending import Notice
+from memory.records.usage import Notice
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.inbox import SqliteInbox
 from memory.stores.jobs import SqliteJobs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agent.files.attachments import AttachedFiles
-from agent.files.scaling import PillowScaler, is_installed
+from agent.files.scaler import PillowScaler, is_installed
 from agent.files.transcription import PaidTranscriber
 from agent.files.values import AttachedOptions
 from agent.models.choose import beside

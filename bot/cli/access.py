@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from bot.app.app import App
-from bot.cli.asking import call
+from bot.cli.client import call
 from memory.records.messages import Role
 
 app = typer.Typer(help="Who may talk to the bot.", no_args_is_help=True)

@@ -12,9 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.cli.once import OwnAnswer
-from bot.cli.opening import FAILED, Opened, exit_for, opened
-from bot.cli.pressing import Buttons
+from bot.cli.chat_io import Buttons, OwnAnswer
+from bot.cli.context import FAILED, Opened, exit_for, opened
 from bot.cli.screen import PlainScreen, RichScreen, Screen
 from bot.rpc import ControlClient
 
@@ -38,7 +37,7 @@ def chat(
 
 async def converse(home: Opened, message: str) -> None:
     """One answer to `message`; without one, to whatever is typed until the person leaves."""
-    from bot.cli.asking import reach
+    from bot.cli.client import reach
 
     # One answer to one message is for a script: nothing is said beside it.
     notes = None if message else sys.stderr
@@ -148,7 +147,7 @@ async def _sent(
 
 async def _work_off(client: ControlClient, screen: Screen, buttons: Buttons) -> None:
     """Answers line by line what is piped in, until it ends or a line leaves."""
-    from bot.cli.typed import typed_lines
+    from bot.cli.chat_io import typed_lines
 
     async for line in typed_lines():
         if line.strip() in LEAVE:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bot.cli.opening import FAILED
+from bot.cli.context import FAILED
 from bot.lean import load_without
 from memory.records.errors import SettingsWrong, StorageError
 
@@ -45,7 +45,7 @@ def doctor(
 ) -> None:
     """Check everything: settings, files, database, model, tokens, clock; each with its fix."""
     load_without("click", "httpx")
-    from bot.cli.desk import silent_logs
+    from bot.cli.console_terminal import silent_logs
     from bot.doctor.base import is_well, mend_all
     from bot.settings.home import find_home
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, logged, read_home
+from bot.cli.context import FAILED, WRONG_USAGE, Opened, exit_for, logged, read_home
 from bot.lean import load_without
 from memory.records.errors import SettingsWrong, StorageError
 
@@ -133,7 +133,7 @@ async def _is_running(home: Home) -> bool:
 
 def _guided(here: _Here) -> bool:
     """Whether the bot is to be started now."""
-    from bot.cli.desk import ConsoleTerminal, silent_logs
+    from bot.cli.console_terminal import ConsoleTerminal, silent_logs
     from bot.setup.wizard import ask_all, checked, summary
 
     desk, situation = ConsoleTerminal(), here.situation()
@@ -173,7 +173,7 @@ def _save(here: _Here, plan: Plan, situation: SetupState) -> None:
 async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
     """Makes the owner, and keeps how they are called and where they live."""
     from bot.app.app import App
-    from bot.cli.asking import ask
+    from bot.cli.client import ask
     from bot.settings.home import HomeLock
     from memory.database.connection import Database
     from memory.records.messages import Role
@@ -205,7 +205,7 @@ async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
 
 
 def _without_asking(here: _Here) -> None:
-    from bot.cli.desk import silent_logs
+    from bot.cli.console_terminal import silent_logs
     from bot.settings.edit import write
     from bot.settings.home import prepare
     from bot.setup.wizard import tested

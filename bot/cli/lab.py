@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from bot.cli.chat import LEAVE
-from bot.cli.opening import Opened, exit_for, logged_apart, opened
-from bot.cli.typed import typed_lines
+from bot.cli.chat_io import typed_lines
+from bot.cli.context import Opened, exit_for, logged_apart, opened
 from memory.records.messages import DEFAULT_AGENT
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bot.channels.console import PRESS, OpenQuestions
-from bot.cli.pressing import Buttons
+from bot.cli.chat_io import Buttons
 from bot.inbox.buttons import NO_LONGER
 from memory.records.rows import Button
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bot.app.app import App
-from bot.cli.asking import ask, call
+from bot.cli.client import ask, call
+from bot.cli.context import exit_for, opened
 from bot.cli.mcp_shown import waiting_lines
-from bot.cli.opening import exit_for, opened
 from bot.cli.skills_shown import Line, print_lines
 
 if TYPE_CHECKING:

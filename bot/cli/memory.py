@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bot.cli.context import FAILED, WRONG_USAGE, Opened, exit_for, opened
 from bot.cli.memory_shown import (
     fact_lines,
     facts_lines,
@@ -23,7 +24,6 @@ from bot.cli.memory_shown import (
     print_lines,
     proof_lines,
 )
-from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, opened
 
 app = typer.Typer(
     help="What is remembered of you: seen, corrected, erased, taken along.", no_args_is_help=True
@@ -308,7 +308,7 @@ def _run(do: Callable[[Ask], Awaitable[Answer]]) -> Answer:
 @asynccontextmanager
 async def _client(home: Opened) -> AsyncIterator[_MemoryClient]:
     """Asks the running bot; where none runs, an App that is opened for the moment."""
-    from bot.cli.asking import opened_here, running_or
+    from bot.cli.client import opened_here, running_or
 
     async with AsyncExitStack() as stack:
         yield _MemoryClient(

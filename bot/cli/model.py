@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.app.app import App
-from bot.cli.asking import ask_running
-from bot.cli.opening import FAILED, Opened, exit_for, opened
+from bot.cli.client import ask_running
+from bot.cli.context import FAILED, Opened, exit_for, opened
 
 if TYPE_CHECKING:
     from agent.models.download import Progress, Pulled, Source

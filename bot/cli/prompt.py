@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bot.app.app import App
-from bot.cli.asking import ask
-from bot.cli.opening import exit_for, opened
+from bot.cli.client import ask
+from bot.cli.context import exit_for, opened
 from bot.commands.prompt_messages import (
     CACHE_WORDS,
     PRICE_UNKNOWN,
@@ -24,7 +24,7 @@ from bot.commands.prompt_messages import (
 )
 
 if TYPE_CHECKING:
-    from bot.cli.opening import Opened
+    from bot.cli.context import Opened
 
 app = typer.Typer(help="What goes to the model, part by part.", no_args_is_help=True)
 

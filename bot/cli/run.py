@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import structlog
 import typer
 
-from bot.cli.opening import Opened, exit_for, last_words, logged, opened, read_home
+from bot.cli.context import Opened, exit_for, last_words, logged, opened, read_home
 from bot.lean import late_methods, load_without, without_garbage_search
 from memory.records.errors import SettingsWrong
 
@@ -64,7 +64,7 @@ def status(
 ) -> None:
     """How the running bot is doing."""
     from bot.app.app import App
-    from bot.cli.asking import ask_running
+    from bot.cli.client import ask_running
 
     with exit_for(), opened(log_to_terminal=True) as home:
         lines = asyncio.run(ask_running(home, App.status.lines, for_owner=True))

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from bot.cli.opening import DONE, FAILED, WRONG_USAGE
+from bot.cli.context import DONE, FAILED, WRONG_USAGE
 from bot.cli.schedule_jobs import add_to
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bot.app.app import App
-from bot.cli.asking import call
-from bot.cli.opening import FAILED, WRONG_USAGE
+from bot.cli.client import call
+from bot.cli.context import FAILED, WRONG_USAGE
 from bot.cli.schedule_shown import (
     aligned,
     list_lines,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.app.app import App
-from bot.cli.asking import ask, call
-from bot.cli.opening import WRONG_USAGE, exit_for, opened
+from bot.cli.client import ask, call
+from bot.cli.context import WRONG_USAGE, exit_for, opened
 from bot.cli.sessions_shown import entry_lines, list_lines, list_table, markdown, session_line
 from bot.cli.skills_shown import print_lines
 

@@ -13,8 +13,8 @@ import typer
 
 from agent.skills.skill import Skill, SkillRefused, SkillState
 from bot.app.app import App
-from bot.cli.asking import ask, call, caller
-from bot.cli.opening import FAILED, WRONG_USAGE, Opened, exit_for, opened
+from bot.cli.client import ask, call, caller
+from bot.cli.context import FAILED, WRONG_USAGE, Opened, exit_for, opened
 from bot.cli.skills_json import details_as_json, list_as_json, report_as_json, why_as_json
 from bot.cli.skills_shown import (
     Lines,

@@ -68,7 +68,7 @@ def details_as_json(found: SkillDetails) -> Json:
 def why_as_json(text: str, found: Explanation) -> Json:
     """Each skill's `verdict` on a message with reasons, `near` for what came close, the `rules` of
     the settings and what is wrong with rules."""
-    from agent.skills.matching import SCORE_MIN
+    from agent.skills.matcher import SCORE_MIN
 
     return {
         "text": text,
@@ -174,7 +174,7 @@ def _verdict(one: SkillWhy, text: str) -> Json:
 
 
 def _near(one: SkillWhy, text: str) -> list[str]:
-    from agent.skills.matching import SCORE_MIN, near_misses
+    from agent.skills.matcher import SCORE_MIN, near_misses
     from agent.skills.why import SkillVerdict, near_words
 
     if one.verdict is SkillVerdict.PICKED:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.app.app import App
-from bot.cli.asking import call
-from bot.cli.opening import WRONG_USAGE
+from bot.cli.client import call
+from bot.cli.context import WRONG_USAGE
 from memory.records.text import clean
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _budget(one: BudgetRow) -> list[str]:
     """Whose, how much of it, and the share."""
     from agent.budget.messages import amount_words
     from bot.commands.prompt_messages import percent
-    from memory.records.spending import BudgetUnit
+    from memory.records.usage import BudgetUnit
 
     unit = BudgetUnit(one.unit)
     whose = f"{one.scope} {one.name}".strip()
@@ -135,7 +135,7 @@ def print_tables(report: UsageReport) -> None:
 def _short_cost(row: UsageFigures) -> str:
     """For a narrow column: what is not known is a question mark, explained below."""
     from bot.commands.prompt_messages import money
-    from memory.records.spending import MICROS
+    from memory.records.usage import MICROS
 
     if row.unpriced == row.calls:
         return "?"

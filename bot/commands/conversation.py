@@ -19,8 +19,8 @@ from memory.records.messages import ConversationId, IncomingMessage, PersonId, R
 from memory.records.ports import ChildRun, Clock, Conversations, RunStatus, TurnEngine
 from memory.records.rows import Person
 from memory.records.sessions import Compactions, Session, SessionEntry, Sessions
-from memory.records.spending import Scope, zone_for
 from memory.records.transcript import Said, to_json
+from memory.records.usage import Scope, zone_for
 
 BUSY = (
     "Something is being answered here, so I changed nothing. Say it again once that is done; "

@@ -28,7 +28,7 @@ from memory.records.errors import StorageError
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Grant, Person
-from memory.records.spending import NOBODY, Period, Scope, added, zone_for
+from memory.records.usage import NOBODY, Period, Scope, added, zone_for
 from scheduler.jobs.heartbeats import HeartbeatService
 from scheduler.jobs.service import JobService
 

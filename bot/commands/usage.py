@@ -13,16 +13,7 @@ from bot.people.register import called, gone
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage, Role
 from memory.records.ports import Clock
 from memory.records.rows import Person
-from memory.records.spending import (
-    MICROS,
-    BudgetUnit,
-    Pause,
-    Period,
-    Scope,
-    UsageSum,
-    added,
-    zone_for,
-)
+from memory.records.usage import MICROS, BudgetUnit, Pause, Period, Scope, UsageSum, added, zone_for
 
 SHOWN_IN_CHAT_MAX = 8
 IN_PRIVATE = "What you used is nobody else's business: send `/usage` to me in a private chat."

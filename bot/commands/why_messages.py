@@ -21,8 +21,8 @@ from memory.records.facts import StoredFact, fact_key
 from memory.records.messages import PersonId
 from memory.records.rows import Button, ButtonRows, Outcome
 from memory.records.schedule import moment_words
-from memory.records.spending import UsageSum, added
 from memory.records.traces import Agreed, TurnRecord
+from memory.records.usage import UsageSum, added
 
 PREFIX, FORGET = "why", "forget"
 BUTTONS_IN_ROW = 3

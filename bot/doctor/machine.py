@@ -12,7 +12,7 @@ from pathlib import Path
 from zoneinfo import available_timezones
 
 from agent.files.images import PICTURE_BYTES_MAX, PICTURE_SIDE_MAX
-from agent.files.scaling import INSTALL, is_installed
+from agent.files.scaler import INSTALL, is_installed
 from agent.files.values import size_of
 from agent.models.embedded import weights
 from agent.sandbox.bubblewrap import Bubblewrap

@@ -17,7 +17,7 @@ from bot.settings.options import places_of, texts_of
 from bot.settings.schema.settings import Settings
 from memory.records.errors import SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
-from memory.records.spending import Pause, Paused
+from memory.records.usage import Pause, Paused
 
 BACKUP_AGE_MAX = timedelta(days=2)
 WAITS_MAX = timedelta(minutes=15)

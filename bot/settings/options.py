@@ -42,7 +42,7 @@ from bot.settings.schema.agents import budget_of
 from bot.settings.schema.settings import Settings
 from bot.settings.schema.tools import BudgetLimitSettings, McpServerSettings
 from memory.records.messages import DEFAULT_AGENT
-from memory.records.spending import BudgetUnit, Limit, Period, Scope
+from memory.records.usage import BudgetUnit, Limit, Period, Scope
 
 
 def personas_of(home: Home, settings: Settings) -> Mapping[str, PersonaSettings]:

@@ -17,7 +17,7 @@ from memory.database.backup import all_backups, newest_good, problems
 from memory.database.errors import storage_error
 from memory.database.schema import MIGRATIONS, is_ours, read_migrations, version_of
 from memory.records.messages import DEFAULT_AGENT
-from memory.records.spending import Pause, Paused
+from memory.records.usage import Pause, Paused
 
 _INBOX = "select state, count(*) from inbox group by state"
 _OUTBOX = "select state, count(*) from outbox group by state"

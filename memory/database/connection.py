@@ -18,7 +18,8 @@ from typing import Any, Generic, TypeVar
 
 from memory.database.backup import daily_name, folder_of, make_backup, problems, remove_older
 from memory.database.errors import is_damage, storage_error
-from memory.database.opening import (
+from memory.database.schema import MIGRATIONS, read_migrations
+from memory.database.soundness import (
     DatabasePlace,
     Soundness,
     damaged,
@@ -27,7 +28,6 @@ from memory.database.opening import (
     open_writer,
     put_back,
 )
-from memory.database.schema import MIGRATIONS, read_migrations
 from memory.database.worker import WorkLine
 from memory.records.errors import StorageCorrupt, StorageError
 from memory.records.ports import Clock

@@ -12,8 +12,8 @@ from memory.records.facts import Compaction, Recalled, RecallWanted
 from memory.records.messages import Address, ConversationId, InboxId, OutboxId, PersonId, RunId
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.rows import NewApproval, Outcome, PromptTrace, SkillRecord, StoredPlaybook
-from memory.records.spending import Charge
 from memory.records.transcript import Answered, Entry, Turn
+from memory.records.usage import Charge
 
 Json = dict[str, Any]
 Redo = Literal["repeat", "idempotent", "once"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
 from memory.records.rows import Outcome
-from memory.records.spending import UsageSum
 from memory.records.transcript import Entry
+from memory.records.usage import UsageSum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

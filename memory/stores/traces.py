@@ -17,9 +17,9 @@ from memory.database.connection import Database
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
 from memory.records.rows import Outcome, PromptTrace
-from memory.records.spending import UsageSum
 from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.transcript import Entry, entry_from_json
+from memory.records.usage import UsageSum
 
 log = structlog.get_logger()
 

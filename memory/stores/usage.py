@@ -10,7 +10,7 @@ from typing import Any
 from memory.database.connection import BITE_ROWS, Database
 from memory.database.stored_text import dump, storable
 from memory.records.messages import DEFAULT_AGENT, PersonId
-from memory.records.spending import (
+from memory.records.usage import (
     Account,
     BudgetStart,
     Changes,

@@ -31,8 +31,8 @@ from memory.records.jobs import (
 from memory.records.messages import ConversationId, JobOrder, TurnInput
 from memory.records.ports import Clock
 from memory.records.schedule import DueAhead, Estimate, Forecast, JobDetails, RunCost
-from memory.records.spending import UsageQuery
 from memory.records.transcript import Usage
+from memory.records.usage import UsageQuery
 from memory.stores.jobs import SqliteJobs
 from memory.stores.usage import SqliteUsage
 from scheduler.clock.timetable import Kind

@@ -17,7 +17,8 @@ from agent.models.catalog import PriceTable
 from memory.database.connection import Database
 from memory.records.errors import StorageFull
 from memory.records.messages import PersonId, RunId
-from memory.records.spending import (
+from memory.records.transcript import Usage
+from memory.records.usage import (
     Account,
     Allowance,
     BudgetUnit,
@@ -30,7 +31,6 @@ from memory.records.spending import (
     Scope,
     Spent,
 )
-from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
 from tests.laid import lay
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.files.images import KeptPictures, PicturesShown, Shown
-from agent.files.scaling import PillowScaler
+from agent.files.scaler import PillowScaler
 from agent.files.sniff import signature_of
 from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
 from agent.tools.tool import Caller

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.files.scaling import PillowScaler, answer, made_smaller
+from agent.files.scaler import PillowScaler, answer, made_smaller
 from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
 from agent.files.worker import NoRoom
 from tests.agent.files_kit import PNG, jpeg, png

@@ -13,8 +13,8 @@ from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.steps.model import Payment
 from memory.records.errors import BrokenAnswer, ContextTooLong, Overloaded
 from memory.records.request import ModelTraits
-from memory.records.spending import Charge, Purpose, Scope, SpendingRefused
 from memory.records.transcript import Answered, Said, Usage
+from memory.records.usage import Charge, Purpose, Scope, SpendingRefused
 from tests.agent.spending_kit import charge, limit, purse
 from tests.fakes import OneModel, ScriptedModel
 

@@ -19,8 +19,8 @@ from agent.budget.circuit_breaker import (
     brake_words,
     source_of,
 )
-from memory.records.spending import Charge, Pause, Paused, Purpose, Verdict
 from memory.records.transcript import Usage
+from memory.records.usage import Charge, Pause, Paused, Purpose, Verdict
 from tests.agent.spending_kit import NOON, HandClock, Purse, charge, limit, purse
 
 

@@ -19,17 +19,8 @@ from hypothesis import strategies as st
 from agent.budget.budget import BudgetOptions
 from memory.database.connection import Database
 from memory.records.errors import AuthRefused, BrokenAnswer, ModelTimeout, RateLimited, StorageFull
-from memory.records.spending import (
-    BudgetUnit,
-    Level,
-    Pause,
-    Period,
-    Purpose,
-    Scope,
-    Verdict,
-    bounds,
-)
 from memory.records.transcript import Usage
+from memory.records.usage import BudgetUnit, Level, Pause, Period, Purpose, Scope, Verdict, bounds
 from tests.agent.spending_kit import (
     BERLIN,
     CHEAP,

@@ -10,7 +10,7 @@ from agent.budget.budget import Budget
 from agent.files.transcription import PaidTranscriber
 from agent.files.values import Sound
 from memory.records.errors import ModelRefused
-from memory.records.spending import SpendingRefused
+from memory.records.usage import SpendingRefused
 from tests.agent.files_kit import VOICE
 from tests.agent.spending_kit import Purse, charge, limit, purse
 

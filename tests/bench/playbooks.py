@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent.skills.matching import Matcher
+from agent.skills.matcher import Matcher
 from agent.skills.skill import Skill, SkillPlace, SkillSet
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.files.scaling import is_installed
+from agent.files.scaler import is_installed
 from bot.doctor import machine
 from bot.doctor.base import FindingLevel
 from tests.bot.kit import OWNER, Rig, eventually, rigged
@@ -88,7 +88,7 @@ def test_the_bot_itself_never_loads_the_library() -> None:
     program = (
         "import asyncio, sys\n"
         "import bot.app, bot.app.tools\n"
-        "from agent.files.scaling import PillowScaler\n"
+        "from agent.files.scaler import PillowScaler\n"
         "content = sys.stdin.buffer.read()\n"
         "made = asyncio.run(PillowScaler().scaled(content, side_max=9, bytes_max=10_000))\n"
         "print(made.width, 'PIL' in sys.modules)\n"

@@ -31,7 +31,7 @@ from bot.lab.faults import answer
 from bot.lab.telegram import FakeTelegram
 from bot.settings.home import Home, prepare
 from memory.records.errors import Overloaded, SettingsWrong
-from memory.records.spending import Pause, Paused
+from memory.records.usage import Pause, Paused
 
 TOKEN = "123456:TESTTESTTEST"
 

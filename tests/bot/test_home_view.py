@@ -18,7 +18,7 @@ from memory.records.messages import PersonId, Role
 from memory.records.recurrence import At
 from memory.records.rows import Person
 from memory.records.schedule import Event
-from memory.records.spending import UsageQuery, UsageSum
+from memory.records.usage import UsageQuery, UsageSum
 from tests.scheduler.service_kit import ANN, BEN, BY_ANN, LANE, Services
 
 PEOPLE = {

@@ -14,7 +14,7 @@ from structlog.typing import EventDict
 
 from bot.app.housekeeping import Housekeeping
 from memory.records.errors import StorageError
-from memory.records.spending import Notice
+from memory.records.usage import Notice
 from scheduler.clock.machine import CheckedClock
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 from tests.fakes import START, FixedClock

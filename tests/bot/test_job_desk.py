@@ -12,8 +12,8 @@ from memory.database.connection import Database
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking
 from memory.records.messages import RunId
 from memory.records.ports import NewRun
-from memory.records.spending import CallState, Changes, Charge, ModelCall, Purpose
 from memory.records.transcript import Usage
+from memory.records.usage import CallState, Changes, Charge, ModelCall, Purpose
 from memory.stores.jobs import SqliteJobs
 from memory.stores.usage import SqliteUsage
 from scheduler.kinds.dry_run import RUNS_COUNTED, RUNS_MIN, PastCosts

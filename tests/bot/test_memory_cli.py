@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from bot.cli.context import opened
 from bot.cli.main import app
 from bot.cli.memory import _forget
-from bot.cli.opening import opened
 from bot.commands.memory_operations import MemoryOperations
 from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare

@@ -15,8 +15,7 @@ from bot.app.run import terminal_operations
 from bot.channels.base import AnswersPresses, MessagePart, Pressed, RemembersButtons, SentMessage
 from bot.channels.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
 from bot.cli.chat import WAITED, _say, _say_once, _show
-from bot.cli.once import OwnAnswer
-from bot.cli.pressing import Buttons
+from bot.cli.chat_io import Buttons, OwnAnswer
 from bot.cli.screen import PlainScreen
 from bot.inbox.buttons import NO_LONGER, Press
 from bot.inbox.intake import InboundEvent

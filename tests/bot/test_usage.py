@@ -27,7 +27,8 @@ from bot.commands.usage import (
 from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person
-from memory.records.spending import (
+from memory.records.transcript import Usage
+from memory.records.usage import (
     BudgetUnit,
     CallState,
     Changes,
@@ -38,7 +39,6 @@ from memory.records.spending import (
     Purpose,
     Scope,
 )
-from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
 from tests.agent.spending_kit import CHEAP, MODEL, STRANGE, HandClock, Purse, limit, purse
 

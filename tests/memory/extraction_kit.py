@@ -19,8 +19,8 @@ from memory.records.messages import ConversationId, PersonId, Role, RunId
 from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
 from memory.records.rows import Person
-from memory.records.spending import Charge
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.records.usage import Charge
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
 from memory.stores.turns import SqliteJournal

@@ -13,7 +13,7 @@ from memory.database.connection import Database
 from memory.records.errors import StorageCorrupt, StorageReadOnly
 from memory.records.messages import PersonId, Role
 from memory.records.rows import NewEvent, Person
-from memory.records.spending import Changes, Pause, Paused
+from memory.records.usage import Changes, Pause, Paused
 from memory.stores.inbox import SqliteInbox
 from memory.stores.people import SqlitePeople
 from memory.stores.usage import SqliteUsage

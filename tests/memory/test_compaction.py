@@ -20,8 +20,8 @@ from agent.subagents.background import Background, BackgroundOptions
 from memory.database.connection import Database
 from memory.records.errors import Overloaded
 from memory.records.messages import ConversationId, PersonId
-from memory.records.spending import Charge, Purpose
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, Usage
+from memory.records.usage import Charge, Purpose
 from memory.search.archive import SqliteArchive
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations

@@ -11,9 +11,9 @@ from memory.records.jobs import Due, Held, Notification, SlotState, Taken, Takin
 from memory.records.messages import Address, ConversationId, OutboxId, PersonId, Role, RunId
 from memory.records.ports import ChildOf, Json
 from memory.records.rows import NewApproval, NewMessage, Outcome, OutPart, PartState
-from memory.records.spending import CallState, Changes, Charge, ModelCall, Purpose, UsageSum
 from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.transcript import Answered, Said, Usage
+from memory.records.usage import CallState, Changes, Charge, ModelCall, Purpose, UsageSum
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.jobs import SqliteJobs

@@ -27,8 +27,8 @@ from memory.records.errors import (
 from memory.records.facts import Storing, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.request import ModelTraits
-from memory.records.spending import Purpose, SpendingRefused
 from memory.records.transcript import Answered, Said
+from memory.records.usage import Purpose, SpendingRefused
 from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding
 from memory.stores.heartbeats import SqliteIdle

@@ -19,8 +19,8 @@ from memory.records.erasure import ForgetWish
 from memory.records.facts import CompactionWanted, FactSource, NewFact, Storing, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, Role, TurnInput
 from memory.records.request import ModelTraits
-from memory.records.spending import Charge
 from memory.records.transcript import Answered, Said
+from memory.records.usage import Charge
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.lines import SqliteLines
 from tests.memory.extraction_kit import ANA, Talk, a_fact, answer, shipped

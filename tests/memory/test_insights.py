@@ -45,9 +45,9 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.request import ModelTraits
-from memory.records.spending import Purpose, SpendingRefused
 from memory.records.text import one_line
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.records.usage import Purpose, SpendingRefused
 from tests.fakes import OneModel
 from tests.memory.extraction_kit import ANA, BOB, Brief, Cheap, Talk, shipped
 from tests.memory.kit import START, StillClock, opened, rows, turn_end

@@ -13,7 +13,7 @@ import pytest
 
 from memory.database.backup import connect
 from memory.database.connection import Database
-from memory.database.opening import Soundness
+from memory.database.soundness import Soundness
 from memory.records.errors import StorageCorrupt
 from tests.memory.kit import StillClock
 

@@ -11,7 +11,8 @@ import pytest
 
 from memory.database.connection import Database
 from memory.records.messages import ConversationId, PersonId, RunId
-from memory.records.spending import (
+from memory.records.transcript import Usage
+from memory.records.usage import (
     SLOT_MS,
     Account,
     CallState,
@@ -28,7 +29,6 @@ from memory.records.spending import (
     UsageQuery,
     UsageSum,
 )
-from memory.records.transcript import Usage
 from memory.stores.usage import SqliteUsage
 from tests.memory.kit import START_MS, StillClock, opened, rows
 

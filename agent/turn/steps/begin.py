@@ -36,9 +36,9 @@ from memory.records.ports import (
     TurnContext,
 )
 from memory.records.request import ModelTraits
-from memory.records.spending import Level
 from memory.records.transcript import Context
 from memory.records.turns import BeginRequest
+from memory.records.usage import Level
 
 log = structlog.get_logger()
 

@@ -50,7 +50,6 @@ from memory.records.ports import (
     TurnContext,
 )
 from memory.records.request import ModelRequest
-from memory.records.spending import Charge, SpendingRefused, Verdict
 from memory.records.transcript import (
     Answered,
     Context,
@@ -63,6 +62,7 @@ from memory.records.transcript import (
     to_json,
 )
 from memory.records.turns import TurnState
+from memory.records.usage import Charge, SpendingRefused, Verdict
 
 log = structlog.get_logger()
 

@@ -32,7 +32,7 @@ from memory.records.ports import Clock, InUse
 from memory.records.recurrence import At
 from memory.records.rows import Button, Person, StoredApproval
 from memory.records.schedule import Event, due_words
-from memory.records.spending import Period, Scope, UsageQuery, UsageSum, added, bounds, zone_for
+from memory.records.usage import Period, Scope, UsageQuery, UsageSum, added, bounds, zone_for
 from scheduler.jobs.events import EventService
 from scheduler.jobs.service import JobService
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from agent.models.catalog import NAMES_MAX, PriceTable, shipped
-from memory.records.spending import FREE, Price, Rates
 from memory.records.transcript import Usage
+from memory.records.usage import FREE, Price, Rates
 
 ENTRY: dict[str, Any] = {
     "litellm_provider": "openai",

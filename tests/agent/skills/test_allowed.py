@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.matching import allows_command, allows_tool
+from agent.skills.matcher import allows_command, allows_tool
 from agent.skills.reader import SkillFile, SkillReading, read_skill
 
 

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.skills.matching import (
-    Almost,
-    KeywordHit,
-    Matcher,
-    near_misses,
-    required_tools,
-)
+from agent.skills.matcher import Almost, KeywordHit, Matcher, near_misses, required_tools
 from agent.skills.skill import SkillSchedule, SkillSet, SkillState
 from memory.records.words import forms
 from tests.agent.skills.shelves import MESSAGES, PLAYBOOKS, shelf, skill

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.matching import SCORE_MIN, SKILLS_MAX, Relevance, stem, stems
+from agent.skills.matcher import SCORE_MIN, SKILLS_MAX, Relevance, stem, stems
 from agent.skills.skill import SkillSchedule, SkillState
 from tests.agent.skills.shelves import shelf, skill
 

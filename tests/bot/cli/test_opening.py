@@ -11,7 +11,7 @@ import pytest
 import structlog
 import typer
 
-from bot.cli.opening import FAILED, Opened, exit_for, logged_apart, opened
+from bot.cli.context import FAILED, Opened, exit_for, logged_apart, opened
 from bot.settings.home import Home, prepare
 from memory.records.errors import HomeBusy, SettingsWrong, StorageFull
 from tests.fork_server import plain_env, start

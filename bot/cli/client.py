@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
-from bot.cli.opening import Opened, exit_for, opened
+from bot.cli.context import Opened, exit_for, opened
 from bot.rpc import ControlClient, NotRunning, Operation, RemoteMethod
 from memory.records.errors import HomeBusy
 
