@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from agent.guards.text import visible
 from agent.history.window import estimate_tokens
+from memory.records.hidden_text import visible
 from memory.records.text import one_line
 from memory.records.transcript import Answered, Said
 from memory.search.fts import STOP_WORDS

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.guards.text import visible
 from agent.history.window import estimate_tokens
 from agent.models.tokens import Encodings, TokenCounter
 from agent.turn.steps.model import Payment
 from memory.records.errors import BrokenAnswer, ContextTooLong
+from memory.records.hidden_text import visible
 from memory.records.ports import Model, Models
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.transcript import Answered, Said

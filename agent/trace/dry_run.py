@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from agent.budget.charge import charge_of
-from agent.guards.text import visible
 from agent.history.window import estimate_tokens, text_of
 from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
@@ -19,6 +18,7 @@ from agent.trace.prefix_cache import schema_tokens, tools_part
 from agent.trace.sent import Where
 from agent.turn.steps.model import Payment
 from agent.turn.steps.plan import PromptPlan
+from memory.records.hidden_text import visible
 from memory.records.messages import RunId, TurnInput
 from memory.records.ports import Model, Models
 from memory.records.request import ModelRequest

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agent.guards.text import declines, is_empty, visible
+from agent.guards.repetition import is_empty
 from agent.policy.presentation import visible as unhidden
 from agent.policy.taint import marked, tainted_by
 from agent.prompt.layers import knowledge as notes
@@ -27,6 +27,7 @@ from agent.turn.progress import (
     said_nothing,
 )
 from agent.turn.steps.tools import UNKNOWN_FATE
+from memory.records.hidden_text import declines, visible
 from memory.records.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
 from memory.records.ports import InboxState, JobEnd, PutOff, RunStatus, TurnEnd
 from memory.records.text import one_line

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agent.guards.action_claims import ClaimWords
-from agent.guards.text import declines, is_empty, visible
+from agent.guards.repetition import is_empty
 from agent.guards.tool_call_text import without_calls
 from agent.history.window import brought_tokens, share_out, shorten, tokens_of, unanswered
 from agent.prompt.scene import PromptKind
@@ -31,6 +31,7 @@ from agent.turn.progress import (
 )
 from agent.turn.steps.model import HISTORY_SHARES
 from agent.turn.steps.tools import UNKNOWN_FATE, CallRunner
+from memory.records.hidden_text import declines, visible
 from memory.records.messages import TurnInput
 from memory.records.ports import Json, TurnContext
 from memory.records.transcript import Answered, Context, Note, ToolCall, entry_from_json

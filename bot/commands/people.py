@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from agent.prompt.languages import AUTO, LanguageRead, language_of, read_language
 from bot.people.access import ADMITTED, Access, LastOwner, OwnerFirst, UnknownCode, UnknownPerson
 from bot.people.linking import LINK_VALID_MS, LinkRefused, Redeemed, read_code, taken
 from bot.people.register import plain_name
 from bot.people.timezone import ZoneRead, read_zone, zone_of
+from memory.records.languages import AUTO, LanguageRead, language_of, read_language
 from memory.records.messages import IncomingMessage, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import ButtonRows, Pairing, Person

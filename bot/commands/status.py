@@ -11,7 +11,6 @@ from typing import Protocol
 from agent.budget.budget import Budget
 from agent.budget.service import UsageService
 from agent.models.choose import Choice
-from agent.prompt.languages import AUTO, language_of
 from agent.tools.agents import StatusTold
 from agent.tools.exec import Runner
 from agent.turn.agents import Bindings
@@ -25,6 +24,7 @@ from bot.commands.usage import cost_words
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError
+from memory.records.languages import AUTO, language_of
 from memory.records.messages import DEFAULT_AGENT, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Grant, Person

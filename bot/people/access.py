@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import structlog
 
-from agent.prompt.languages import language_of
 from bot.people.linking import Deliver, Linking, LinkRefused, Redeemed, if_it_is_you
 from bot.people.pairing import ANSWER_EVERY_MS, Pairings, UnknownCode, is_group
 from bot.people.register import (
@@ -27,6 +26,7 @@ from bot.people.register import (
 )
 from bot.people.timezone import zone_of
 from memory.records.errors import Permanent
+from memory.records.languages import language_of
 from memory.records.messages import Address, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Directory, Person
@@ -334,7 +334,7 @@ class Access:
             await self.load()
 
     async def set_language(self, person: Person, language: str) -> None:
-        """Keeps a code of `agent.prompt.languages`, or AUTO; empty goes back to what is set for
+        """Keeps a code of `memory.records.languages`, or AUTO; empty goes back to what is set for
         all. Raises UnknownPerson."""
         async with self._register.changing:
             current = self._find(person.id)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.prompt.languages import AUTO, read_language
 from bot.doctor.live_telegram import Newcomer
 from bot.people.timezone import read_zone
 from bot.setup.terminal import Plan, SetupState, SetupTerminal
 from memory.records.errors import AssistantError
+from memory.records.languages import AUTO, read_language
 
 Listen = Callable[[Collection[str]], Coroutine[Any, Any, Newcomer]]
 """Waits for a message in private, of somebody who is not among these addresses."""

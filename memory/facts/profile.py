@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from agent.prompt.languages import language_name
 from memory.database.connection import Database
 from memory.database.stored_text import dump, storable
 from memory.facts.profile_values import appended, at, checked, cleaned, parsed, said, with_value
 from memory.facts.secrets import secret_in
 from memory.records.errors import ProfileWrong
 from memory.records.facts import ProfileChange
+from memory.records.languages import language_name
 from memory.records.messages import PersonId, RunId
 from memory.records.rows import Person
 from memory.records.text import one_line

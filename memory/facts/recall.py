@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agent.prompt.languages import language_name
 from memory.database.connection import Database
 from memory.facts.rows import gist, is_small_talk
 from memory.facts.store import SqliteFacts
@@ -21,6 +20,7 @@ from memory.records.facts import (
     RecallWanted,
     Whose,
 )
+from memory.records.languages import language_name
 from memory.records.messages import PersonId
 from memory.records.text import one_line
 

@@ -181,8 +181,8 @@ class OutRow:
 class Person:
     """Somebody who is let in. `addresses` are verified; the name is for display only.
 
-    `language` is what they have set: a code of `agent.prompt.languages`, or AUTO; `language_hint` a
-    code by which a platform says what their app is set to. Both may be empty.
+    `language` is what they have set: a code of `memory.records.languages`, or AUTO;
+    `language_hint` a code by which a platform says what their app is set to. Both may be empty.
     """
 
     id: PersonId

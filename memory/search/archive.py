@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby, pairwise
 
-from agent.guards.text import visible
 from memory.database.connection import Database
 from memory.records.facts import Exchange, place_of
+from memory.records.hidden_text import visible
 from memory.records.messages import AGENT_CHANNEL, Address, ConversationId, PersonId
 from memory.records.transcript import Answered, Entry, Said, entry_from_json
 from memory.search.fts import ROWS_MAX, expression, query_terms, spaced

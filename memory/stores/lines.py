@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent.guards.text import visible
 from memory.database.connection import Database
 from memory.records.facts import place_of
+from memory.records.hidden_text import visible
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.records.text import clean, one_line

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 
-from agent.guards.text import visible
+from memory.records.hidden_text import visible
 from memory.records.messages import ConversationId, RunId
 from memory.records.ports import StoredEntry
 from memory.records.text import one_line

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from agent.guards.text import RepeatGuard, VisibleText, is_empty, visible
+from agent.guards.repetition import RepeatGuard, is_empty
+from memory.records.hidden_text import VisibleText, visible
 from memory.records.transcript import ToolCall, ToolResult
 
 # --- hidden text -------------------------------------------------------------------------------

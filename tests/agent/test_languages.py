@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.prompt.languages import AUTO, SUGGESTIONS_MAX, language_name, language_of, read_language
+from memory.records.languages import (
+    AUTO,
+    SUGGESTIONS_MAX,
+    language_name,
+    language_of,
+    read_language,
+)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent.prompt import templates as headings
-from agent.prompt.languages import AUTO, language_name
 from agent.prompt.scene import PromptKind, Scene, fill
+from memory.records.languages import AUTO, language_name
 from memory.records.request import Piece, PromptLayer, Repeat, Stability
 from memory.records.text import one_line
 

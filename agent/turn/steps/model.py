@@ -13,7 +13,6 @@ from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
 from agent.budget.rate_limit import RateLimiter
 from agent.files.images import KeptPictures, caller_of
-from agent.guards.text import VisibleText, visible
 from agent.guards.unhelpful import looks_unhelpful
 from agent.history.window import (
     chars_of,
@@ -38,6 +37,7 @@ from agent.trace.prefix_cache import (
 from agent.turn.progress import reply_of
 from agent.turn.steps.plan import as_sent
 from memory.records.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
+from memory.records.hidden_text import VisibleText, visible
 from memory.records.messages import ConversationId, TurnInput
 from memory.records.ports import (
     Conversations,

@@ -1,91 +1,13 @@
-"""What an answer must pass before a person sees it, and what a repeated call must not do.
+"""Hidden text: what a person may see of what a model wrote, whole or as it comes.
 
-Pure text and small counters, used by the loop; nothing here asks a model or touches the world.
-Hidden text goes through two sieves: `_Sieve` takes out thinking tags and role markers and knows
-what is code, `_Edges` takes control tokens off the ends and holds back what may still become one.
+Text goes through two sieves: `_Sieve` takes out thinking tags and role markers and knows what is
+code, `_Edges` takes control tokens off the ends and holds back what may still become one.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-import unicodedata
-from collections import Counter
 from enum import Enum
-
-from memory.records.transcript import ToolCall, ToolResult
-
-# --- calls that repeat themselves --------------------------------------------------------------
-
-SAME_RESULT_MAX = 3
-_CYCLE_CALLS = 4
-
-_Key = tuple[str, str]
-
-
-class RepeatGuard:
-    """Refuses a call that keeps giving the same result, and two calls that alternate.
-
-    For each call: `refusal` before it is run, `saw` once it has a result (also for a refused
-    one). Calls of one answer may all be asked about before any is seen. A result that changes
-    starts the count anew, so polling goes on.
-    """
-
-    def __init__(self) -> None:
-        self._results: dict[_Key, str] = {}
-        self._same: Counter[_Key] = Counter()
-        self._open: Counter[_Key] = Counter()
-        self._last: list[tuple[_Key, str]] = []
-        self._refused: set[str] = set()
-
-    @property
-    def should_sum_up(self) -> bool:
-        """Whether a call was refused: the model is to answer with what there is."""
-        return bool(self._refused)
-
-    def refusal(self, call: ToolCall) -> str | None:
-        """A note for the model instead of a result, or None: the call may run."""
-        key = _key(call)
-        if self._same[key] + self._open[key] >= SAME_RESULT_MAX:
-            why = f"this call was made {SAME_RESULT_MAX} times with the same result"
-        elif self._alternates(key):
-            why = "this call and another one take turns, with the same results"
-        else:
-            self._open[key] += 1
-            return None
-        self._refused.add(call.id)
-        return f"Not run: {why}. Do not repeat it; answer with what you have."
-
-    def saw(self, call: ToolCall, result: ToolResult) -> None:
-        """Counts a result; that of a refused call changes nothing."""
-        if call.id in self._refused:
-            return
-        key = _key(call)
-        digest = hashlib.sha256(result.content.encode("utf-8", "replace")).hexdigest()
-        self._open[key] = max(self._open[key] - 1, 0)
-        self._same[key] = self._same[key] + 1 if self._results.get(key) == digest else 1
-        self._results[key] = digest
-        self._last = [*self._last, (key, digest)][-_CYCLE_CALLS:]
-
-    def _alternates(self, key: _Key) -> bool:
-        """Whether two full periods A-B-A-B lie behind, and this call would begin a third."""
-        if len(self._last) < _CYCLE_CALLS:
-            return False
-        first, second, third, fourth = self._last
-        return first == third and second == fourth and first[0] == key != second[0]
-
-
-def _key(call: ToolCall) -> _Key:
-    """Name and arguments; the order of parameters and blanks between them do not count."""
-    try:
-        arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
-    except (ValueError, RecursionError):
-        arguments = call.arguments.strip()
-    return call.name, arguments
-
-
-# --- hidden text -------------------------------------------------------------------------------
 
 HOLD_CHARS = 200
 """How much visible text must have come before the first of it is shown."""
@@ -467,24 +389,7 @@ def _rstrip(text: str, chars: str, code_end: int) -> str:
     return text[:code_end] + text[code_end:].rstrip(chars)
 
 
-# --- empty answers -----------------------------------------------------------------------------
-
-_MARKUP = frozenset("*_~`#>|=+-\\")
-_BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-
-
 def declines(text: str) -> bool:
     """Whether a text of which nothing is to be seen is empty on purpose: it says the word of a
     model that has nothing to report."""
     return any(token in text.lower() for token in _CONTROLS)
-
-
-def is_empty(text: str) -> bool:
-    """Whether a person would see nothing: blanks, invisible characters, markup without words."""
-    return all(
-        letter in _MARKUP
-        or letter.isspace()
-        or letter in _BLANK_LETTERS
-        or unicodedata.category(letter) in {"Cf", "Cc", "Mn", "Me"}
-        for letter in text
-    )
