@@ -64,8 +64,9 @@ class Talk:
             return [card for card in cards if on in card.text and label in card.buttons]
 
         until(found, about=lambda: f"{on!r} in {self.telegram.cards(ANN)}, {self._said()}")
-        self.telegram.press(ANN, found()[-1], label)
-        return found()[-1]
+        card = found()[-1]
+        self.telegram.press(ANN, card, label)
+        return card
 
     def _said(self) -> str:
         return self.running.said()[-2000:]
