@@ -66,7 +66,7 @@ class Channels:
                 found[channel.name] = channel
         return found
 
-    async def take_in(self, door: Intake) -> None:
+    async def take_in(self, intake: Intake) -> None:
         """Serves every platform until cancelled.
 
         Raises SettingsWrong when none of them accepts us. If only some refuse us, that is told and
@@ -74,9 +74,9 @@ class Channels:
         """
         serving: dict[str, Callable[[], Awaitable[None]]] = {}
         if self.telegram is not None:
-            serving["telegram"] = partial(self._telegram, self.telegram, door)
+            serving["telegram"] = partial(self._telegram, self.telegram, intake)
         if self.slack is not None:
-            serving["slack"] = partial(self.slack.serve, door)
+            serving["slack"] = partial(self.slack.serve, intake)
         refused = set[str]()
 
         async def kept(name: str) -> None:
@@ -103,16 +103,16 @@ class Channels:
             for name in serving:
                 group.create_task(kept(name), name=name)
 
-    async def fetch_waiting(self, door: Intake) -> None:
+    async def fetch_waiting(self, intake: Intake) -> None:
         """Takes in what waits at the platforms, and hands it on; for `run --once`. What somebody
         wrote too fast is handed on as their minutes have room for it."""
         if self.telegram is not None:
             await self.telegram.connect()
-            await self.telegram.fetch_waiting(door)
+            await self.telegram.fetch_waiting(intake)
         if self.slack is not None:
-            await self.slack.fetch_waiting(door)
-        await door.idle()  # an album may wait for its last photo
-        await door.worked_off()
+            await self.slack.fetch_waiting(intake)
+        await intake.idle()  # an album may wait for its last photo
+        await intake.worked_off()
 
     async def tell_owner_at_once(self, text: str) -> None:
         """Send past the outbox, for when nothing can be stored any more, to the first of the
@@ -145,14 +145,14 @@ class Channels:
         """A reply to the terminal waits until somebody is there, perhaps for days."""
         return self.console.attended or not lane.startswith(f"{self.console.name}:")
 
-    async def _telegram(self, telegram: TelegramChannel, door: Intake) -> None:
+    async def _telegram(self, telegram: TelegramChannel, intake: Intake) -> None:
         await telegram.connect()
         async with asyncio.TaskGroup() as group:
             menus = group.create_task(telegram.announce(self._menus))
             if self.settings.telegram.mode == "webhook":
-                await self._listen(telegram, door)
+                await self._listen(telegram, intake)
             else:
-                await telegram.poll(door)
+                await telegram.poll(intake)
             menus.cancel()
 
     def _menus(self) -> Menus:
@@ -170,11 +170,11 @@ class Channels:
                     found[chat] = whole[person.role]
         return found
 
-    async def _listen(self, telegram: TelegramChannel, door: Intake) -> None:
+    async def _listen(self, telegram: TelegramChannel, intake: Intake) -> None:
         from bot.channels.telegram.webhook import serve_webhook
 
         try:
-            await serve_webhook(telegram, door, self.settings.telegram)
+            await serve_webhook(telegram, intake, self.settings.telegram)
         except OSError as error:
             raise SettingsWrong(
                 f"Cannot listen on {self.settings.telegram.webhook_listen} "

@@ -61,7 +61,7 @@ async def start(app: App) -> None:
 def terminal_operations(
     console: ConsoleChannel,
     access: Access,
-    door: Intake,
+    intake: Intake,
     settled: Callable[[str], Awaitable[None]],
     *,
     clock: Clock,
@@ -97,9 +97,9 @@ def terminal_operations(
             is_group=False,
             payload=ConsoleChannel.payload(str(request["text"]), number, now_ms=now_ms),
         )
-        await door.handle(console, await door.store([inbound]))
+        await intake.handle(console, await intake.store([inbound]))
         await settled(ADDRESS.key)
-        answer: Request = {"state": await door.state_of(inbound) or ""}
+        answer: Request = {"state": await intake.state_of(inbound) or ""}
         if request.get("once") and console.others is not None:
             others = await console.others(ADDRESS.key, "console", number)
             answer.update(others=sorted(others), shared=console.shared)
