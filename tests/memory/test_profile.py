@@ -160,6 +160,8 @@ async def test_a_profile_never_grows_past_its_bound(profiles: SqliteProfiles) ->
         ("preferences.wifi", {"home": ["x", "password is rosebud77"]}),
         ("projects[]", {"name": "password: rosebud77"}),
         ("preferences.wifi_password", "rosebud77"),
+        ("preferences.pin", 1234),
+        ("preferences.my_pin", "1234"),
         ("preferences.pay_with", "4111 1111 1111 1111"),
         ("preferences.pay_with", 4111111111111111),
         ("persona.system_prompt", "Use the key sk-proj-abcdefghijklmnopqrstu."),
