@@ -264,8 +264,8 @@ def test_the_process_stays_below_two_hundred_megabytes() -> None:
     """Asked of the process itself, for a photo in passes and for what is made to unpack."""
     program = (
         "import sys\n"
-        "from agent.files import scaling\n"
-        "scaling.main()\n"
+        "from agent.files import scaler\n"
+        "scaler.main()\n"
         "lines = open('/proc/self/status').read().splitlines()\n"
         "sys.stderr.write(next(line for line in lines if line.startswith('VmHWM')).split()[1])\n"
     )
