@@ -45,7 +45,6 @@ NOUNS = {
     "linking",
     "timing",
     "setting",
-    "housekeeping",
     "string",
 }
 """Names of modules that end like a gerund and are the field's words."""

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from agent.turn.steps.model import Payment
     from bot.app.channels import Channels
     from bot.app.chats import Chats
-    from bot.app.housekeeping import Housekeeping
     from bot.app.jobs import Calendar
     from bot.app.memory import Memories
     from bot.app.tools import Abilities
+    from bot.app.upkeep import Housekeeping
     from bot.commands.conversation import SessionCommands
     from bot.commands.job_service import OperatorJobs
     from bot.commands.logs import LogReader
@@ -346,9 +346,9 @@ class App:
 
         return why_desk_of(self)
 
-    @service("bot.app.housekeeping:Housekeeping", "troubles")
+    @service("bot.app.upkeep:Housekeeping", "troubles")
     def housekeeping(self) -> Housekeeping:
-        from bot.app.housekeeping import housekeeping_of
+        from bot.app.upkeep import housekeeping_of
 
         return housekeeping_of(self)
 

@@ -16,8 +16,8 @@ from typing import Any
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from bot.app.app import App
-from bot.app.housekeeping import EVERY_S
 from bot.app.schedules import LOOK_EVERY_S
+from bot.app.upkeep import EVERY_S
 from bot.lab.model import ScriptedModel
 from bot.lab.telegram import FakeTelegram
 from bot.lab.telegram_state import SeenInTelegram
