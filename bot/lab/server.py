@@ -166,7 +166,7 @@ class LabServer(ABC):
             event.set()
         return len(held)
 
-    async def until(self, true: Callable[[], object], *, timeout_s: float = 5.0) -> None:
+    async def until(self, true: Callable[[], object], *, timeout_s: float = 60.0) -> None:
         """Wait until the condition holds; it is tried again whenever something happened here."""
         async with asyncio.timeout(timeout_s):
             while not true():

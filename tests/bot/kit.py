@@ -34,7 +34,8 @@ US = "hearth_lab_bot"
 OWNER, MEMBER, STRANGER = 5, 6, 99
 GROUP = -1001
 
-WAIT_S = 10.0
+# So long that only a hang ends it: litellm alone takes seconds to load on a loaded machine.
+WAIT_S = 60.0
 
 
 BACKGROUND_S = frozenset({ALARM_AFTER_S, DUE_EVERY_S, LOOK_EVERY_S, EVERY_S})
