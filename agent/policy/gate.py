@@ -43,11 +43,12 @@ from agent.tools.discovery import resolved
 from agent.tools.tool import Caller, Effect, Needs, Tool
 from memory.records.errors import AssistantError, StorageError
 from memory.records.messages import Origin, TurnInput
-from memory.records.ports import Approvals, Conversations
+from memory.records.ports import Approvals
 from memory.records.rows import NewApproval, Outcome
 from memory.records.text import clean
 from memory.records.transcript import Answered, Entry, Said, ToolCall
 from memory.records.turns import ToolCallState
+from memory.stores.conversations import SqliteConversations
 
 TOLD_MUCH = {
     FETCH: "it follows more links of others than would tell nothing by which they are",
@@ -125,7 +126,9 @@ class Waits:
 class Gate:
     """Asks the policy, and a person where it says so. Raises StorageError."""
 
-    def __init__(self, policy: Policy, approvals: Approvals, conversations: Conversations) -> None:
+    def __init__(
+        self, policy: Policy, approvals: Approvals, conversations: SqliteConversations
+    ) -> None:
         self._policy = policy
         self._approvals = approvals
         self._conversations = conversations
