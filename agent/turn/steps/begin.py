@@ -131,7 +131,12 @@ class BeginStep:
             plan = await self.plan(occasion, is_lean=is_lean, brought_tokens=came)
         await self._conversations.keep_text(plan.prompt.digest, plan.prompt.system)
         self._choosing.remember(plan.gathered.scene.turn, plan.selection)
-        self._warn_of_missing(plan)
+        # A playbook that needs a tool which does not exist is told once, for the owner to see to:
+        # most often an MCP server gives it.
+        news = [name for name in plan.selection.unknown if name not in self._told_missing]
+        if news:
+            self._told_missing.update(news)
+            log.warning("prompt.tools_missing", tools=news)
         can_compact = self._compactor is not None and compacted is None and bool(plan.sent)
         return plan_as_json(plan) | {"compacts": can_compact and not plan.model.traits.demo}
 
@@ -321,14 +326,6 @@ class BeginStep:
 
     def _prompt_max(self, traits: ModelTraits) -> int:
         return self._options.prompt_tokens_max or int(traits.window * WINDOW_SHARE_MAX)
-
-    def _warn_of_missing(self, plan: PromptPlan) -> None:
-        """A playbook that needs a tool which does not exist is told once, for the owner to see to:
-        most often an MCP server gives it."""
-        news = [name for name in plan.selection.unknown if name not in self._told_missing]
-        if news:
-            self._told_missing.update(news)
-            log.warning("prompt.tools_missing", tools=news)
 
 
 def _sent(history: History, sent_from: int | None) -> _SentHistory:
