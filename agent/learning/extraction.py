@@ -1,8 +1,8 @@
-"""Finds what is worth knowing about people in what they said, once a conversation is silent.
+"""Extraction: facts worth knowing about people, found in what they said.
 
-Called by the idle timer, and by compaction before it drops something. A cheap model proposes; code
-lets pass what rests on a person's own line (`agent.learning.proposals`). The conversation is never
-touched.
+Called by the idle timer once a conversation is silent, and by compaction before it drops something.
+A cheap model proposes and judges; code lets pass what rests on a person's own line
+(`agent.learning.proposals`). The conversation is never touched.
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
 from agent.history.window import estimate_tokens
-from agent.learning.proposals import AnswerUnreadable, read_answer
+from agent.learning.evidence import keys
+from agent.learning.proposals import FactRefusal, FoundFacts, Judge, plain
+from agent.models.json_answer import AnswerUnreadable, read_answer
 from agent.prompt.assemble import from_template
+from memory.facts.store import SqliteFacts
 from memory.records.errors import BrokenAnswer, ContextTooLong
-from memory.records.facts import Facts, NewFact, Stored, StoredFact, Storing, Whose
+from memory.records.facts import Stored, StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
 from memory.records.text import one_line
 from memory.records.usage import Charge, Purpose, Scope, zone_for
-from memory.records.words import fold, read_list, squeezed
+from memory.records.words import read_list
 from memory.stores.lines import SpokenLine, SpokenStretch, SqliteLines
-
-if TYPE_CHECKING:
-    from agent.learning.proposals import FactRefusal, FoundFacts
 
 log = structlog.get_logger()
 
@@ -58,7 +57,7 @@ Texts = Callable[[], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionOptions:
-    """The settings `agent.learning.extraction`."""
+    """The settings `memory.extraction`."""
 
     exchanges_max: int = 10
     messages_min: int = 4
@@ -84,14 +83,6 @@ _NO_USE_IN_GOING_ON = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedFinding:
-    """`words` is the store's reason, fit for the person."""
-
-    why: FactRefusal
-    words: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
     """What came of it. `superseded` are new facts that closed an old one; `asked` counts model
     calls; `upto` is the last message that was there to look at."""
@@ -101,16 +92,9 @@ class Extracted:
     stored: tuple[StoredFact, ...] = ()
     superseded: tuple[StoredFact, ...] = ()
     refreshed: tuple[StoredFact, ...] = ()
-    refused: tuple[RefusedFinding, ...] = ()
+    refused: tuple[FactRefusal, ...] = ()
     asked: int = 0
     upto: int = 0
-
-
-class LearntFacts(Facts, Protocol):
-    """Facts that know of each wish to forget."""
-
-    async def generation(self) -> int:
-        """How often something was forgotten so far."""
 
 
 # --- the work ----------------------------------------------------------------------------------
@@ -126,7 +110,7 @@ class Extractor:
     def __init__(
         self,
         lines: SqliteLines,
-        facts: LearntFacts,
+        facts: SqliteFacts,
         model: CheapModel,
         texts: Texts,
         *,
@@ -138,8 +122,8 @@ class Extractor:
         self._texts = texts
         self._options = options
 
-    async def __call__(self, conversation: ConversationId) -> Extracted:
-        """Looks at what was said since the last look: at older exchanges, the oldest first, as far
+    async def __call__(self, conversation: ConversationId) -> Sequence[Extracted]:
+        """Look at what was said since the last look: at older exchanges, the oldest first, as far
         as the bound allows, and at the newest ones always. What is between them stays for the next
         call, and with it the newest ones, for the cursor passes nothing that was not looked at.
 
@@ -160,7 +144,7 @@ class Extractor:
         looks.append(await self._look(newest, moves=not left))
         if trouble is not None:
             raise trouble
-        return _together(looks)
+        return looks
 
     async def _look_at_older(self, conversation: ConversationId, looks: list[Extracted]) -> bool:
         """At what is older than the newest exchanges; whether some of it is left."""
@@ -230,11 +214,8 @@ class Extractor:
             return Skipped.NOBODY
         if len(stretch.lines) < self._options.messages_min and not stretch.is_full:
             return Skipped.TOO_SHORT  # of a full one there will never be more
-        # Here, not above: its tables of words take a start a while, and nothing was said then.
-        from agent.learning.evidence import keys
-
-        simple = {_plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
-        if not any(keys(line.text) and _plain(line.text) not in simple for line in own):
+        simple = {plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
+        if not any(keys(line.text) and plain(line.text) not in simple for line in own):
             return Skipped.SMALL_TALK
         return None
 
@@ -252,49 +233,34 @@ class Extractor:
         return known
 
     async def _ask(self, looking: _Looking, traits: ModelTraits) -> FoundFacts:
-        from agent.learning.proposals import FoundFacts
-
+        """Ask, and once more where what came cannot be used."""
         tokens_max = traits.output_tokens(_ANSWER_TOKENS + _FACT_TOKENS * self._options.facts_max)
         room = int((traits.window - tokens_max) * WINDOW_SHARE)
-        prompt = looking.prompt(self._texts(), room=room)
-        charge = looking.charge()
+        prompt, charge = looking.prompt(self._texts(), room=room), looking.charge()
         try:
             looking.asked += 1
-            return read_answer(
-                await self._model.ask(prompt, charge, tokens_max=tokens_max), FoundFacts
-            )
+            text = await self._model.ask(prompt, charge, tokens_max=tokens_max)
+            return read_answer(text, FoundFacts)
         except (AnswerUnreadable, BrokenAnswer) as error:
             again = f"{prompt}\n\n{_AGAIN.format(why=error)}"
         looking.asked += 1
         return read_answer(await self._model.ask(again, charge, tokens_max=tokens_max), FoundFacts)
 
     async def _store(self, looking: _Looking, found: FoundFacts) -> None:
-        from agent.learning.proposals import FactRefusal, Judge
-
-        looking.refused += [RefusedFinding(why=FactRefusal.UNREADABLE)] * found.unreadable
+        looking.refused += [FactRefusal.UNREADABLE] * found.unreadable
         judge = Judge(looking.stretch, looking.known, confidence_min=self._options.confidence_min)
         for verdict in await asyncio.to_thread(judge.verdicts, found.facts):
             if isinstance(verdict, FactRefusal):
-                looking.refused.append(RefusedFinding(why=verdict))
+                looking.refused.append(verdict)
             elif len(looking.outcomes) >= self._options.facts_max:
-                looking.refused.append(RefusedFinding(why=FactRefusal.TOO_MANY))
+                looking.refused.append(FactRefusal.TOO_MANY)
             else:
-                looking.count(await self._facts.store(looking.dated(verdict)))
-
-
-def _together(looks: Sequence[Extracted]) -> Extracted:
-    """Several looks as one; skipped where each of them was."""
-    last = looks[-1]
-    return Extracted(
-        conversation=last.conversation,
-        skipped=last.skipped if all(look.skipped is not None for look in looks) else None,
-        stored=tuple(fact for look in looks for fact in look.stored),
-        superseded=tuple(fact for look in looks for fact in look.superseded),
-        refreshed=tuple(fact for look in looks for fact in look.refreshed),
-        refused=tuple(one for look in looks for one in look.refused),
-        asked=sum(look.asked for look in looks),
-        upto=last.upto,
-    )
+                new = replace(verdict, generation=looking.generation)
+                stored = await self._facts.store(new)
+                if stored.outcome is Storing.REFUSED:
+                    looking.refused.append(FactRefusal.BY_STORE)
+                else:
+                    looking.outcomes.append(stored)
 
 
 _ANSWER_TOKENS, _FACT_TOKENS = 100, 160
@@ -310,7 +276,7 @@ class _Looking:
     known: Mapping[int, StoredFact]
     generation: int
     outcomes: list[Stored] = field(default_factory=list)
-    refused: list[RefusedFinding] = field(default_factory=list)
+    refused: list[FactRefusal] = field(default_factory=list)
     asked: int = 0
 
     def prompt(self, texts: Mapping[str, str], *, room: int) -> str:
@@ -319,7 +285,11 @@ class _Looking:
         Raises ContextTooLong where not even one line of a person fits.
         """
         lines = list(self.stretch.lines)
-        known = [_known_line(fact) for fact in self.known.values()]
+        known = [
+            f"{fact.key} {f'{one_line(fact.speaker)}: ' if fact.speaker else ''}"
+            f"{one_line(fact.text, chars_max=KNOWN_CHARS_MAX)}"
+            for fact in self.known.values()
+        ]
         speakers = "; ".join(self.stretch.speakers())
         while True:
             made = from_template(
@@ -354,23 +324,13 @@ class _Looking:
             time_zone=last.time_zone,
         )
 
-    def dated(self, new: NewFact) -> NewFact:
-        """As of when its line was read."""
-        return replace(new, generation=self.generation)
-
-    def count(self, outcome: Stored) -> None:
-        """What the store said."""
-        from agent.learning.proposals import FactRefusal
-
-        if outcome.outcome is Storing.REFUSED:
-            self.refused.append(RefusedFinding(why=FactRefusal.BY_STORE, words=outcome.why))
-        else:
-            self.outcomes.append(outcome)
-
     def told(self) -> Extracted:
         """The outcome, after one line in the log: counts, and never a text."""
-        refused = Counter(one.why.name.lower() for one in self.refused)
-        made = {kind: self._facts(kind) for kind in Storing}
+        refused = Counter(one.name.lower() for one in self.refused)
+        made = {
+            kind: tuple(one.fact for one in self.outcomes if one.outcome is kind and one.fact)
+            for kind in Storing
+        }
         log.info(
             "extraction.done",
             conversation=self.stretch.conversation,
@@ -391,22 +351,8 @@ class _Looking:
             upto=self.stretch.upto,
         )
 
-    def _facts(self, kind: Storing) -> tuple[StoredFact, ...]:
-        return tuple(
-            one.fact for one in self.outcomes if one.outcome is kind and one.fact is not None
-        )
-
-
-def _plain(text: str) -> str:
-    return squeezed(fold(text)).strip(" .,:;!?=()")
-
 
 # --- what is shown -----------------------------------------------------------------------------
-
-
-def _known_line(fact: StoredFact) -> str:
-    said_by = f"{one_line(fact.speaker)}: " if fact.speaker else ""
-    return f"{fact.key} {said_by}{one_line(fact.text, chars_max=KNOWN_CHARS_MAX)}"
 
 
 def _conversation(lines: Sequence[SpokenLine]) -> str:

@@ -15,7 +15,7 @@ from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
-from agent.learning.insights import InsightMaker, SqliteInsights
+from agent.learning.insights import InsightMaker
 from agent.models.router import Router
 from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.aftermath import EndedTurn, FollowUp
@@ -27,6 +27,7 @@ from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
 from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
+from memory.facts.insights import SqliteInsights
 from memory.facts.profile import SqliteProfiles
 from memory.facts.recall import Insight, RecallParts, SqliteRecall
 from memory.facts.store import SqliteFacts

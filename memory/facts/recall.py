@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from memory.database.connection import Database
-from memory.facts.rows import gist, is_small_talk
+from memory.facts.relevance import gist, is_small_talk
 from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     Chunk,

@@ -16,21 +16,23 @@ import structlog
 
 from memory.database.connection import Database
 from memory.facts import tombstones
+from memory.facts.relevance import (
+    fitting,
+    gist,
+    is_about_self,
+    is_small_talk,
+    speaks_of_self,
+)
 from memory.facts.rows import (
     close,
     erase,
-    fitting,
-    gist,
     holding,
-    is_about_self,
-    is_small_talk,
     owned_by,
     reopen,
     replaced_by,
     seen_by,
     select,
     select_ids,
-    speaks_of_self,
     use,
 )
 from memory.facts.similarity import Sentence, may_say_the_same, says_the_same, sentence

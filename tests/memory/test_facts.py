@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from memory.database.connection import Database
 from memory.facts.store import USES_KEPT_MS, SqliteFacts
-from memory.records.facts import Facts, FactSource, Storing, Whose
+from memory.records.facts import FactSource, Storing, Whose
 from memory.records.messages import RunId
 from memory.search.vectors import Embedding
 from tests.memory.facts_kit import (
@@ -43,12 +43,6 @@ def either(request: pytest.FixtureRequest, database: Database) -> SqliteFacts:
     embedding = request.param
     assert isinstance(embedding, Embedding)
     return facts_in(database, embedding=embedding)
-
-
-async def test_the_port_is_implemented(facts: SqliteFacts) -> None:
-    port: Facts = facts
-
-    assert await port.list(ADA) == []
 
 
 async def test_all_that_is_said_of_a_fact_is_kept(facts: SqliteFacts) -> None:
@@ -187,10 +181,16 @@ async def test_who_moved_lives_in_one_city_and_after_forgetting_in_none(
     assert await either.get(ADA, oslo) is None
 
 
+async def corrected(facts: SqliteFacts, known: int, text: str, *, run_id: str = "") -> int:
+    stored = await facts.store(fact(text, replaces=known, run_id=run_id))
+    assert stored.outcome is Storing.SUPERSEDED
+    assert stored.fact is not None
+    return stored.fact.id
+
+
 async def test_what_was_replaced_can_be_looked_at(facts: SqliteFacts) -> None:
-    ids = await told(
-        facts, "Ada lives in Oslo.", "Ada moved to Bergen last week.", "Ada lives in Rome."
-    )
+    ids = await told(facts, "Ada lives in Oslo.", "Ada moved to Bergen last week.")
+    ids.append(await corrected(facts, ids[1], "Ada lives in Rome."))
 
     assert [one.id for one in await facts.past(ADA, ids[2])] == [ids[1], ids[0]]
     assert [one.id for one in await facts.past(ADA, ids[1])] == [ids[0]]
@@ -395,21 +395,21 @@ async def test_taking_a_turn_back_undoes_what_it_stored(either: SqliteFacts) -> 
 
 async def test_what_a_later_turn_corrected_stays_corrected(facts: SqliteFacts) -> None:
     (oslo,) = await told(facts, "Ada lives in Oslo.")
-    await facts.store(fact("Ada moved to Bergen last week.", run_id="r1"))
-    rome = (await facts.store(fact("Ada lives in Rome.", run_id="r2"))).fact
-    assert rome is not None
+    moved = (await facts.store(fact("Ada moved to Bergen last week.", run_id="r1"))).fact
+    assert moved is not None
+    rome = await corrected(facts, moved.id, "Ada lives in Rome.", run_id="r2")
 
     _, back = await facts.undo(ADA, RunId("r1"))
 
     assert back == []
-    assert [one.id for one in await facts.past(ADA, rome.id)] == [oslo]
+    assert [one.id for one in await facts.past(ADA, rome)] == [oslo]
     assert await texts(facts) == {"Ada lives in Rome."}
 
 
 async def test_two_corrections_of_one_turn_are_taken_back_together(facts: SqliteFacts) -> None:
     (oslo,) = await told(facts, "Ada lives in Oslo.")
-    await facts.store(fact("Ada lives in Bergen.", run_id="r1"))
-    await facts.store(fact("Ada lives in Rome.", run_id="r1"))
+    bergen = await corrected(facts, oslo, "Ada lives in Bergen.", run_id="r1")
+    await corrected(facts, bergen, "Ada lives in Rome.", run_id="r1")
 
     gone, back = await facts.undo(ADA, RunId("r1"))
 

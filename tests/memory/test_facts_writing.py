@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from memory.database.connection import Database
 from memory.facts.secrets import secret_in
 from memory.facts.similarity import differ, says_the_same, sentence
-from memory.facts.statements import cues, statement
 from memory.facts.store import SqliteFacts
 from memory.facts.write import refusal, tidy
-from memory.records.facts import FACT_CHARS_MAX, Storing
+from memory.records.facts import FACT_CHARS_MAX, Storing, Whose
+from memory.records.messages import PersonId
 from tests.memory.facts_kit import ADA, BEN, EMBEDDING, WORDS_ALONE, fact, facts_in, texts, told
 
 SECRETS = """
@@ -203,49 +203,20 @@ Lea dricker gärna rött vin.|Lea dricker inte gärna rött vin.
 Lea bebe vinho tinto.|Lea não bebe vinho tinto.
 """
 
-CONTRADICTIONS = """
+MOVES = """
 Ada lives in Oslo.|Ada moved to Bergen last week.
-The user lives in Oslo|Ada Lovelace lives in Bergen with her two cats.
 The user lives in Oslo.|The user has moved to Bergen.
-Ada lives in Oslo, Norway.|Ada recently moved from Oslo to Bergen.
-Ada works at Acme.|Ada works for Globex as an engineer.
-Ada works at Acme.|Ada just started a new job at Globex.
-Ada's favourite colour is blue.|My favorite color is green.
-Ada is 31 years old.|Ada is 32.
-Ada's birthday is on 3 May.|Ada was born on 4 May 1990.
-Ada's phone number is 555 0101.|The user's phone number is 555 0102.
-Ada's e-mail is a@example.org.|Ada's email address is b@example.org.
-Ada's work phone is 555 0101.|Ada's new work phone is 555 0103
-Ada prefers to be called Countess.|Ada goes by Addie.
-Ada's boss is Carla.|Ada's boss is Dmitri.
-Ada's mother lives in Rome.|Ada's mother moved to Milan.
-Ada's husband is Ben.|Ada's husband is Carl
-Ben lives in Rome.|Ben lives in Milan.
+Ada lives in Oslo, Norway.|I recently moved to Bergen
+I live in Oslo|Ada Lovelace moved to Bergen.
 Lives in Oslo.|Moved to Bergen last week.
-I live in Oslo|Ada's home city is Bergen.
-Ada lives in Oslo.|City: Bergen
-Favourite colour: blue|Ada's favorite color is green.
-Works at Acme|The user works for Globex.
-Ada lives in Gudvangen.|Ada moved from Gudvangen to Flåm.
-Ada lives in Leeds.|Ada lives in Aarhus, Denmark.
-Ada's shoe size is 38.|Ada's shoe size is 39.
-Ada's rent is €1,100.|Ada's rent is 1,250 euros now.
-Ada's dentist is Dr. Okafor.|Ada's new dentist is Mrs Lindqvist.
-Ada's name is Ada Lovelace.|Ada's name is Ada King.
-Ada's address is 12 St James Square.|Ada's home address is 6 Ockham Road.
-Ada's time zone is Europe/London.|Ada's time zone is Asia/Tokyo.
-Ada's username is ada_l.|Ada's username is ada_k.
-Ada's favourite film is Vertigo.|Ada's favourite film is Rear Window.
-Ada's employer is Acme.|Ada works for Globex in Oslo.
-Tom is 8 years old.|Tom turned 9.
-My mother lives in Turin.|Ada's mother moved to Genoa.
+Ada is living in Oslo.|Ada just moved to San Marino.
+Ada's mother lives in Rome.|Ada's mother moved to Milan.
 """
-NO_CONTRADICTIONS = """
+NO_MOVES = """
 Ada lives in Oslo.|Ada lives in Oslo with her two kids.
 Ada lives in Oslo.|Ada lives in Norway.
 Ada lives in Oslo.|Ada lived in Bergen.
 Ada lives in Oslo.|Ada moved to Bergen in 2015 for her studies.
-Ada lives in Oslo.|Ada moved to Linux last week.
 Ada lives in Oslo.|Ada moved to the marketing team.
 Ada lives in Oslo.|Ada plans to move to Bergen.
 Ada lives in Oslo.|Ada used to live in Bergen.
@@ -255,77 +226,20 @@ Ada lives in Oslo.|Ada also lives in Bergen.
 Ada lives in Oslo.|Ada lives in a red house.
 Ada lives in Oslo.|Does Ada live in Bergen?
 Ada lives in Oslo.|Ada didn't move to Bergen.
-Ada works at Acme.|Ada works at night.
-Ada works at Acme.|Ada works for 8 hours a day
-Ada works at Acme.|Ada also works at Globex.
-Ada works at Acme.|Ada works at Acme as an engineer.
-Ada's work phone is 555 0101.|Ada's private phone is 555 0102.
-Ada's favourite colour is blue.|Ada's favourite food is sushi.
 Ada's sister lives in Rome.|Ada's sister lives in Milan.
-Ada's birthday is on 3 May.|Ada was born on May 3rd 1990.
-Ada's cat is called Miso.|Ada's cat is called Momo.
-Ada's favourite teas are oolong and sencha.|Ada's favourite tea is mint.
-Ada likes tea.|Ada likes coffee.
-Ada is happy.|Ada is 5 minutes late.
-Ada's shoe size is 39.|Ada's ring size is 52.
-Lives in Oslo.|Likes living in Bergen.
-Favourite colour: blue|Favourite food: sushi
-Ada's cat's name is Miso.|Ada's dog's name is Rex.
-Ada works at Acme.|Ada joined Globex.
-Ada works at Acme.|Ada has joined the Red Cross.
-Ada works at Acme.|Ada works at Night.
-Ada works at Acme.|Ada works at Globex on Fridays.
-Ada works at Acme.|Her manager works at Globex.
-Ada's employer is Acme.|Ada's employer is generous.
-Ada's favourite colour is blue.|Her favourite colour is green.
-Ada's favourite colour is blue.|Ada's favourite colour is hard to find.
-Ada's favourite bar is Noma.|Ada's favourite bar is closed.
-Ada's favourite wine is Barolo.|Ada's favourite wine is French.
-Ada's husband is William.|Ada's husband is retired.
-Ada's husband is William.|Ada's husband is Scottish.
-Ada's husband is William.|Ada's husband is at Globex.
-Ada's husband is William.|Ada's husband is in Paris this week.
-Ada's boss is Carla.|Ada's boss is CEO.
-Ada's boss is Carla.|Ada's boss is Director of Research.
-Ada's boss is Carla.|Ada's boss is very strict.
-Ada's dentist is Dr. Okafor.|Ada's dentist is Ben Okafor.
-Ada's partner is Carl.|Ada's husband is William.
-Ada's landlord is Mr. Byron.|Ada's landlord is abroad until March.
-Ada's salary is 4,000 euros a month.|Ada's salary is paid late.
-Ada's salary is 48,000 euros a year.|Ada's salary is 4,000 euros a month.
-Ada's salary is 48,000 euros a year.|Ada's salary is 4,000 euros.
-Ada's salary is 4,000 euros.|Ada's salary is 4,400 dollars.
-Ada's weight is 60 kg.|Ada's weight is 132 pounds.
-Ada's rent is 900 euros.|Ada's rent is going up.
-Ada's phone number is 555 0101.|Ada's phone number is unlisted.
-Ada's phone number is +44 20 555 0101.|Ada's phone number is 020 555 0101.
-Ada's phone is 555 0101.|Ada's phone is a Fairphone.
-Ada's email is a@example.org.|Ada's email is down.
-Ada's address is 12 St James Square.|Ada's address is secret.
-Ada's birthday is on 3 May.|Ada's birthday is a secret.
-Ada's birthday is on 3 May.|Their birthday is on 9 July.
-Ada's name is Ada.|Its name is Rex.
-Ada's nationality is British.|Ada's nationality is Irish.
-Ada's profession is mathematician.|Ada's profession is exhausting.
-Ada's time zone is Europe/London.|Ada's time zone is GMT.
-Ada's time zone is Europe/London.|Ada's time zone is ahead of Ben's.
-Ada is 31.|He is 4.
-Ada is 31.|It is 20 years old.
 Ada lives in Oslo.|They live in Bergen.
 Ada lives in Oslo.|She moved to Bergen.
 Ada lives in London.|Ada lives in Marylebone.
 Ada lives in Marylebone.|Ada lives in London.
-Ada lives in Surrey.|Ada moved to Ockham.
 Ada moved to Oslo.|Ada moved to Business Class.
 Ada moved to Oslo.|Ada moved to Accounting last week.
 Ada lives in Scotland.|Ada lives in the United Kingdom.
 Ada lives in Oslo.|Ada lives in Bergen on weekdays.
 Ada lives in Oslo.|Ada lives in Bergen for the time being.
-Ada goes by Addie.|Ada goes by boat.
-Ada wants to be called Countess.|Ada wants to be called tomorrow.
-My cat's name is Miso.|My cat's name is Momo.
+Ada works at Acme.|Ada works at Globex on Fridays.
+Ada's rent is 900 euros.|Ada's rent is going up.
+Ada is 31.|He is 4.
 """
-NAMES = ("Ada Lovelace",)
 
 
 def lines(text: str) -> list[str]:
@@ -412,11 +326,9 @@ async def test_nothing_but_signs_is_refused(database: Database, text: str) -> No
 @given(text=st.text(max_size=600))
 def test_whatever_is_written_the_rules_have_an_answer(text: str) -> None:
     refusal(tidy(text))
-    said = statement(text, names=NAMES)
 
     assert says_the_same(sentence(text), sentence(text), None)
     assert not differ(sentence(text), sentence(text))
-    assert said is None or not said.contradicts(said)
 
 
 # --- what is the same already ---------------------------------------------------------
@@ -456,42 +368,11 @@ async def test_what_says_the_same_and_more_takes_the_place_of_it(database: Datab
     assert await texts(facts) == {"Tom is afraid of big dogs."}
 
 
-async def test_the_same_statement_in_another_form_is_known(database: Database) -> None:
-    facts = facts_in(database, embedding=WORDS_ALONE)
-    await told(facts, "Ada lives in Oslo.")
-
-    assert (await facts.store(fact("Ada is currently based in Oslo."))).outcome is (
-        Storing.REFRESHED
-    )
-
-
 # --- what cannot both hold ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("known", "new"), pairs(CONTRADICTIONS))
-def test_a_new_value_of_what_is_single_contradicts_the_old_one(known: str, new: str) -> None:
-    before, after = statement(known, names=NAMES), statement(new, names=NAMES)
-
-    assert before is not None
-    assert after is not None
-    assert after.contradicts(before)
-    for text, said in ((known, before), (new, after)):
-        assert any(cue in text.lower() for cue in cues(said.what))
-
-
-@pytest.mark.parametrize(("known", "new"), pairs(NO_CONTRADICTIONS))
-def test_what_may_both_hold_does_not_contradict(known: str, new: str) -> None:
-    before, after = statement(known, names=NAMES), statement(new, names=NAMES)
-
-    assert before is None or after is None or not after.contradicts(before)
-
-
-@pytest.mark.parametrize("embedding", [EMBEDDING, WORDS_ALONE], ids=["meaning", "words alone"])
-@pytest.mark.parametrize(("known", "new"), pairs(CONTRADICTIONS)[:4])
-async def test_a_contradiction_closes_what_it_contradicts(
-    database: Database, known: str, new: str, embedding: object
-) -> None:
-    facts: SqliteFacts = facts_in(database, embedding=embedding)  # type: ignore[arg-type]
+@pytest.fixture
+async def facts(database: Database) -> SqliteFacts:
     await database.write(
         lambda c: c.execute(
             "insert into people (id, role, name, time_zone, language, created_ms)"
@@ -499,6 +380,14 @@ async def test_a_contradiction_closes_what_it_contradicts(
             (ADA.person_id,),
         )
     )
+    return facts_in(database, embedding=WORDS_ALONE)
+
+
+@pytest.mark.case("ME-11")
+@pytest.mark.parametrize(("known", "new"), pairs(MOVES))
+async def test_who_moved_does_not_live_there_any_more(
+    facts: SqliteFacts, known: str, new: str
+) -> None:
     await told(facts, known)
     await told(facts, known, of=BEN)
 
@@ -507,3 +396,13 @@ async def test_a_contradiction_closes_what_it_contradicts(
     assert stored.outcome is Storing.SUPERSEDED
     assert await texts(facts) == {new}
     assert await texts(facts, BEN) == {known}
+
+
+async def test_what_may_both_hold_does_not_contradict(facts: SqliteFacts) -> None:
+    for n, (known, new) in enumerate(pairs(NO_MOVES)):
+        of = Whose(person_id=PersonId(f"p{n}"))
+        await told(facts, known, of=of)
+
+        stored = await facts.store(fact(new, of))
+
+        assert stored.outcome is not Storing.SUPERSEDED, (known, new)

@@ -14,25 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.learning.insight_rules import (
+from agent.learning.insights import (
     NOTE_CHARS_MAX,
+    InsightMaker,
+    MadeInsights,
     ToolUse,
     pins_by_rules,
     recommendations_by_rules,
     tidy,
 )
-from agent.learning.insights import (
-    InsightMaker,
-    Insights,
-    MadeInsights,
-    SqliteInsights,
-    best,
-    relevance,
-)
 from agent.models.embedded import Embedded, weights
 from agent.prompt.templates import harmless
 from agent.subagents.background import Background, BackgroundOptions
 from memory.database.connection import Database
+from memory.facts.insights import Insights, SqliteInsights, best, relevance
 from memory.records.errors import AssistantError, BrokenAnswer, Overloaded, StorageError
 from memory.records.messages import (
     Address,
@@ -321,23 +316,22 @@ async def test_rules_that_find_nothing_leave_the_notes_and_their_age(house: Hous
     assert await house.kept() == before
 
 
-def test_pins_by_rules_are_the_persons_own_sentences() -> None:
+def test_pins_by_rules_are_the_persons_own_sentences_with_a_number_or_a_no() -> None:
     said = (
-        "Hi there. I need it in metric units; the colour does not matter. Must I bring a passport? "
-        "We leave by 5 pm. A needle is no need... Nothing without sugar!\n- Only trains.\n"
-        "Ich brauche ein Hotel ohne Frühstück. Version 2.5 only."
+        "Hi there. I need it within 3 days; the colour does not matter. Must I bring 2 passports? "
+        "We leave by 5 pm. I like it... Nothing without sugar!\n- Only trains.\n"
     )
 
     assert pins_by_rules(said) == [
-        "I need it in metric units",
+        "I need it within 3 days",
+        "the colour does not matter",
         "We leave by 5 pm",
-        "A needle is no need",
     ]
-    assert pins_by_rules("Ich brauche ein Hotel ohne Frühstück.") == [
+    assert pins_by_rules("Ich brauche ein Hotel ohne Frühstück. Danke.") == [
         "Ich brauche ein Hotel ohne Frühstück"
     ]
     assert pins_by_rules("Version 2.5 only. A needle. By friends.") == ["Version 2.5 only"]
-    assert pins_by_rules("Look " * 200 + "only") == []
+    assert pins_by_rules("Look " * 200 + "5") == []
 
 
 def test_recommendations_by_rules_say_what_failed_and_why() -> None:
@@ -385,10 +379,10 @@ def test_whatever_a_note_holds_it_is_kept_as_one_harmless_line(text: str) -> Non
 @pytest.mark.parametrize(
     ("text", "makes"),
     [
-        ("one two three four five six seven eight must", False),
-        ("one two three four five six seven eight nine must", True),
-        ("我必须在五点之前到达里斯本，不坐飞机，请找火车 max", True),
-        ("我必须 max", False),
+        ("one two three four five six seven eight 9", False),
+        ("one two three four five six seven eight nine 10", True),
+        ("我必须在五点之前到达里斯本，不坐飞机，请找火车", True),
+        ("我必须5", False),
     ],
 )
 async def test_a_short_message_without_tools_makes_none(
@@ -400,7 +394,7 @@ async def test_a_short_message_without_tools_makes_none(
 
 
 async def test_a_short_message_with_a_tool_makes_some(house: House) -> None:
-    entries = (Said(text="I need it"), *used("clock", "noon"))
+    entries = (Said(text="No sugar"), *used("clock", "noon"))
 
     assert await house.after(*entries) is not None
 
