@@ -253,7 +253,12 @@ class Castle(House):
 
         self.desk = await stack.enter_async_context(
             ApprovalService(
-                SqliteApprovals(database), app.access, self.outbox, signal, clock=self.clock
+                SqliteApprovals(database),
+                app.access,
+                signal,
+                deliver=self.outbox.deliver,
+                revise=self.outbox.revise,
+                clock=self.clock,
             )
         )
         self.made = made = app.abilities
