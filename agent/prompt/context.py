@@ -149,7 +149,7 @@ class _SkillMatchers:
             return _MatchedSkills(self._listed)
         forced = self._rules.forced(occasion.text)
         for problem in forced.problems:
-            log.warning("rule.trouble", why=str(problem))
+            log.warning("rule.trouble", why=problem)
         return _MatchedSkills(
             self._listed,
             self._matcher.playbooks(occasion.text),

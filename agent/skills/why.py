@@ -82,7 +82,7 @@ def why(skills: SkillSet, rules: Sequence[Rule], text: str) -> Explanation:
         where = f" at {stronger.location}" if stronger is not None else ""
         verdicts.append(_cannot(skill, f"another skill of the same name{where} is used instead"))
     order = list(SkillVerdict)
-    problems = dict.fromkeys(str(problem) for problem in (*book.problems, *forced.problems))
+    problems = dict.fromkeys((*book.problems, *forced.problems))
     return Explanation(
         skills=tuple(sorted(verdicts, key=lambda one: order.index(one.verdict))),
         rules=tuple(_of_rule(rule, forced) for rule in rules),

@@ -70,8 +70,8 @@ def test_the_documented_format_is_read_with_its_lines() -> None:
         ("must_not_match: true", False),
         ("must_not_match: false", True),
         ("mustMatch: yes", True),
+        ("match: true", True),
         ("match: no", False),
-        ("should-trigger: false", False),
         ("name: only a label", True),
     ],
 )
@@ -83,7 +83,7 @@ def test_other_ways_to_say_it_are_read(lines: str, must_match: bool) -> None:
 
 
 def test_a_list_below_tests_json_and_comma_text_are_read() -> None:
-    below = read("tests:\n  - text: Hi\n    tools: read_file, exec\n    skill: other\n")
+    below = read("tests:\n  - message: Hi\n    tools: read_file, exec\n    skills: other\n")
     as_json = read(json.dumps([{"message": "Hi", "must": "match", "tools": []}]))
 
     assert below.tests[0].tools == ("read_file", "exec")
@@ -99,13 +99,13 @@ def test_a_list_below_tests_json_and_comma_text_are_read() -> None:
         ("- message: a\n- must: match\n", 2, "no message"),
         ("- message: a\n  must: perhaps\n", 2, "`match` or `no match`"),
         ("- message: a\n  must: match\n  must_not_match: true\n", 1, "both"),
-        ("- message: a\n  tools: {a: b}\n", 2, "list of names"),
+        ("- message: a\n  tools: {a: b}\n", 2, "list of texts"),
         ("- just words\n", 1, "a test needs"),
         ("message: a\nmust: match\n", 1, "must be a list"),
         ("just words", 1, "must be a list"),
         ("", 0, "no test"),
         ("# nothing yet\n", 0, "no test"),
-        ("- &a {message: a}\n- *a\n", 1, "anchors"),
+        ("- &a {message: a}\n- *a\n", 1, "references"),
         ("[" * 5_000, 1, "nest"),
         ("- message: x\n" * 40_000, 0, "longer than"),
     ],
@@ -200,17 +200,6 @@ def test_a_skill_may_not_use_more_tools_than_its_test_allows() -> None:
     )
 
 
-def test_a_tool_that_does_not_exist_fails_the_test() -> None:
-    [result] = run(
-        "- {message: mail, tools: [read_flie]}\n",
-        shelf(skill("mail", "mail")),
-        tools_known={"read_file"},
-    )
-
-    assert not result.passed
-    assert result.reasons[0] == "there is no tool named read_flie"
-
-
 def test_other_skills_can_be_meant() -> None:
     on = shelf(skill("mail", "mail"), skill("post", "letter", state=SkillState.OFF))
 
@@ -224,12 +213,3 @@ def test_other_skills_can_be_meant() -> None:
     assert both.passed
     assert none.passed
     assert unknown.reasons == ("there is no skill named gone",)
-
-
-def test_a_shadowed_copy_does_not_answer_for_the_skill_in_use() -> None:
-    on = shelf(skill("mail", "mail"), shadowed=(skill("mail", "letter"),))
-
-    first, second = run("- message: mail\n- {message: letter, must: no match}\n", on)
-
-    assert first.passed
-    assert second.passed

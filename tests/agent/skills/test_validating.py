@@ -59,21 +59,6 @@ def test_what_is_no_skill_is_said(tmp_path: Path) -> None:
     assert "there is no such file" in str(validate(tmp_path / "nope")[0].problems[0])
 
 
-def test_a_skill_too_large_to_be_approved_is_an_error(tmp_path: Path) -> None:
-    folder = put(tmp_path, "mine")
-    with (folder / "big").open("wb") as file:
-        file.truncate(20_000_001)
-
-    (found,) = validate(folder)
-
-    assert not found.is_usable
-    assert "too many or too large files" in str(found.problems)
-
-
-def test_a_path_that_no_file_can_have_is_said(tmp_path: Path) -> None:
-    assert "cannot be read" in str(validate(tmp_path / ("x" * 300))[0].problems[0])
-
-
 @given(st.binary(max_size=400), st.binary(max_size=200))
 def test_whatever_the_files_hold_nothing_is_raised_or_changed(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, tests: bytes

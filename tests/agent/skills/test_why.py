@@ -20,14 +20,6 @@ def of(text: str, one: Skill, *rules: Rule) -> SkillWhy:
     return found
 
 
-def test_a_keyword_that_hit_is_named_with_what_it_hit() -> None:
-    found = of("Any Emails?", skill("mail", "email", "inbox"))
-
-    assert found.verdict is SkillVerdict.PICKED
-    assert found.reasons == ("the keyword 'email' stands in the message, as 'emails'",)
-    assert found.score is None
-
-
 def test_a_keyword_that_did_not_hit_is_explained_by_what_came_near() -> None:
     found = of("change my profile", skill("files", "file", "folder"))
 
@@ -65,15 +57,6 @@ def test_a_score_is_shown_with_its_words_and_the_threshold() -> None:
     assert unlike.score == 0
 
 
-def test_a_skill_that_was_crowded_out_is_told_so() -> None:
-    crowd = [skill(f"rose{n}", description="Cares for roses, tulips and lilies.") for n in range(7)]
-
-    found = explain("roses, tulips, lilies and rose6 rose5 rose4 rose3 rose2", *crowd)
-
-    missed = [one for one in found.skills if one.verdict is SkillVerdict.NOT_PICKED]
-    assert {one.skill.name for one in missed} == {"rose0", "rose1"}
-
-
 def test_a_rule_that_picked_a_skill_is_named_with_its_pattern() -> None:
     rule = Rule(source="prompt.force_include[0]", patterns=("x", r"\bdeploy"), skills=("review",))
 
@@ -83,13 +66,6 @@ def test_a_rule_that_picked_a_skill_is_named_with_its_pattern() -> None:
     assert found.reasons[0] == (
         "the rule prompt.force_include[0], whose pattern '\\\\bdeploy' fits 'Deploy'"
     )
-
-
-def test_a_skills_own_pattern_is_named() -> None:
-    one = skill("own", patterns=("^go",))
-
-    assert of("go home", one).reasons[0] == "its own pattern '^go' fits 'go'"
-    assert "none of its own patterns fits ('^go')" in of("stay", one).reasons
 
 
 def test_skills_that_are_not_used_say_why_and_what_would_have_picked_them() -> None:
@@ -111,15 +87,6 @@ def test_skills_that_are_not_used_say_why_and_what_would_have_picked_them() -> N
     assert found["missing"].reasons[0].endswith("lacks what it needs: the program ffmpeg")
     assert found["missing"].reasons[1].endswith("its own pattern 'mail' fits 'mail'")
     assert "nobody has enabled it" in found["off"].reasons[0]
-
-
-def test_an_enabled_clock_skill_is_not_called_up_by_messages() -> None:
-    one = skill("briefing", "mail", schedule=SkillSchedule(cron="0 8 * * *"))
-
-    found = of("mail", one)
-
-    assert found.verdict is SkillVerdict.NOT_PICKED
-    assert "runs by the clock" in found.reasons[0]
 
 
 def test_a_shadowed_skill_names_the_one_that_is_used() -> None:
@@ -147,14 +114,6 @@ def test_rules_of_the_settings_are_explained_and_slow_or_wrong_ones_told() -> No
     assert [word in " ".join(found.problems) for word in ("character 2", "given up", "gone")] == [
         True
     ] * 3
-
-
-def test_picked_skills_come_first() -> None:
-    found = explain(
-        "mail", skill("a", "x"), skill("b", "mail"), skill("c", "mail", state=SkillState.OFF)
-    )
-
-    assert [one.skill.name for one in found.skills] == ["b", "a", "c"]
 
 
 @given(
