@@ -61,10 +61,9 @@ async def ask(
     *,
     who: str,
     form: Mapping[str, str | int] | None = None,
-    token: str = "",
     limit_s: float = ASK_S,
 ) -> ProbeAnswer:
-    """One request: a POST with this form, or a GET. `token` goes into the header, if any.
+    """One request: a POST with this form, or a GET.
 
     Raises Unreachable, also for a server that has trouble of its own (5xx).
     """
@@ -77,7 +76,6 @@ async def ask(
                 "GET" if form is None else "POST",
                 url,
                 data=None if form is None else dict(form),
-                headers={"Authorization": f"Bearer {token}"} if token else None,
             )
     except httpx.TimeoutException:
         raise Unreachable(

@@ -14,14 +14,13 @@ from typing import Any
 
 from agent.files.sniff import picture_of
 from bot.lab.entities import MarkupError, Parsed, parse_html, trimmed, units
+from bot.lab.faults import Buckets
 from bot.lab.telegram_state import (
     ApiError,
     Json,
     StoredFiles,
     TelegramChats,
-    TelegramLimits,
     TelegramMessage,
-    Updates,
     without_reply,
 )
 
@@ -101,32 +100,22 @@ def bad(description: str) -> ApiError:
 
 
 class BotApi:
-    """One bot's methods over its chats, files and updates."""
+    """One bot's methods over its chats and files."""
 
     def __init__(
-        self,
-        *,
-        bot: Json,
-        chats: TelegramChats,
-        updates: Updates,
-        limits: TelegramLimits,
-        cap: int,
-        wall: Callable[[], float] = time.time,
+        self, *, bot: Json, chats: TelegramChats, limits: bool, clock: Callable[[], float]
     ) -> None:
         self.bot = bot
         self.chats = chats
-        self.updates = updates
         self.files = StoredFiles()
-        self.limited = False
-        self.known_chats: set[int] | None = None
+        self.limited = limits
         self.blocked: set[int] = set()
         self.queries: dict[str, bool] = {}
         self.answers: deque[Json] = deque(maxlen=1000)
-        self.sent: deque[Json] = deque(maxlen=cap)
+        self.sent: list[Json] = []
         self.actions: deque[tuple[int, str]] = deque(maxlen=1000)
         self.previewed: deque[Json] = deque(maxlen=1000)
-        self._limits = limits
-        self._wall = wall
+        self._buckets = Buckets(clock)
         self._commands: dict[str, list[Json]] = {}
         self.methods: dict[str, Callable[[TelegramParams], Any]] = {
             "getme": lambda _: self.bot,
@@ -146,6 +135,10 @@ class BotApi:
             "getfile": self._get_file,
         }
 
+    def limit(self, on: bool) -> None:
+        """Put the flood limits in force, or not."""
+        self.limited = on
+
     # Messages -----------------------------------------------------------------------------------
 
     def _send_message(self, p: TelegramParams) -> Json:
@@ -154,10 +147,7 @@ class BotApi:
             raise bad("message text is empty")
         if units(parsed.text) > TEXT_UNITS_MAX:
             raise bad("message is too long")
-        content: Json = {"text": parsed.text}
-        if parsed.entities:
-            content["entities"] = list(parsed.entities)
-        message = self._post(p, content)
+        message = self._post(p, _text(parsed))
         self._note_preview(p, message)
         return message
 
@@ -165,12 +155,8 @@ class BotApi:
         upload = p.get(kind)
         if isinstance(upload, str) and upload.startswith("attach://"):
             upload = p.get(upload.removeprefix("attach://"))
-        if isinstance(upload, str) and (known := self.files.by_id(upload)):
-            name = PurePosixPath(known.path).name
-            upload = Upload(name=name, mime_type="application/octet-stream", data=known.data)
         if not isinstance(upload, Upload):
-            wrong = "wrong file identifier/HTTP URL specified" if upload else f"there is no {kind}"
-            raise bad(f"{wrong} in the request" if not upload else wrong)
+            raise bad(f"there is no {kind} in the request")
         if not upload.data:
             raise bad("file must be non-empty")
         if len(upload.data) > UPLOAD_BYTES_MAX:
@@ -198,9 +184,7 @@ class BotApi:
             raise bad("MESSAGE_TOO_LONG")
         kept = self._own_message(p)
         message = kept.message
-        content: Json = {"text": parsed.text}
-        if parsed.entities:
-            content["entities"] = list(parsed.entities)
+        content = _text(parsed)
         if markup := self._markup(p):
             content["reply_markup"] = markup
         visible = ("text", "entities", "reply_markup")
@@ -209,9 +193,8 @@ class BotApi:
         self._pace(message["chat"]["id"])
         for key in visible:
             message.pop(key, None)
-        message.update(content, edit_date=int(self._wall()))
+        message.update(content, edit_date=int(time.time()))
         kept.edits += 1
-        kept.parse_mode = p.get("parse_mode")
         self._note_preview(p, message)
         return dict(message)
 
@@ -308,7 +291,7 @@ class BotApi:
             "message_id": self.chats.next_message_id(chat_id),
             "from": {key: self.bot[key] for key in ("id", "is_bot", "first_name", "username")},
             "chat": chat,
-            "date": int(self._wall()),
+            "date": int(time.time()),
             **content,
         }
         if thread_id:
@@ -317,7 +300,7 @@ class BotApi:
             message["reply_to_message"] = without_reply(replied)
         if markup and "inline_keyboard" in markup:
             message["reply_markup"] = markup
-        self.chats.keep(message, is_bot=True, parse_mode=p.get("parse_mode"))
+        self.chats.keep(message, is_bot=True)
         shown = dict(message)
         self.sent.append(shown)
         return shown
@@ -347,8 +330,7 @@ class BotApi:
         if not given:
             raise bad("chat_id is empty")
         chat_id = p.number("chat_id")
-        known = self.known_chats is None or chat_id in self.known_chats
-        if chat_id == 0 or not (known or chat_id in self.chats.about):
+        if chat_id == 0:
             raise bad("chat not found")
         if chat_id in self.blocked:
             raise ApiError(403, "Forbidden: bot was blocked by the user")
@@ -356,7 +338,7 @@ class BotApi:
 
     def _thread(self, p: TelegramParams, chat_id: int) -> int:
         thread_id = p.number("message_thread_id")
-        known = chat_id not in self.chats.about or thread_id in self.chats.topics.get(chat_id, ())
+        known = chat_id not in self.chats.about or thread_id in self.chats.topics[chat_id]
         if thread_id and not known:
             raise bad("message thread not found")
         return thread_id
@@ -400,9 +382,15 @@ class BotApi:
         return markup
 
     def _pace(self, chat_id: int) -> None:
-        wait_s = self._limits.wait_s(chat_id) if self.limited else 0
-        if wait_s:
+        """The documented limits: 1/s in a chat after a short burst, 20/min in a group, 30/s."""
+        in_chat = (chat_id, 20 / 60, 20.0) if chat_id < 0 else (chat_id, 1.0, 3.0)
+        if self.limited and (wait_s := self._buckets.wait_s([("all", 30.0, 30.0), in_chat])):
             raise too_many_requests(wait_s)
+
+
+def _text(parsed: Parsed) -> Json:
+    entities = list(parsed.entities)
+    return {"text": parsed.text} | ({"entities": entities} if entities else {})
 
 
 def _check_photo(data: bytes) -> None:

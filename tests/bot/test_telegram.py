@@ -190,11 +190,11 @@ async def test_ids_and_texts_of_a_wrong_kind_are_set_aside_or_mended(rig: Rig) -
 
 
 async def test_ids_that_begin_anew_are_no_trouble(rig: Rig) -> None:
-    rig.telegram.next_update_id = 900
+    rig.telegram.change(next_update_id=900)
     async with rig.running(OWNER) as bot:
         rig.says("before")
         await rig.reads("You said: before")
-        rig.telegram.next_update_id = 10
+        rig.telegram.change(next_update_id=10)
         rig.says("after")
         rig.says("and again")
         await eventually(lambda: len(rig.texts()) == 3)
