@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from memory.database.backup import daily_name, folder_of, make_backup, problems, remove_older
 from memory.database.errors import is_damage, storage_error
+from memory.database.rows import first, records
 from memory.database.schema import MIGRATIONS, read_migrations
 from memory.database.soundness import (
     DatabasePlace,
@@ -35,6 +36,8 @@ from memory.records.ports import Clock
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 """SQL as a plain function: it may be run a second time when the first time was rolled back."""
+Values = Sequence[object] | Mapping[str, object]
+"""What stands for the parameters of a statement."""
 
 BUSY_TIMEOUT_S = 5.0
 _TOGETHER_MAX = 200
@@ -161,6 +164,37 @@ class Database:
         self._wanted.append(mine)
         await self._reader.run(self._look, mine)
         return self._outcome(mine)
+
+    async def execute(self, sql: str, values: Values = ()) -> int:
+        """Run one statement as a transaction of its own; returns how many rows it changed."""
+        return await self.write(lambda c: c.execute(sql, values).rowcount)
+
+    async def execute_many(self, sql: str, values: Iterable[Values]) -> None:
+        """Run one statement for each of these, in one transaction."""
+        several = list(values)
+        await self.write(lambda c: c.executemany(sql, several).rowcount)
+
+    async def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a question."""
+        return await self.read(lambda c: c.execute(sql, values).fetchall())
+
+    async def value(self, sql: str, values: Values = ()) -> Any:
+        """Return the first column of the first row; None if there is no row."""
+        row = await self.read(lambda c: c.execute(sql, values).fetchone())
+        return None if row is None else row[0]
+
+    async def records(self, kind: type[T], sql: str, values: Values = ()) -> list[T]:
+        """Return the record of each row (`memory.database.rows`)."""
+        return await self.read(lambda c: records(kind, c.execute(sql, values)))
+
+    async def first(self, kind: type[T], sql: str, values: Values = ()) -> T | None:
+        """Return the record of the first row, if there is one."""
+        return await self.read(lambda c: first(kind, c.execute(sql, values)))
+
+    async def prune(self, sql: str, before_ms: int) -> int:
+        """Run a statement with the parameters `before_ms` and BITE_ROWS, which removes at most so
+        many rows, until nothing is left to do. Returns how many rows went."""
+        return await self.in_bites(lambda c: c.execute(sql, (before_ms, BITE_ROWS)).rowcount)
 
     async def in_bites(self, work: Work[int]) -> int:
         """Run `work`, which removes BITE_ROWS rows at most, in one transaction after another until

@@ -139,6 +139,11 @@ class Search:
                 if self._meanings is not None:
                     self._meanings.clear(place)
 
+    def replace(self, came: Iterable[Item], gone: Iterable[str]) -> None:
+        """Take items out and others in; those that are here already stay as they are."""
+        self.remove(gone)
+        self.add([item for item in came if item.id not in self])
+
     def rank(self, query: str, *, k: int) -> Sequence[Ranked]:
         """The best `k`, best first; ties by id. By words alone only what shares a word."""
         with self._lock:

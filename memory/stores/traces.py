@@ -14,9 +14,10 @@ from typing import Any
 import structlog
 
 from memory.database.connection import Database
+from memory.database.rows import named, record, records
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
-from memory.records.rows import Outcome, PromptTrace
+from memory.records.rows import PromptTrace
 from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.transcript import Entry, entry_from_json
 from memory.records.usage import UsageSum
@@ -53,18 +54,20 @@ where (run_id glob 'j[0-9]*:*' or run_id glob 'digest:*') and lane = ? and messa
 order by messages.id
 """
 _TURN = """
-select person_id, coalesce(started_ms, created_ms), ended_ms, erased_ms from turns where run_id = ?
-"""
-_IS_PRIVATE = """
-select exists (
-    select 1 from messages join conversations on conversations.id = conversation_id
-    where run_id = ? and is_private
-)
+select run_id, person_id, coalesce(started_ms, created_ms) as started_ms, ended_ms,
+    erased_ms is not null as is_erased,
+    (select count(*) from children where parent_run = turns.run_id) as subagents,
+    exists (
+        select 1 from messages join conversations on conversations.id = conversation_id
+        where messages.run_id = turns.run_id and conversations.is_private
+    ) as is_private
+from turns where run_id = ?
 """
 _STEPS = "select name, output, started_ms, ended_ms from steps where run_id = ? order by n"
 _ENTRIES = "select body from messages where run_id = ? order by id"
 _AGREED = """
-select tool, state, decided_by, decided_ms from approvals where run_id = ? order by asked_ms, id
+select tool, nullif(state, 'open') as outcome, nullif(decided_by, '') as by, decided_ms as at_ms
+from approvals where run_id = ? order by asked_ms, id
 """
 # Turns of the conversation whose words were sent along, the newest first.
 _BEFORE = """
@@ -74,13 +77,12 @@ select output from steps join (
 ) as sent on sent.run_id = steps.run_id
 where name = 'begin' and output is not null order by last desc, n desc limit ?
 """
-_CHILDREN = "select count(*) from children where parent_run = ?"
 _SPENT = """
-select model, count(*), sum(prompt), sum(completion), sum(cached), coalesce(sum(micros), 0),
-    sum(micros is null)
+select model, count(*) as calls, sum(prompt) as prompt, sum(completion) as completion,
+    sum(cached) as cached, coalesce(sum(micros), 0) as micros, sum(micros is null) as unpriced
 from usage
 where run_id <> '' and run_id in (select ? union select run_id from children where parent_run = ?)
-group by model order by count(*) desc, model
+group by model order by calls desc, model
 """
 
 
@@ -123,7 +125,9 @@ class SqliteTraces:
         """The newest turns of an address that have begun, newest first."""
 
         def work(connection: sqlite3.Connection) -> list[PromptTrace]:
-            return list(islice(_prompted(connection, lane), max(limit, 0)))
+            turns = connection.execute(_ALL_PROMPTED, (lane,))
+            traces = (_trace(connection, turn) for turn in turns)
+            return list(islice((one for one in traces if one is not None), max(limit, 0)))
 
         return await self._database.read(work)
 
@@ -156,37 +160,18 @@ class SqliteTraces:
         """All that is kept of one."""
 
         def work(connection: sqlite3.Connection) -> TurnRecord | None:
-            row = connection.execute(_TURN, (run_id,)).fetchone()
+            row = next(named(connection.execute(_TURN, (run_id,))), None)
             if row is None:
                 return None
-            person_id, started_ms, ended_ms, erased_ms = row
             steps = tuple(_steps(connection, run_id))
-            return TurnRecord(
-                run_id=run_id,
-                person_id=PersonId(person_id),
-                started_ms=started_ms,
-                ended_ms=ended_ms,
-                is_erased=erased_ms is not None,
-                is_private=bool(connection.execute(_IS_PRIVATE, (run_id,)).fetchone()[0]),
+            return record(
+                TurnRecord,
+                row,
                 steps=steps,
                 entries=tuple(_entries(connection, run_id)),
-                agreed=tuple(_agreed(connection, run_id)),
-                spent=tuple(
-                    UsageSum(
-                        model=model,
-                        calls=calls,
-                        prompt=prompt,
-                        completion=completion,
-                        cached=cached,
-                        micros=micros,
-                        unpriced=unpriced,
-                    )
-                    for model, calls, prompt, completion, cached, micros, unpriced in (
-                        connection.execute(_SPENT, (run_id, run_id))
-                    )
-                ),
+                agreed=tuple(records(Agreed, connection.execute(_AGREED, (run_id,)))),
+                spent=tuple(records(UsageSum, connection.execute(_SPENT, (run_id, run_id)))),
                 before=tuple(_before(connection, steps)),
-                subagents=connection.execute(_CHILDREN, (run_id,)).fetchone()[0],
             )
 
         return await self._database.read(work)
@@ -201,13 +186,6 @@ def _answers(messages: Iterable[Behind]) -> Iterator[Behind]:
             yield one
         elif one.slots or one.gone:
             yield one
-
-
-def _prompted(connection: sqlite3.Connection, lane: str) -> Iterator[PromptTrace]:
-    for turn in connection.execute(_ALL_PROMPTED, (lane,)):
-        trace = _trace(connection, turn)
-        if trace is not None:
-            yield trace
 
 
 def _trace(connection: sqlite3.Connection, turn: tuple[Any, ...]) -> PromptTrace | None:
@@ -255,9 +233,8 @@ def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
 
 def _slots(connection: sqlite3.Connection, first: int) -> Mapping[int, list[DueSlot]]:
     found: dict[int, list[DueSlot]] = {}
-    for outbox_id, job_id, due_ms, late_s, run_id in connection.execute(_SLOTS, (first,)):
-        slot = DueSlot(job_id=job_id, due_ms=due_ms, late_s=late_s, run_id=run_id)
-        found.setdefault(outbox_id, []).append(slot)
+    for row in named(connection.execute(_SLOTS, (first,))):
+        found.setdefault(row["outbox_id"], []).append(record(DueSlot, row))
     return found
 
 
@@ -308,16 +285,6 @@ def _entries(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Entry]:
             yield entry_from_json(_object(body) or {})
         except (KeyError, TypeError, ValueError):
             log.warning("explained.unreadable", turn=run_id)
-
-
-def _agreed(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Agreed]:
-    for tool, state, decided_by, decided_ms in connection.execute(_AGREED, (run_id,)):
-        yield Agreed(
-            tool=tool,
-            outcome=None if state == "open" else Outcome(state),
-            by=PersonId(decided_by) if decided_by else None,
-            at_ms=decided_ms or 0,
-        )
 
 
 def _object(text: str) -> dict[str, Any] | None:

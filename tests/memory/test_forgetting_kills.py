@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memory.erasure import run as erasing
+from memory.erasure.files import check_space
 from memory.records.erasure import ForgetStage, ForgettingRefused, Tell
 from memory.records.errors import StorageFull
 from memory.records.messages import ConversationId, RunId
@@ -93,7 +93,7 @@ async def test_turns_of_others_go_on_meanwhile(home: Path) -> None:
 
 async def test_without_room_for_the_copies_nothing_is_begun(home: Path) -> None:
     with pytest.raises(StorageFull, match="Nothing was erased"):
-        erasing.check_space(database_of(home), free=1_000)
+        check_space(database_of(home), free=1_000)
 
 
 async def test_a_reader_that_holds_on_is_found_out_by_the_proof(home: Path) -> None:

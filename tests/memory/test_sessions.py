@@ -176,7 +176,7 @@ async def test_an_erased_conversation_leaves_no_word_anywhere(
     conversations._open.clear()
     assert await conversations.current(LANE) != conversation
     assert await tables_with(database, "kilimanjaro") == ["messages"]
-    await database._writer.run(lambda c: c.execute("pragma wal_checkpoint(truncate)").fetchall())
+    await database.between(lambda c: c.execute("pragma wal_checkpoint(truncate)").fetchall())
     assert WORD.encode() not in path.read_bytes()
     erased = await database.read(
         lambda c: c.execute("select erased_ms, payload from turns where run_id = 'm1'").fetchone()

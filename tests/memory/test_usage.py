@@ -130,13 +130,7 @@ async def test_no_account_looks_at_every_row(
 ) -> None:
     from memory.stores import usage as sql
 
-    statement = {
-        Scope.PERSON: sql._SUM_PERSON,
-        Scope.AGENT: sql._SUM_AGENT,
-        Scope.JOB: sql._SUM_JOB,
-        Scope.BOT: sql._SUM_BOT,
-    }[scope]
-    statement = sql._SUM_TURN if run else statement
+    statement = sql._SUM_TURN if run else sql._SUMS[scope]
     values = [1] * statement.count("?")
 
     plan = await database.read(
