@@ -92,11 +92,6 @@ class Toolbox:
         """The tool of this name."""
         return self._own.get(name) or self._foreign.get(name)
 
-    @property
-    def foreign_count(self) -> int:
-        """How many tools all servers have together."""
-        return len(self._foreign)
-
     def named(self, names: Iterable[str]) -> tuple[ToolSpec, ...]:
         """The tools of these names, in the order given; unknown names are left out."""
         found = ((name, self.get(name)) for name in names)

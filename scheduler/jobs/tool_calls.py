@@ -148,7 +148,7 @@ class ToolCalls:
             raise
         except AssistantError as error:
             raise JobRefused(f"{name}: {error}") from error
-        return decide(self._policy, tool.card, needs, alone, seen=lambda target: True, always=False)
+        return decide(self._policy, tool.card, needs, alone, leaves="", always=False)
 
 
 def _alone(caller: Caller) -> Caller:

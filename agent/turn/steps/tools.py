@@ -109,7 +109,7 @@ class ToolStep:
         wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=wished.place)
         if _is_ordered(turn, call):
             return replace(wish, caller=replace(caller, agreed=True))
-        match await self._gate.judge(wish, wished, self._toolbox):
+        match await self._gate.judge(wish, wished):
             case Passed(caller=passed):
                 return replace(wish, caller=passed)
             case Stopped(why=why):
