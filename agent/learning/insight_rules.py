@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from agent.guards.loose_json import called_name
 from agent.learning.evidence import is_carried, keys
-from agent.policy.taint import called_name
 from agent.prompt.templates import harmless
 from memory.facts.secrets import secret_in
 from memory.records.messages import PersonId
