@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent.guards.repetition import is_empty
-from agent.policy.presentation import visible as unhidden
+from agent.guards.signs import visible as unhidden
 from agent.policy.taint import marked, tainted_by
 from agent.prompt.layers import knowledge as notes
 from agent.subagents.subagents import ASKED_BY, reported

@@ -13,7 +13,6 @@ from agent.files.scaler import PillowScaler, is_installed
 from agent.files.transcription import PaidTranscriber
 from agent.files.values import AttachedOptions
 from agent.models.choose import beside
-from agent.policy.tool_access import Reach
 from agent.skills.library import SkillLibrary
 from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
@@ -30,7 +29,7 @@ from agent.tools.profile import PersonContext, ProfileTools
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
 from agent.tools.tool import Tool, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.tools.web import WebPages, WebSearch
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient

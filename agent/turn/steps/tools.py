@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.files.attachments import Brought, brought
+from agent.guards.loose_json import TOOL_CALL
 from agent.policy.gate import Gate, Passed, Stopped, Waits, Wish
-from agent.policy.taint import TOOL_CALL, rests_on_memory, tainted_by
-from agent.policy.tool_access import Reach
+from agent.policy.taint import rests_on_memory, tainted_by
 from agent.prompt.scene import PromptKind
 from agent.subagents.subagents import SubagentCall, waits_for
 from agent.tools.agents import SUBAGENT, AgentTools
 from agent.tools.call import KeepResult, ToolLimits, arguments_of, run_parsed
 from agent.tools.selection import UNATTENDED
 from agent.tools.tool import Caller, Effect, FunctionTool, Tool
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.turn.progress import CALLS_MAX, TurnProgress, heard, without_surplus
 from memory.records.errors import StepUnknown
 from memory.records.messages import RunId, TurnInput
@@ -119,7 +119,7 @@ class ToolStep:
         wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=wished.place)
         if _is_ordered(turn, call):
             return replace(wish, caller=replace(caller, agreed=True))
-        match await self._gate.judge(wish, wished, self._toolbox):
+        match await self._gate.judge(wish, wished):
             case Passed(caller=passed):
                 return replace(wish, caller=passed)
             case Stopped(why=why):

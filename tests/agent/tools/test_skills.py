@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.policy.tool_access import Reach
 from agent.skills.library import LOOK_EVERY_S, SkillLibrary
 from agent.skills.places import SkillFolders
 from agent.skills.service import SkillService
@@ -19,7 +18,7 @@ from agent.skills.skill import SkillState
 from agent.skills.writer import FORMER
 from agent.tools.skills import FILE_BYTES_READ, LISTED_MAX, SkillTools
 from agent.tools.tool import Caller, Effect, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.turn.assistant import Assistant
 from memory.records.transcript import ToolResult
 from memory.stores.switches import SqliteSkillRecords
