@@ -17,7 +17,7 @@ from memory.facts.export import Carried, CarriedDocument, CarriedFact
 from memory.facts.profile_values import checked
 from memory.facts.rows import close, insert, owned_by, reopen, select
 from memory.facts.similarity import sentence
-from memory.facts.write import Alike, refusal, tidy, write
+from memory.facts.write import refusal, tidy, write
 from memory.records.erasure import CarryingRefused, Imported, RefusedFact
 from memory.records.errors import ProfileWrong
 from memory.records.facts import FactSource, NewFact, StoredFact, Storing, Whose
@@ -78,7 +78,11 @@ class _FactLoader:
         """What no longer holds comes first, so that what holds is compared with what is there."""
         ordered = sorted(facts, key=lambda fact: (fact.valid_to_ms is None, fact.valid_from_ms))
         for fact in ordered:
-            if why := self._refusal(fact):
+            text = tidy(fact.text)
+            why = refusal(text)
+            if not why and tombstones.matching(self._connection, self._whose(fact), text):
+                why = WHY_FORGOTTEN
+            if why:
                 self._taken.refused.append(RefusedFact(text=fact.text, why=why))
             elif fact.valid_to_ms is None:
                 self._take_current(fact)
@@ -89,19 +93,8 @@ class _FactLoader:
             if mine is not None and after is not None and mine != after:
                 self._connection.execute(_LINK, (after, mine))
 
-    def _refusal(self, fact: CarriedFact) -> str:
-        text = tidy(fact.text)
-        if why := refusal(text):
-            return why
-        woken = tombstones.matching(self._connection, self._whose(fact), text)
-        return WHY_FORGOTTEN if woken else ""
-
     def _take_current(self, fact: CarriedFact) -> None:
-        alike = [
-            Alike(fact_id=known.id, likeness=None)
-            for known in self._like(fact)
-            if known.valid_to_ms is None
-        ]
+        alike = {known.id: None for known in self._like(fact) if known.valid_to_ms is None}
         text = tidy(fact.text)
         made = write(self._connection, self._new(fact), text, alike=alike, now_ms=self._now_ms)
         if made.fact is None:

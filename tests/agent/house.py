@@ -48,6 +48,7 @@ from memory.records.rows import NewApproval, NewEvent, Outcome
 from memory.records.transcript import Context, Entry, Said
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
+from memory.stores.people import AboutPeople
 from memory.stores.switches import SqliteSkillRecords
 from memory.stores.traces import SqliteTraces
 from memory.stores.turns import SqliteJournal
@@ -268,7 +269,7 @@ class House:
         gathering = ContextBuilder(
             library,
             self.shelf,
-            self.recalled or SqliteRecall(self.database),
+            self.recalled or SqliteRecall(about=AboutPeople(self.database)),
             clock=self.clock,
             rules=self.rules,
             options=self.gathering,
