@@ -1,4 +1,4 @@
-"""What of a conversation need not be sent whole any more is summed up: the `Compactor` of the core.
+"""Compaction: what of a conversation need not be sent whole any more is summed up.
 
 The history itself is never changed: a row says from where on it is sent, and what stands for the
 rest. Called after a turn, where a history does not fit, and by /compact.
@@ -88,7 +88,8 @@ class _Summed:
 
 
 class SqliteCompactor:
-    """Implements `memory.records.facts.Compactor`."""
+    """Sums up what need not be sent whole. May be called at any time, also while a turn runs: what
+    it does counts from the next turn on."""
 
     def __init__(
         self,
@@ -113,7 +114,9 @@ class SqliteCompactor:
         self._locks: dict[ConversationId, asyncio.Lock] = {}
 
     async def compact(self, wanted: CompactionWanted) -> Compaction | None:
-        """One at a time in a conversation. See `memory.records.facts.Compactor`."""
+        """Compact if it is due, or forced and there is something to compact; None when nothing was
+        done. One at a time in a conversation. Raise StorageError alone: without a model there is a
+        mechanical digest."""
         async with self._alone(wanted.conversation):
             found = await self._compactions.stretch(wanted.conversation)
             if found is None or not found.sent:

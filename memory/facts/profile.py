@@ -32,8 +32,8 @@ on conflict (person_id) do update set body = excluded.body, updated_ms = exclude
 """
 _REMOVE = "delete from profiles where person_id = ?"
 _ADD_CHANGE = """
-insert into profile_changes (person_id, path, old, new, reason, run_id, at_ms)
-values (?, ?, ?, ?, ?, ?, ?)
+insert into profile_changes (person_id, path, old, new, reason, run_id, at_ms, undone_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?)
 """
 _CHANGE = """
 select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes where person_id = ?
@@ -219,26 +219,49 @@ def _stands(profile: Mapping[str, object], change: ProfileChange) -> bool:
     return at(profile, tuple(change.path.split("."))) == change.new
 
 
+def put_profile(
+    connection: sqlite3.Connection,
+    person_id: PersonId,
+    profile: Mapping[str, object],
+    *,
+    now_ms: int,
+) -> None:
+    """Store a profile as a whole, within the caller's transaction. Raise ProfileWrong."""
+    body = checked(profile)
+    if profile:
+        connection.execute(_PUT, (person_id, body, now_ms))
+    else:
+        connection.execute(_REMOVE, (person_id,))
+
+
+def add_change(connection: sqlite3.Connection, person_id: PersonId, change: ProfileChange) -> int:
+    """Add a change to the history of a profile, within the caller's transaction."""
+    old, new = (None if one is None else dump(one) for one in (change.old, change.new))
+    values = (
+        old,
+        new,
+        storable(change.reason),
+        change.run_id or "",
+        change.at_ms,
+        change.undone_ms,
+    )
+    added = connection.execute(_ADD_CHANGE, (person_id, change.path, *values)).lastrowid
+    assert added is not None
+    return added
+
+
 def _changed(
     connection: sqlite3.Connection,
     person_id: PersonId,
     profile: Mapping[str, object],
     change: ProfileChange,
 ) -> ProfileChange:
-    """Stores a change and the profile that it makes."""
+    """Store a change and the profile that it makes."""
     if change.old == change.new and type(change.old) is type(change.new):
         return change
     after = with_value(profile, tuple(change.path.split(".")), change.new)
-    body = checked(after)
-    if after:
-        connection.execute(_PUT, (person_id, body, change.at_ms))
-    else:
-        connection.execute(_REMOVE, (person_id,))
-    values = (_json(change.old), _json(change.new), change.reason, change.run_id or "")
-    row = (person_id, change.path, *values, change.at_ms)
-    added = connection.execute(_ADD_CHANGE, row).lastrowid
-    assert added is not None
-    return replace(change, id=added)
+    put_profile(connection, person_id, after, now_ms=change.at_ms)
+    return replace(change, id=add_change(connection, person_id, change))
 
 
 def _taken_back(
@@ -255,10 +278,6 @@ def _taken_back(
     _changed(connection, person_id, profile_in(connection, person_id), back)
     connection.execute(_UNDONE, (now_ms, person_id, change.id))
     return replace(change, undone_ms=now_ms)
-
-
-def _json(value: object) -> str | None:
-    return None if value is None else dump(value)
 
 
 def _change(row: tuple[Any, ...]) -> ProfileChange:
