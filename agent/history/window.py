@@ -50,7 +50,7 @@ def repair(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     ]
     results = _paired(kept)
     repaired: list[Entry] = []
-    names = _Ids()
+    taken: set[str] = set()
     follows_words = False
     for position, entry in enumerate(kept):
         match entry:
@@ -67,7 +67,7 @@ def repair(entries: Sequence[Entry]) -> tuple[Entry, ...]:
                 repaired.append(entry)
             case Answered():
                 follows_words = False
-                repaired.extend(_closed(entry, results[position], names))
+                repaired.extend(_closed(entry, results[position], taken))
             case ToolResult():
                 pass  # stands after its answer, or nowhere
     return tuple(repaired)
@@ -99,26 +99,20 @@ def _paired(entries: Sequence[Entry]) -> dict[int, _Results]:
     return found
 
 
-class _Ids:
-    """Gives each call an id that no call before it has."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def own(self, call: ToolCall) -> ToolCall:
+def _closed(answer: Answered, results: _Results, taken: set[str]) -> list[Entry]:
+    """An answer with its results behind it, in the order of its calls, each under an id that no
+    call before it has."""
+    calls: list[ToolCall] = []
+    for call in answer.calls:
         name, number = call.id or "call", 1
-        while not name.strip() or name in self._taken:
+        while not name.strip() or name in taken:
             number += 1
             name = f"{call.id[:32] or 'call'}-{number}"
-        self._taken.add(name)
-        return call if name == call.id else replace(call, id=name)
-
-
-def _closed(answer: Answered, results: _Results, ids: _Ids) -> list[Entry]:
-    """An answer with its results behind it, in the order of its calls."""
-    calls = tuple(ids.own(call) for call in answer.calls)
-    closed: list[Entry] = [answer if calls == answer.calls else replace(answer, calls=calls)]
-    for number, call in enumerate(calls):
+        taken.add(name)
+        calls.append(call if name == call.id else replace(call, id=name))
+    own = tuple(calls)
+    closed: list[Entry] = [answer if own == answer.calls else replace(answer, calls=own)]
+    for number, call in enumerate(own):
         result = results.get(number) or ToolResult(call_id=call.id, content=MISSING, ok=False)
         closed.append(result if result.call_id == call.id else replace(result, call_id=call.id))
     return closed
