@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
@@ -24,7 +24,7 @@ from agent.models.json_answer import AnswerUnreadable, read_answer
 from agent.prompt.assemble import from_template
 from memory.facts.store import SqliteFacts
 from memory.records.errors import BrokenAnswer, ContextTooLong
-from memory.records.facts import Stored, StoredFact, Storing, Whose
+from memory.records.facts import StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
@@ -195,14 +195,43 @@ class Extractor:
             log.debug("extraction.skipped", conversation=conversation, why=skipped)
             return Extracted(conversation=conversation, skipped=skipped, upto=stretch.upto)
         known = await self._known(stretch)
-        looking = _Looking(
-            stretch=stretch, known=known, options=self._options, generation=generation
-        )
-        found = await self._ask(looking, traits)
-        await self._store(looking, found)
+        found, asked = await self._ask(stretch, known, traits)
+        judge = Judge(stretch, known, confidence_min=self._options.confidence_min)
+        refused = [FactRefusal.UNREADABLE] * found.unreadable
+        made: dict[Storing, list[StoredFact]] = {kind: [] for kind in Storing}
+        for verdict in await asyncio.to_thread(judge.verdicts, found.facts):
+            if isinstance(verdict, FactRefusal):
+                refused.append(verdict)
+            elif sum(map(len, made.values())) >= self._options.facts_max:
+                refused.append(FactRefusal.TOO_MANY)
+            else:
+                stored = await self._facts.store(replace(verdict, generation=generation))
+                if stored.fact is None:
+                    refused.append(FactRefusal.BY_STORE)
+                else:
+                    made[stored.outcome].append(stored.fact)
         if moves:
             await self._lines.looked_at(conversation, upto=stretch.upto)
-        return looking.told()
+        # Counts, and never a text.
+        log.info(
+            "extraction.done",
+            conversation=conversation,
+            lines=len(stretch.lines),
+            asked=asked,
+            stored=len(made[Storing.STORED]),
+            superseded=len(made[Storing.SUPERSEDED]),
+            refreshed=len(made[Storing.REFRESHED]),
+            refused=dict(Counter(one.name.lower() for one in refused)),
+        )
+        return Extracted(
+            conversation=conversation,
+            stored=tuple(made[Storing.STORED]),
+            superseded=tuple(made[Storing.SUPERSEDED]),
+            refreshed=tuple(made[Storing.REFRESHED]),
+            refused=tuple(refused),
+            asked=asked,
+            upto=stretch.upto,
+        )
 
     def _reason_to_skip(self, stretch: SpokenStretch) -> Skipped | None:
         own = stretch.own()
@@ -232,73 +261,51 @@ class Extractor:
             known.update(islice(theirs.items(), KNOWN_MAX))
         return known
 
-    async def _ask(self, looking: _Looking, traits: ModelTraits) -> FoundFacts:
-        """Ask, and once more where what came cannot be used."""
+    async def _ask(
+        self, stretch: SpokenStretch, known: Mapping[int, StoredFact], traits: ModelTraits
+    ) -> tuple[FoundFacts, int]:
+        """Ask, and once more where what came cannot be used; return also how often."""
         tokens_max = traits.output_tokens(_ANSWER_TOKENS + _FACT_TOKENS * self._options.facts_max)
         room = int((traits.window - tokens_max) * WINDOW_SHARE)
-        prompt, charge = looking.prompt(self._texts(), room=room), looking.charge()
+        prompt = self._prompt(stretch, known.values(), room=room)
+        last = stretch.own()[-1].person
+        assert last is not None, "own lines have a person"
+        charge = Charge(
+            purpose=Purpose.EXTRACTION,
+            person_id=last.id,
+            is_owner=last.role is Role.OWNER,
+            lane=stretch.lane,
+            conversation=stretch.conversation,
+            agent="default",
+            time_zone=last.time_zone,
+        )
         try:
-            looking.asked += 1
             text = await self._model.ask(prompt, charge, tokens_max=tokens_max)
-            return read_answer(text, FoundFacts)
+            return read_answer(text, FoundFacts), 1
         except (AnswerUnreadable, BrokenAnswer) as error:
             again = f"{prompt}\n\n{_AGAIN.format(why=error)}"
-        looking.asked += 1
-        return read_answer(await self._model.ask(again, charge, tokens_max=tokens_max), FoundFacts)
+        text = await self._model.ask(again, charge, tokens_max=tokens_max)
+        return read_answer(text, FoundFacts), 2
 
-    async def _store(self, looking: _Looking, found: FoundFacts) -> None:
-        looking.refused += [FactRefusal.UNREADABLE] * found.unreadable
-        judge = Judge(looking.stretch, looking.known, confidence_min=self._options.confidence_min)
-        for verdict in await asyncio.to_thread(judge.verdicts, found.facts):
-            if isinstance(verdict, FactRefusal):
-                looking.refused.append(verdict)
-            elif len(looking.outcomes) >= self._options.facts_max:
-                looking.refused.append(FactRefusal.TOO_MANY)
-            else:
-                new = replace(verdict, generation=looking.generation)
-                stored = await self._facts.store(new)
-                if stored.outcome is Storing.REFUSED:
-                    looking.refused.append(FactRefusal.BY_STORE)
-                else:
-                    looking.outcomes.append(stored)
-
-
-_ANSWER_TOKENS, _FACT_TOKENS = 100, 160
-_AGAIN = "Your last answer could not be used: {why} Answer with one JSON object and nothing else."
-
-
-@dataclass(slots=True, kw_only=True)
-class _Looking:
-    """One look: what is looked at, what is known, and what came of it so far."""
-
-    stretch: SpokenStretch
-    options: ExtractionOptions
-    known: Mapping[int, StoredFact]
-    generation: int
-    outcomes: list[Stored] = field(default_factory=list)
-    refused: list[FactRefusal] = field(default_factory=list)
-    asked: int = 0
-
-    def prompt(self, texts: Mapping[str, str], *, room: int) -> str:
+    def _prompt(self, stretch: SpokenStretch, facts: Iterable[StoredFact], *, room: int) -> str:
         """As large as fits into `room` tokens: without the oldest lines, then without known facts.
 
         Raises ContextTooLong where not even one line of a person fits.
         """
-        lines = list(self.stretch.lines)
+        lines = list(stretch.lines)
         known = [
             f"{fact.key} {f'{one_line(fact.speaker)}: ' if fact.speaker else ''}"
             f"{one_line(fact.text, chars_max=KNOWN_CHARS_MAX)}"
-            for fact in self.known.values()
+            for fact in facts
         ]
-        speakers = "; ".join(self.stretch.speakers())
         while True:
             made = from_template(
-                texts,
+                self._texts(),
                 "extraction",
-                SPEAKERS=speakers,
+                SPEAKERS="; ".join(stretch.speakers()),
                 KNOWN_FACTS="\n".join(known) or "(none)",
                 CONVERSATION=_conversation(lines),
-                FACTS_MAX=str(self.options.facts_max),
+                FACTS_MAX=str(self._options.facts_max),
             )
             if (over := made.tokens - room) <= 0:
                 return made.user
@@ -310,46 +317,9 @@ class _Looking:
             if not dropped:
                 known.pop()
 
-    def charge(self) -> Charge:
-        """On the account of who spoke last."""
-        last = self.stretch.own()[-1].person
-        assert last is not None, "own lines have a person"
-        return Charge(
-            purpose=Purpose.EXTRACTION,
-            person_id=last.id,
-            is_owner=last.role is Role.OWNER,
-            lane=self.stretch.lane,
-            conversation=self.stretch.conversation,
-            agent="default",
-            time_zone=last.time_zone,
-        )
 
-    def told(self) -> Extracted:
-        """The outcome, after one line in the log: counts, and never a text."""
-        refused = Counter(one.name.lower() for one in self.refused)
-        made = {
-            kind: tuple(one.fact for one in self.outcomes if one.outcome is kind and one.fact)
-            for kind in Storing
-        }
-        log.info(
-            "extraction.done",
-            conversation=self.stretch.conversation,
-            lines=len(self.stretch.lines),
-            asked=self.asked,
-            stored=len(made[Storing.STORED]),
-            superseded=len(made[Storing.SUPERSEDED]),
-            refreshed=len(made[Storing.REFRESHED]),
-            refused=dict(refused),
-        )
-        return Extracted(
-            conversation=self.stretch.conversation,
-            stored=made[Storing.STORED],
-            superseded=made[Storing.SUPERSEDED],
-            refreshed=made[Storing.REFRESHED],
-            refused=tuple(self.refused),
-            asked=self.asked,
-            upto=self.stretch.upto,
-        )
+_ANSWER_TOKENS, _FACT_TOKENS = 100, 160
+_AGAIN = "Your last answer could not be used: {why} Answer with one JSON object and nothing else."
 
 
 # --- what is shown -----------------------------------------------------------------------------

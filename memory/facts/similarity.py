@@ -17,11 +17,8 @@ from memory.search.fts import STOP_WORDS
 
 ALIKE_MIN = 0.90
 """Plain cosine from which two sentences say the same, unless they `differ` (DESIGN §5)."""
-NEAR_MIN = 0.75
-"""From here on they may say the same: a model is asked."""
 SHARED_MIN = 0.80
 """Of their stems, where there are no embeddings."""
-NEAR_SHARED_MIN = 0.50
 
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split())} | {
@@ -192,13 +189,6 @@ def says_the_same(one: Sentence, other: Sentence, likeness: float | None) -> boo
 def says_more(one: Sentence, other: Sentence) -> bool:
     """Whether the first one says all that the second one does, and more."""
     return set(one.stems) > set(other.stems)
-
-
-def may_say_the_same(one: Sentence, other: Sentence, likeness: float | None) -> bool:
-    """Whether it takes more than rules to tell."""
-    if likeness is None:
-        return shared(one, other) >= NEAR_SHARED_MIN
-    return likeness >= NEAR_MIN
 
 
 def shared(one: Sentence, other: Sentence) -> float:

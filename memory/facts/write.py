@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from memory.database.stored_text import storable
 from memory.facts import tombstones
@@ -53,14 +52,6 @@ _MOVED = re.compile(
 _SELF = frozenset(["", "i", "user", "the user", "person", "the person"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
-    """A fact that looks like the new one, and how much they mean the same, if that is known."""
-
-    fact_id: int
-    likeness: float | None
-
-
 def tidy(text: str) -> str:
     """One line, of Unicode alone, without what nobody sees: control characters (NUL), terminal
     codes, and marks that turn the direction, by which a text can pose as another one."""
@@ -87,11 +78,12 @@ def write(
     new: NewFact,
     text: str,
     *,
-    alike: Sequence[Alike],
+    alike: Mapping[int, float | None],
     now_ms: int,
 ) -> Stored:
-    """Stores a text that is tidy and not refused, or says what stands in its way.
+    """Store a text that is tidy and not refused, or say what stands in its way.
 
+    `alike` are facts that look like it, most alike first, and how close they are in meaning.
     What says the same as a known fact refreshes it; what says the same and more takes its place.
     Raises ForgottenMeanwhile.
     """
@@ -104,17 +96,19 @@ def write(
     if woken and not new.asked:
         return Stored(outcome=Storing.REFUSED, why=WHY_FORGOTTEN)
     tombstones.lift(connection, woken)
-    corrected = _held(connection, new, [] if new.replaces is None else [new.replaces])
+    own = holding(owned_by(new.whose))
+    named = [] if new.replaces is None else [new.replaces]
+    corrected = list(select_ids(connection, own, named).values())
     # Whoever corrects a fact chose the words: they are stored, however alike they are.
     reworded = {old.id for old in corrected if old.text != text}
     said = sentence(text)
-    held = {fact.id: fact for fact in _held(connection, new, [one.fact_id for one in alike])}
+    held = select_ids(connection, own, list(alike))
     same = [
-        held[one.fact_id]
-        for one in alike
-        if one.fact_id in held
-        and one.fact_id not in reworded
-        and says_the_same(said, sentence(held[one.fact_id].text), one.likeness)
+        held[known]
+        for known, likeness in alike.items()
+        if known in held
+        and known not in reworded
+        and says_the_same(said, sentence(held[known].text), likeness)
     ]
     shorter = [fact for fact in same if says_more(said, sentence(fact.text))]
     if same and not shorter:
@@ -140,11 +134,6 @@ def _is_said(connection: sqlite3.Connection, new: NewFact) -> bool:
     row = connection.execute(_LINE, (new.message_id,)).fetchone()
     text = json.loads(row[0]).get("text") if row else None
     return isinstance(text, str) and stands_in(new.quote, clean(text))
-
-
-def _held(connection: sqlite3.Connection, new: NewFact, ids: Sequence[int]) -> list[StoredFact]:
-    """Those of these that hold, and that are this person's to change."""
-    return list(select_ids(connection, holding(owned_by(new.whose)), ids).values())
 
 
 def _homes_left(connection: sqlite3.Connection, new: NewFact, text: str) -> list[StoredFact]:

@@ -271,7 +271,7 @@ _PERSON = "select id, role, name, time_zone, language from people where id = ?"
 
 
 class AboutPeople:
-    """The part `about` of `memory.facts.recall.RecallParts`. Nothing is kept between calls."""
+    """The part `about` of `memory.facts.recall.SqliteRecall`. Nothing is kept between calls."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

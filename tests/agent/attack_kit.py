@@ -56,7 +56,7 @@ from memory.records.rows import Person
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox
-from memory.stores.people import SqlitePeople
+from memory.stores.people import AboutPeople, SqlitePeople
 from memory.stores.traces import SqliteTraces
 from tests.agent.house import OWNER, House, Somebody, Words
 from tests.agent.obedient import CANARY, ObedientModel
@@ -327,7 +327,7 @@ class Castle(House):
         gathering = ContextBuilder(
             library,
             self.shelf,
-            self.recalled or SqliteRecall(self.database),
+            self.recalled or SqliteRecall(about=AboutPeople(self.database)),
             clock=self.clock,
             options=self.gathering,
         )

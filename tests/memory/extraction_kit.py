@@ -13,7 +13,6 @@ from agent.prompt.templates import PersonaSettings, PromptLibrary
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
 from memory.records.messages import ConversationId, PersonId, Role, RunId
-from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
 from memory.records.rows import Person
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
@@ -118,20 +117,6 @@ class Cheap:
         if isinstance(line, AssistantError):
             raise line
         return line
-
-
-class Brief:
-    """A real `CheapModel` that is not let talk for long: the shipped one never comes to an end."""
-
-    def __init__(self, model: CheapModel, *, tokens_max: int = 100) -> None:
-        self._model = model
-        self._tokens_max = tokens_max
-
-    async def traits(self, lane: str) -> ModelTraits:
-        return await self._model.traits(lane)
-
-    async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
-        return await self._model.ask(prompt, charge, tokens_max=self._tokens_max)
 
 
 def a_fact(text: str, quote: str, *, speaker: str = "Ana", **more: object) -> Mapping[str, object]:

@@ -13,9 +13,7 @@ from structlog.testing import capture_logs
 
 from agent.learning.extraction import Extracted, ExtractionOptions, Extractor, Skipped
 from agent.learning.proposals import FactRefusal
-from agent.models.embedded import Embedded, weights
 from agent.models.json_answer import AnswerUnreadable
-from agent.subagents.background import Background, BackgroundOptions
 from memory.database.connection import Database
 from memory.facts.store import SqliteFacts
 from memory.records.errors import (
@@ -35,7 +33,7 @@ from memory.stores.heartbeats import SqliteIdle
 from memory.stores.lines import SqliteLines
 from memory.stores.people import SqlitePeople
 from scheduler.kinds.idle import IdleOptions, IdleTimers
-from tests.fakes import FixedClock, OneModel
+from tests.fakes import FixedClock
 from tests.memory.extraction_kit import (
     ANA,
     BOB,
@@ -43,7 +41,6 @@ from tests.memory.extraction_kit import (
     GUS,
     OTHER_BOB,
     PEOPLE,
-    Brief,
     Cheap,
     Talk,
     a_fact,
@@ -195,21 +192,6 @@ async def test_looking_at_the_same_messages_again_adds_nothing(
 
     assert [fact.text for fact in extracted.refreshed] == ["Ana moved to Bergen in July 2026."]
     assert len(await house.texts()) == 1
-
-
-@pytest.mark.case("ME-05")
-async def test_only_what_is_new_since_the_last_look_is_looked_at(house: House) -> None:
-    conversation = await house.moved()
-    await house.extract(conversation, answer(BERGEN))
-    await house.talk.say("I work as a nurse at the Haukeland hospital")
-    await house.talk.say("Night shifts only since May")
-    model = Cheap(answer())
-
-    await house.extractor(model)(conversation)
-
-    (prompt,) = model.prompts
-    assert "nurse" in prompt
-    assert "I moved to Bergen" not in prompt
 
 
 async def test_the_store_has_the_last_word(house: House) -> None:
@@ -484,27 +466,6 @@ async def test_reports_of_tasks_and_what_subagents_are_told_are_nobodys_words(
     assert await skipped(house, conversation) is Skipped.NOBODY
 
 
-async def test_group_lines_of_which_nobody_kept_who_said_them_are_nobodys(house: House) -> None:
-    conversation = await house.talk.say("I moved to Bergen last week", sender="Bob")
-    await house.talk.say("And I like it here", sender="Bob")
-
-    assert await skipped(house, conversation) is Skipped.NOBODY
-
-
-async def test_a_person_without_a_name_is_called_user(house: House, database: Database) -> None:
-    conversation = await house.moved()
-    nameless = type(ANA)(id=ANA.id, role=Role.OWNER)
-    extractor = Extractor(
-        SqliteLines(database, lambda _: nameless),
-        house.facts,
-        Cheap(answer({**BERGEN, "speaker": "User"})),
-        house.library.texts,
-        options=OPTIONS,
-    )
-
-    assert len((await extractor(conversation))[-1].stored) == 1
-
-
 async def test_who_has_no_name_of_their_own_is_called_what_the_channel_says(
     house: House, database: Database
 ) -> None:
@@ -530,23 +491,6 @@ async def many_houses(house: House, n: int, first: int = 0) -> ConversationId:
     for number in range(first, first + n):
         conversation = await house.talk.say(f"I own house number{number} in Bergen")
     return conversation
-
-
-async def test_what_was_said_before_the_newest_exchanges_is_looked_at_before_them(
-    house: House,
-) -> None:
-    conversation = await many_houses(house, 14)
-    own = a_fact("Ana owns house number0 in Bergen.", "I own house number0 in Bergen")
-    model = Cheap(answer(own), answer())
-
-    looks = await house.extractor(model)(conversation)
-
-    assert [houses(prompt) for prompt in model.prompts] == [list(range(4)), list(range(4, 14))]
-    assert [(len(look.stored), look.asked, look.skipped) for look in looks] == [
-        (1, 1, None),
-        (0, 1, None),
-    ]
-    assert await skipped(house, conversation) is Skipped.NOTHING_NEW
 
 
 async def test_of_a_very_long_talk_the_oldest_and_the_newest_are_looked_at_and_the_rest_later(
@@ -578,20 +522,6 @@ async def test_what_no_model_makes_sense_of_does_not_hide_what_was_said_after_it
     assert await house.texts() == ["Ana owns house number13 in Bergen."]
     left = await house.lines.since_last_look(conversation, exchanges_max=99)
     assert len(left.own()) == 14
-
-
-async def test_older_exchanges_of_which_nothing_can_be_learnt_cost_no_look(house: House) -> None:
-    for n in range(40):
-        await house.talk.in_group(GUS, f"When does the shop number{n} open?")
-    await house.talk.in_group(ANA, "I am allergic to penicillin")
-    for _ in range(11):
-        conversation = await house.talk.in_group(ANA, "My son Max goes to school in Oslo")
-    model = Cheap(answer(), answer())
-
-    await house.extractor(model)(conversation)
-
-    assert "penicillin" in model.prompts[0]
-    assert len(model.prompts) == 2
 
 
 async def test_a_full_stretch_with_little_of_a_person_in_it_is_looked_at_too(
@@ -628,27 +558,6 @@ async def test_before_something_is_dropped_all_of_it_is_looked_at_oldest_first(
     ]
     assert len(looks) == 3
     assert await house.extractor(Cheap()).everything(conversation) == []
-
-
-async def test_what_is_too_short_for_a_look_stays_for_later(house: House) -> None:
-    conversation = await many_houses(house, 11)
-
-    looks = await house.extractor(Cheap(answer())).everything(conversation)
-
-    assert len(looks) == 1
-    assert (await house.lines.since_last_look(conversation, exchanges_max=9)).has_news
-
-
-@pytest.mark.case("ME-01")
-async def test_a_broken_answer_on_the_way_keeps_what_was_looked_at_before(house: House) -> None:
-    conversation = await many_houses(house, 20)
-    model = Cheap(answer(), "no", "no")
-
-    with pytest.raises(AnswerUnreadable):
-        await house.extractor(model).everything(conversation)
-
-    left = await house.lines.since_last_look(conversation, exchanges_max=99)
-    assert len(left.own()) == 10
 
 
 async def test_everything_has_a_bound(house: House) -> None:
@@ -832,25 +741,3 @@ async def test_a_fact_is_found_at_a_later_silence_when_the_first_answers_were_br
     assert found == [[], [], ["Ana's allergy is penicillin."], ["Ana's allergy is penicillin."]]
     assert len(model.prompts) == 5
     assert rows(path, "select is_open, done_upto > 0 from idle_timers") == [(0, 1)]
-
-
-# --- a real model ------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-async def test_with_a_real_model_nothing_is_stored_that_no_line_supports(house: House) -> None:
-    pytest.importorskip("xllamacpp")
-    conversation = await house.moved()
-    said = "I moved to Bergen last week, by the way. What is the weather there?"
-
-    async with Embedded(f"embedded:{weights('embedded')}", window=4_096) as model:
-        cheap = Brief(Background(OneModel(model), options=BackgroundOptions()))
-        extractor = Extractor(house.lines, house.facts, cheap, house.library.texts, options=OPTIONS)
-        try:
-            (extracted,) = await extractor(conversation)
-        except AnswerUnreadable:
-            extracted = Extracted(conversation=conversation)
-
-    assert all(fact.quote.lower().strip(".") in said.lower() for fact in extracted.stored)
-    stretch = await house.lines.since_last_look(conversation, exchanges_max=9)
-    assert stretch.has_news == (extracted.asked == 0)

@@ -23,7 +23,6 @@ from tests.memory.facts_kit import (
     BEN,
     BEN_IN_GROUP,
     EMBEDDING,
-    GROUP,
     WORDS_ALONE,
     fact,
     facts_in,
@@ -64,25 +63,6 @@ async def test_all_that_is_said_of_a_fact_is_kept(facts: SqliteFacts) -> None:
     assert (stored.valid_from_ms, stored.created_ms) == (START_MS - 5, START_MS)
     assert stored.source is FactSource.MESSAGE
     assert stored.speaker == "Ada L."
-
-
-async def test_facts_outlive_the_process(path: Path) -> None:
-    async with opened(path) as database:
-        await told(facts_in(database), "Ada plays the violin.")
-
-    async with opened(path) as database:
-        found = await facts_in(database).search(ADA, "violin", k=5)
-
-    assert [one.text for one in found] == ["Ada plays the violin."]
-
-
-async def test_the_newest_is_listed_first(facts: SqliteFacts) -> None:
-    await told(facts, "Ada plays the violin.", "Ada is allergic to nuts.")
-
-    assert [one.text for one in await facts.list(ADA)] == [
-        "Ada is allergic to nuts.",
-        "Ada plays the violin.",
-    ]
 
 
 async def test_a_question_finds_what_answers_it(either: SqliteFacts) -> None:
@@ -136,15 +116,6 @@ async def test_a_search_by_who_said_it_or_when_finds_it(facts: SqliteFacts) -> N
 
     for query in ("Ada", f"{START:%B}"):
         assert len(await facts.search(BEN_IN_GROUP, query, k=5)) == 1
-
-
-async def test_what_was_stored_after_a_search_is_found_by_the_next(either: SqliteFacts) -> None:
-    await told(either, "Ada plays the violin.")
-    await either.search(ADA, "violin", k=5)
-
-    await told(either, "Ada is allergic to nuts.")
-
-    assert (await either.search(ADA, "nuts", k=5))[0].text == "Ada is allergic to nuts."
 
 
 # --- corrections ------------------------------------------------------------------------
@@ -277,16 +248,6 @@ async def test_the_same_in_other_words_makes_no_second_row(either: SqliteFacts) 
     assert len(await either.list(ADA)) == 2
 
 
-async def test_what_may_be_the_same_is_shown_to_whoever_decides(facts: SqliteFacts) -> None:
-    await told(facts, "Ada likes green tea.", "Ada lives in Oslo.", "The train leaves at noon.")
-
-    assert [one.text for one in await facts.near(ADA, "Ada likes black tea.")] == [
-        "Ada likes green tea."
-    ]
-    assert await facts.near(ADA, "Ada likes green tea.") == []
-    assert await facts.near(BEN, "Ada likes black tea.") == []
-
-
 # --- people and places ------------------------------------------------------------------
 
 
@@ -299,14 +260,6 @@ async def test_in_a_group_all_read_and_each_writes_their_own(either: SqliteFacts
     assert await either.get(ADA_IN_GROUP, bens) is not None
     assert await either.forget(ADA_IN_GROUP, [bens]) == 0
     assert await texts(either, BEN_IN_GROUP) == {"Ada brings the cake.", "Ben brings the drinks."}
-
-
-async def test_two_people_may_say_the_same_in_a_group(facts: SqliteFacts) -> None:
-    await told(facts, "The party is on Friday.", of=ADA_IN_GROUP)
-
-    again = await facts.store(fact("The party is on Friday.", BEN_IN_GROUP))
-
-    assert again.outcome is Storing.STORED
 
 
 async def test_nobody_else_and_no_other_place_sees_a_fact(either: SqliteFacts) -> None:
@@ -516,20 +469,9 @@ async def test_what_is_asked_at_the_end_of_a_long_message_is_found(either: Sqlit
     assert [one.text for one in recalled] == ["Ada is allergic to nuts."]
 
 
-async def test_ids_that_no_row_can_have_are_passed_over(facts: SqliteFacts) -> None:
-    assert await facts.get(ADA, 2**80) is None
-    assert await facts.get(ADA, -1) is None
-    assert await facts.forget(ADA, [2**80, -1]) == 0
-    assert (await facts.store(fact("Ada plays.", replaces=2**80))).outcome is Storing.STORED
-
-
 async def test_a_time_that_no_calendar_knows_is_now(facts: SqliteFacts) -> None:
     stored = await facts.store(replace(fact("Ada plays the violin."), valid_from_ms=2**62))
 
     assert stored.fact is not None
     assert stored.fact.valid_from_ms == START_MS
     assert len(await facts.search(ADA, "violin", k=1)) == 1
-
-
-def test_the_group_is_named_like_a_chat() -> None:
-    assert ADA_IN_GROUP.scope == GROUP

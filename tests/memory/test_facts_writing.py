@@ -79,44 +79,32 @@ Ada prefers short answers.|Ada prefers answers that are short.
 Ada works as a nurse in a hospital.|Ada works as a hospital nurse.
 Ada's daughter is called Mia.|Ada has a daughter named Mia.
 Ada plays the violin.|Ada plays violin.
-Ada is vegetarian.|Ada is a vegetarian.
-Ada wants replies in German.|Ada wants the replies in German.
 Ada prefers dark mode in all apps.|Ada prefers dark mode in every app.
 Ada is learning Spanish.|Ada is currently learning Spanish.
 Ada's team meets on Mondays at 10.|Ada's team meets every Monday at 10.
 Ada does not eat meat.|Ada doesn't eat meat.
 Ada likes to hike in the mountains.|Ada likes hiking in the mountains.
 Ada decided to use SQLite for the archive project.|Ada decided on SQLite for the archive project.
-Ada has two cats.|Ada owns two cats.
-The user prefers metric units.|User prefers metric units.
 Ada's favourite colour is blue.|Ada's favorite color is blue.
 Ada takes her coffee black.|Ada drinks her coffee black.
 Ada likes green tea.|Ada enjoys green tea.
 Tom has a severe allergy to shellfish.|Tom has a severe shellfish allergy.
 Tom cycles to the office on most days.|Most days Tom cycles to the office.
-Tom reviews pull requests in the morning.|Tom reviews pull requests in the mornings.
 Tom prefers trains over planes for short trips.|For short trips Tom prefers trains over planes.
 The user likes astronomy and telescopes.|The user likes telescopes and astronomy.
 Tom has decided to postpone the move until spring.|Tom decided to postpone the move until spring.
-Tom always books window seats.|Tom always books a window seat.
 Ada is allergic to peanuts.|Ada has a peanut allergy.
 Tom grew up in a village near Graz.|Tom grew up in a village close to Graz.
 Tom's sister Nina is a lawyer.|Nina, Tom's sister, is a lawyer.
 Lea drinks two cups of coffee per day.|Lea drinks two cups of coffee a day.
 Lea prefers emails over phone calls.|Lea prefers e-mails over phone calls.
-Lea is writing a thesis on glaciers.|Lea writes a thesis on glaciers.
 Lea swims every Tuesday evening.|Lea swims on Tuesday evenings.
-The user needs large fonts.|The user needs a large font.
-Lea plans to visit Japan next spring.|Lea is planning to visit Japan next spring.
 Lea cooks for her family on weekends.|On weekends Lea cooks for her family.
 Lea has problems with her back.|Lea has back problems.
-Kim waters the plants on Saturday mornings.|On Saturday mornings Kim waters the plants.
-Kim takes vitamin D in winter.|Kim takes vitamin D during winter.
 Kim mostly reads biographies.|Kim reads mostly biographies.
 Kim's flat has three rooms.|Kim's flat has 3 rooms.
 Kim speaks Dutch and French.|Kim speaks French and Dutch.
 Kim writes her tools in C++.|In C++ Kim writes her tools.
-Kim has decided to sell the boat.|Kim decided to sell the boat.
 Kim likes tea & cake.|Kim likes tea and cake.
 Kim's dog is called Rex.|Kim has a dog called Rex.
 I drive Nina to school.|I drive Nina to the school.
@@ -131,28 +119,17 @@ Ada eats meat.|Ada does not eat meat.
 Ada has two cats.|Ada has three cats.
 Ada's team meets on Mondays at 10.|Ada's team meets on Tuesdays at 10.
 Ada's rent is 900 euros.|Ada's rent is 950 euros.
-Ada met Bob in Paris.|Ada met Carl in Paris.
 Ada flew from Oslo to Bergen.|Ada flew from Bergen to Oslo.
 Ben lent Ada money.|Ada lent Ben money.
 Ada prefers tea over coffee.|Ada prefers coffee over tea.
-Ada calls her mother on Sundays.|Ada calls her father on Sundays.
-Ada wants a summary in the morning.|Ada wants a summary in the evening.
-Ada's project Atlas uses PostgreSQL.|Ada's project Borea uses PostgreSQL.
 Ada has stopped smoking.|Ada has started smoking.
 Ada decided to use SQLite for the archive.|Ada decided against SQLite for the archive.
 Ada always answers mails at night.|Ada never answers mails at night.
-Ada's exam is in March.|Ada's exam is in May.
 Ada's appointment is before lunch.|Ada's appointment is after lunch.
-Ada bought a house.|Ada sold a house.
 Ada reads with her glasses.|Ada reads without her glasses.
-Ada can swim.|Ada cannot swim.
 Ada lives near the harbour.|Ada works near the harbour.
-Tom has a severe allergy to shellfish.|Tom has a mild allergy to shellfish.
-Tom decided to postpone the move until spring.|Tom decided to postpone the move until autumn.
-Tom wants reminders two days before a deadline.|Tom wants reminders two weeks before a deadline.
 Tom likes his tea with milk and without sugar.|Tom likes his tea with sugar and without milk.
 Tom is the manager of Nina.|Nina is the manager of Tom.
-Tom's meeting is at 10:30.|Tom's meeting is at 11:30.
 Tom usually works from home on Fridays.|Tom rarely works from home on Fridays.
 Tom can be called on weekends.|Tom can only be called on weekends.
 Tom wants to be asked before files are deleted.|Tom wants to be asked after files are deleted.
@@ -162,45 +139,31 @@ Tom wants invoices in PDF.|Tom wants invoices in PDF and by mail.
 Tom trusts Nina more than Karl.|Tom trusts Karl more than Nina.
 Lea prefers emails over phone calls.|Lea prefers phone calls over emails.
 Lea cooks for her family on weekends.|Lea's family cooks for her on weekends.
-Lea is responsible for the frontend.|Lea was responsible for the frontend.
-Lea's report is due at the start of the month.|Lea's report is due at the end of the month.
 Lea taught Max the guitar.|Max taught Lea the guitar.
-Lea's backup runs daily.|Lea's backup runs weekly.
-Lea can meet on Monday.|Lea can't meet on Monday.
 Kim reads mails first and news later.|Kim reads news first and mails later.
-Kim likes the old logo better than the new one.|Kim likes the new logo better than the old one.
 Kim moved the meeting from Monday to Friday.|Kim moved the meeting from Friday to Monday.
 Kim's son is taller than her daughter.|Kim's daughter is taller than her son.
-Kim can lift heavy things.|Kim can no longer lift heavy things.
 Kim writes her tools in C.|Kim writes her tools in C#.
 Kim writes her tools in C#.|Kim writes her tools in C++.
 Kim's grade is B.|Kim's grade is B+.
-Kim's channel is #garden.|Kim's channel is @garden.
 Kim's macro is called run.all.|Kim's macro is called run-all.
 Kim keeps the freezer at -18 degrees.|Kim keeps the freezer at 18 degrees.
 Kim wants an alert for prices < 40.|Kim wants an alert for prices > 40.
 Kim's order is always 🍕.|Kim's order is always 🍣.
-Kim marks a yes with 👍.|Kim marks a yes with 👎.
-Kim saves ♥ for friends.|Kim saves ★ for friends.
 The user believes Nina.|Nina believes the user.
 The user sends Nina 30 dollars a month.|Nina sends the user 30 dollars a month.
 The user rented a garage to Karl.|Karl rented a garage to the user.
 I drive Nina to school.|Nina drives me to school.
-The neighbour waters the user's plants.|The user waters the neighbour's plants.
-The grandmother visits the twins.|The twins visit the grandmother.
 The parrot annoys the cat in the evening.|In the evening the cat annoys the parrot.
 He trains Nina.|Nina trains him.
 The user's uncle is older than the user.|The user is older than the user's uncle.
 Lea enjoys chess.|Lea enjoyed chess.
-Lea collects stamps.|Lea collected stamps.
 Lea works for the city.|Lea has worked for the city.
 Lea joins the choir on Mondays.|Lea joined the choir on Mondays.
 Lea eats cheese.|Lea seldom eats cheese.
 Lea used to play golf.|Lea plays golf.
 Lea beve il vino rosso.|Lea non beve il vino rosso.
 Lea drinkt graag rode wijn.|Lea drinkt niet graag rode wijn.
-Lea dricker gärna rött vin.|Lea dricker inte gärna rött vin.
-Lea bebe vinho tinto.|Lea não bebe vinho tinto.
 """
 
 MOVES = """

@@ -23,11 +23,9 @@ from agent.learning.insights import (
     recommendations_by_rules,
     tidy,
 )
-from agent.models.embedded import Embedded, weights
 from agent.prompt.templates import harmless
-from agent.subagents.background import Background, BackgroundOptions
 from memory.database.connection import Database
-from memory.facts.insights import Insights, SqliteInsights, best, relevance
+from memory.facts.insights import Insights, SqliteInsights, relevance
 from memory.records.errors import AssistantError, BrokenAnswer, Overloaded, StorageError
 from memory.records.messages import (
     Address,
@@ -43,8 +41,7 @@ from memory.records.request import ModelTraits
 from memory.records.text import one_line
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from memory.records.usage import Purpose, SpendingRefused
-from tests.fakes import OneModel
-from tests.memory.extraction_kit import ANA, BOB, Brief, Cheap, Talk, shipped
+from tests.memory.extraction_kit import ANA, BOB, Cheap, Talk, shipped
 from tests.memory.kit import START, StillClock, opened, rows, turn_end
 
 ASKED = "Find me a train to Lisbon for tomorrow, no flights please, and I must be there by 5 pm"
@@ -150,15 +147,6 @@ async def test_what_a_model_is_shown(house: House) -> None:
         "telegram:5",
         "",
     )
-
-
-async def test_a_new_set_replaces_the_old_one_also_with_nothing(house: House) -> None:
-    await house.by_model(NO_FLIGHTS)
-
-    insights = await house.by_model({"pins": [], "recommendations": []})
-
-    assert (insights.pins, insights.recommendations) == ((), ())
-    assert await house.kept() == insights
 
 
 async def test_a_former_note_is_kept_word_for_word(house: House) -> None:
@@ -393,12 +381,6 @@ async def test_a_short_message_without_tools_makes_none(
     assert (made is not None) == makes
 
 
-async def test_a_short_message_with_a_tool_makes_some(house: House) -> None:
-    entries = (Said(text="No sugar"), *used("clock", "noon"))
-
-    assert await house.after(*entries) is not None
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -536,34 +518,3 @@ def test_relevance_is_the_share_of_words_and_a_little_for_the_first_three(
     note: str, text: str, score: float
 ) -> None:
     assert relevance(note, text) == pytest.approx(score)
-
-
-def test_a_note_must_be_above_the_bound_and_ties_keep_their_order() -> None:
-    text = "a b c d e f g h i units"
-
-    assert best(["units"], text, above=0.1, k=2) == ()
-    assert best(["units"], text, above=0.05, k=2) == ("units",)
-    assert best(["a x", "b y", "c z"], text, above=0.1, k=2) == ("a x", "b y")
-
-
-# --- a real model ------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-async def test_with_a_real_model_nothing_is_noted_that_the_turn_does_not_carry(
-    house: House,
-) -> None:
-    pytest.importorskip("xllamacpp")
-    async with Embedded(f"embedded:{weights('embedded')}", window=4_096) as model:
-        cheap = Background(OneModel(model), options=BackgroundOptions())
-        maker = InsightMaker(house.store, Brief(cheap), house.library.texts, house.clock)
-        end = turn_end(
-            "r1", house.conversation, entries=(Said(text=ASKED), Answered(text="One at 9."))
-        )
-
-        made = await maker.after(a_turn(house.conversation), end)
-
-    assert made is not None
-    for pin in made.insights.pins:
-        assert set(pin.lower().split()) & set(ASKED.lower().split())
-    assert made.by == "model" or made.insights.pins == (ASKED,)

@@ -8,6 +8,7 @@ import structlog
 
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
+from agent.history.compaction import SqliteCompactor
 from agent.history.window import (
     estimate_tokens,
     sent_since,
@@ -24,7 +25,7 @@ from agent.tools.selection import Selection, ToolSelector
 from agent.tools.toolbox import Toolbox
 from agent.trace.prefix_cache import entry_parts, tools_part
 from agent.turn.steps.plan import PromptPlan, PromptTokens, as_sent, plan_as_json
-from memory.records.facts import Compaction, CompactionWanted, Compactor
+from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import Role, TurnInput
 from memory.records.ports import (
     Conversations,
@@ -101,7 +102,7 @@ class BeginStep:
         *,
         options: PromptOptions,
         budget: Budget | None = None,
-        compactor: Compactor | None = None,
+        compactor: SqliteCompactor | None = None,
     ) -> None:
         """Without a `compactor` nobody else keeps the history small: then it is cut here at the
         limits of messages and tokens too, and not only where it does not fit the model."""
