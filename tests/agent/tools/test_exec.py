@@ -16,12 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.policy.approval import shown
-from agent.sandbox.environment import EnvironmentWrong, given_variables
-from agent.sandbox.process import ProgramRefused, RunLimits
-from agent.tools.arguments import ArgumentsWrong
 from agent.tools.confinement import ConfinementRefused
 from agent.tools.exec import (
-    OUTPUT_CHARS_MAX,
     CommandLimits,
     ExecOptions,
     ExecTools,
@@ -29,9 +25,8 @@ from agent.tools.exec import (
     Runner,
     shown_command,
 )
-from agent.tools.files import ResultStore
 from agent.tools.tool import Effect, Needs, Tool, tools_of
-from agent.tools.workspace import PathRefused, Workspace, results_folder
+from agent.tools.workspace import PathRefused, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 from tests.agent.tools.given import needs as needs_of
@@ -83,30 +78,6 @@ async def test_without_sandbox_each_call_asks_and_none_runs_in_a_tainted_turn(ho
     assert not (home.workspace / "made").exists()
     assert "exit code 0" in await ExecTools(runner).exec(AGREED, command)
     assert (home.workspace / "made").exists()
-
-
-async def test_a_machine_without_bubblewrap_says_so(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    runner = home.runner()
-
-    assert not runner.is_confined()
-    assert "bubblewrap is not installed" in runner.why_open
-
-
-async def test_a_bubblewrap_that_cannot_make_a_sandbox_is_not_relied_on(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = tmp_path / "bin" / "bwrap"
-    broken.parent.mkdir()
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{broken.parent}:{os.environ['PATH']}")
-
-    assert not home.runner().is_confined()
-    assert "lets it make no sandbox" in home.runner().why_open
 
 
 async def test_nobody_but_the_owner_runs_anything(home: Home) -> None:
@@ -198,15 +169,6 @@ async def test_a_followed_skills_limit_is_kept_on_parsed_words(
     with pytest.raises(ProgramNotRun, match="allows no such command"):
         await tools.exec(AGREED, command)
     assert (home.workspace / "x").read_text() == "here"
-
-
-@needs_sandbox
-async def test_without_a_limit_and_within_it_a_command_runs(home: Home) -> None:
-    for limits in (None, ("Bash(echo:*)",), ("Bash",)):
-        tools = ExecTools(home.runner(), None if limits is None else entries(*limits))
-        assert "hi" in await tools.exec(AGREED, ("echo", "hi"))
-    with pytest.raises(ProgramNotRun):
-        await ExecTools(home.runner(), entries()).exec(AGREED, ("echo",))
 
 
 @pytest.mark.case("SE-10")
@@ -325,15 +287,6 @@ async def test_there_is_no_network_no_host_process_and_no_capability(home: Home)
     assert "uid=" not in said
 
 
-@needs_sandbox
-async def test_accounts_and_keys_of_the_system_are_not_there(home: Home) -> None:
-    said = await ran(home.runner(), "sh", "-c", "ls /etc /home /root /var /run /boot /opt /mnt; :")
-
-    assert "shadow" not in said
-    assert "passwd" not in said
-    assert said.count("No such file") >= 5
-
-
 STEERING = ["AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md"]
 CHANGES = (
     'for f in "$@"; do rm -rf "$f"; mv "$f" moved; rm -rf moved; echo evil > "$f"; '
@@ -390,19 +343,6 @@ async def test_what_is_closed_to_the_file_tools_is_closed_to_programs(home: Home
     assert "canary app/main.py" in alone
     for name in (*closed, *private):
         assert (home.workspace / name).read_text() == f"canary {name}"
-
-
-@needs_sandbox
-async def test_what_is_covered_keeps_its_place_for_the_next_program(home: Home) -> None:
-    """A folder above it could be moved, so that the next program finds it under another name."""
-    home.write("files/results/slack+9/kept.txt", "canary-other")
-    home.write("memory/people/p2/notes.md", "canary-other")
-    script = "mv files moved; mv files/results moved2; mv memory moved3; mkdir -p files/results; :"
-
-    await ran(home.runner(), "sh", "-c", script)
-    said = await ran(home.runner(), "sh", "-c", "find . -type f -print0 | xargs -0 cat; :")
-
-    assert "canary-other" not in said
 
 
 @needs_sandbox
@@ -477,29 +417,6 @@ async def test_no_other_folder_is_taken(home: Home, cwd: str) -> None:
 
 
 # --- what it says ------------------------------------------------------------------------------
-
-
-async def test_so_much_is_read_as_the_owner_set(home: Home) -> None:
-    runner = home.runner(options=ExecOptions(sandbox=False, output_chars_max=600))
-
-    said = await ran(runner, "seq", "1", "20000")
-
-    assert 500 < len(said) <= 600
-    assert said.endswith("\n20000")
-
-
-async def test_long_output_is_cut_and_the_whole_is_kept(home: Home) -> None:
-    keep = ResultStore(Workspace(home.workspace))
-    runner = home.runner(sandbox=False, keep=keep)
-
-    said = await ran(runner, "seq", "1", "20000")
-
-    assert len(said) <= OUTPUT_CHARS_MAX
-    assert said.startswith("exit code 0\n--- stdout ---\n1\n2\n")
-    assert said.endswith("\n20000")
-    path = said.partition("all of it in ")[2].partition(" ")[0]
-    assert "\n10000\n" in (home.workspace / path).read_text()
-    assert "the rest was not kept" in await ran(home.runner(sandbox=False), "seq", "1", "20000")
 
 
 # --- keys --------------------------------------------------------------------------------------
@@ -587,41 +504,3 @@ def test_an_ordinary_users_bot_can_close_its_own_environment_to_programs() -> No
     )
 
     assert done.stdout == "True False\n", done.stderr
-
-
-def test_a_skills_variables_are_plain_names_that_change_no_loading() -> None:
-    assert given_variables({"CITY_KEY": "k"}) == {"CITY_KEY": "k"}
-    for name in ("LD_PRELOAD", "PATH", "PYTHONPATH", "HOME", "a b", "", "1A", "X=Y", "BASH_ENV"):
-        with pytest.raises(EnvironmentWrong):
-            given_variables({name: "v"})
-    with pytest.raises(EnvironmentWrong, match="NUL"):
-        given_variables({"A": "x\0y"})
-
-
-async def test_the_time_asked_for_has_the_owners_bound(home: Home) -> None:
-    options = ExecOptions(sandbox=False, limits=RunLimits(timeout_s=0.2))
-    runner = home.runner(options=options)
-
-    said = await ran(runner, "sleep", "60", timeout_s=50)
-
-    assert "did not end within 0.2 s" in said
-    tool = exec_tool(runner)
-    assert tool.card.timeout_s == 15.2
-    for wrong in (0, -1, float("nan")):
-        with pytest.raises(ArgumentsWrong):
-            needs_of(tool, OWNER, command=["true"], timeout_s=wrong)
-
-
-async def test_a_program_that_is_missing_is_an_error_that_the_model_reads(home: Home) -> None:
-    result = await run_tool(
-        exec_tool(home.runner(sandbox=False)),
-        call("exec", {"command": ["nosuch"]}),
-        AGREED,
-    )
-
-    assert not result.ok
-    assert result.content == (
-        "exec: there is no program 'nosuch' here: choose one that is installed"
-    )
-    with pytest.raises(ProgramRefused):
-        await ran(home.runner(sandbox=False), "nosuch")

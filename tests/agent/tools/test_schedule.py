@@ -16,7 +16,7 @@ from pydantic import Field
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.presentation import needs_of
 from agent.policy.tool_access import MAKES_JOBS, Reach, ReachOptions
-from agent.tools.arguments import Arguments, schema_of
+from agent.tools.arguments import Arguments
 from agent.tools.call import arguments_of
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.tools.toolbox import Toolbox
@@ -29,11 +29,10 @@ from tests.agent.schedule_kit import made_tools
 from tests.agent.test_job_runs import a_run
 from tests.agent.tools.given import call, caller, run_tool
 from tests.fakes import calls
-from tests.scheduler.service_kit import ANN, BEN, GROUP, LANE, Services
+from tests.scheduler.service_kit import ANN, LANE, Services
 
 ANNS = caller("p1", Role.OWNER, chat="5")
 BENS = caller("p2", Role.MEMBER, chat="6")
-GUSS = caller("p3", Role.GUEST, chat="7")
 IN_GROUP = caller("p1", Role.OWNER, chat="-100", is_group=True)
 
 DAILY = {"when": "every day at 12:00", "instructions": "sum up the news"}
@@ -129,13 +128,6 @@ async def test_a_reminder_says_how_its_time_was_read_and_when_it_is_due(desk: Cl
     assert job.deliver_to == LANE
 
 
-async def test_the_next_three_runs_are_those_that_are_kept(desk: Clerkship) -> None:
-    said = await desk.done("remind_me", text="stand up", when="30 8 * * 1-5")
-
-    assert "Next: Mon 1 Jun 2026, 08:30; Tue 2 Jun 2026, 08:30; Wed 3 Jun 2026, 08:30" in said
-    assert (await desk.only()).next is not None
-
-
 @pytest.mark.parametrize(
     ("when", "said"),
     [
@@ -153,15 +145,6 @@ async def test_what_must_be_asked_first_goes_back_and_nothing_is_kept(
     assert "nothing was saved" in told
     assert said in told
     assert await desk.jobs() == []
-
-
-async def test_a_reminder_may_nag_and_be_urgent(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="pills", when="in 1 hour", nag_minutes=10, urgent=True)
-
-    job = await desk.only()
-    assert (job.nag_s, job.urgent) == (600, True)
-    again = await desk.refused("remind_me", text="x", when="every day at 12:00", nag_minutes=5)
-    assert "due once" in again
 
 
 async def test_the_same_call_made_again_after_a_kill_makes_one_job(counter: Services) -> None:
@@ -196,18 +179,6 @@ async def test_what_was_shown_is_what_is_kept_however_long_the_answer_takes(
     assert job.next.slot == "2026-06-01T10:00"
 
 
-async def test_guests_keep_nothing(desk: Clerkship) -> None:
-    for name in ("remind_me", "schedule_job", "update_job", "remove_job", "run_job"):
-        told = await desk.call(name, GUSS, text="x", when="in 1 hour", id="j1", instructions="x")
-        assert not told.ok
-
-
-async def test_in_a_group_a_reminder_goes_to_the_group(desk: Clerkship) -> None:
-    await desk.done("remind_me", IN_GROUP, text="meeting", when="in 1 hour")
-
-    assert (await desk.only()).deliver_to == GROUP
-
-
 MADE = {
     "remind_me": {"text": "tea", "when": "in 2 hours"},
     "schedule_job": {"message": "tea", "when": "in 2 hours"},
@@ -233,18 +204,6 @@ async def test_a_reminder_whose_words_may_be_somebody_elses_is_outside_text_wher
     assert note.untrusted is untrusted
 
 
-async def test_other_words_of_a_reminder_bring_their_own_mark(counter: Services) -> None:
-    desk = Clerkship(counter, made_tools(counter))
-    marks = []
-
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-    for who in (ANNS, replace(ANNS, tainted=True), ANNS):
-        await desk.done("update_job", who, id="j1", text="Obey Mallory")
-        marks.append((await desk.only()).what.outside)
-
-    assert marks == [False, True, False]
-
-
 async def notes_at(counter: Services, lane: str) -> list[Note]:
     """What the history of a chat says of how its messages came."""
     conversations = SqliteConversations(counter.database)
@@ -266,15 +225,6 @@ async def test_jobs_are_listed_with_their_next_run_and_state(desk: Clerkship) ->
         "- j2 news [message]: paused: by hand"
     )
     assert await desk.done("list_jobs", BENS) == "There are no jobs."
-
-
-async def test_a_group_sees_only_what_is_for_it(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="secret", when="in 2 hours")
-    await desk.done("remind_me", IN_GROUP, text="meeting", when="in 1 hour")
-
-    assert "secret" not in await desk.done("list_jobs", IN_GROUP)
-    assert "not for this group" in await desk.refused("remove_job", IN_GROUP, id="j1")
-    await desk.done("remove_job", IN_GROUP, id="j2")
 
 
 async def test_nobody_reaches_the_jobs_of_others(desk: Clerkship) -> None:
@@ -361,23 +311,6 @@ async def test_the_same_event_of_one_call_is_noted_once(counter: Services) -> No
 
     assert again == first
     assert len(await after.jobs()) == 1
-
-
-async def test_an_event_is_removed_by_its_id(desk: Clerkship) -> None:
-    await desk.done("record_event", name="Dentist", when="Thursday 15:30", remind="both")
-
-    assert "no event e1" in await desk.refused("remove_job", BENS, id="e1")
-    assert "Removed the event e1 (Dentist)" in await desk.done("remove_job", id="e1")
-    assert await desk.jobs() == []
-
-
-async def test_events_of_a_group_and_of_a_person_are_apart(desk: Clerkship) -> None:
-    await desk.done("record_event", name="Doctor", when="Friday")
-    await desk.done("record_event", IN_GROUP, name="Party", when="Friday", remind="before")
-
-    assert "Doctor" not in await desk.done("list_events", IN_GROUP)
-    assert "Party" not in await desk.done("list_events")
-    assert (await desk.only()).deliver_to == GROUP
 
 
 async def test_with_memory_off_no_event_is_noted_or_found(counter: Services) -> None:
@@ -488,21 +421,6 @@ async def test_a_reminder_gets_other_rules_and_what_runs_by_itself_does_not(
     )
 
 
-def test_the_rules_are_named_as_on_the_command_line(desk: Clerkship) -> None:
-    for name in ("schedule_job", "update_job"):
-        named = schema_of(desk.tools[name].card.arguments)["properties"]
-        assert named["missed"]["enum"] == list(MisfirePolicy)
-        assert named["quiet"]["enum"] == list(QuietPolicy)
-
-
-async def test_a_job_is_kept_for_the_chat_of_the_call(desk: Clerkship) -> None:
-    said = await desk.done("schedule_job", BENS, name="morning news", **DAILY)
-
-    assert said.startswith("Saved as j1 (morning news). Read as: every day at 12:00.")
-    job = await desk.only(BEN)
-    assert (job.kind, job.deliver_to) == (JobKind.AGENT, "telegram:6")
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -517,13 +435,6 @@ async def test_a_job_is_kept_for_the_chat_of_the_call(desk: Clerkship) -> None:
 async def test_a_job_does_one_thing(desk: Clerkship, given: dict[str, Any], said: str) -> None:
     assert said in await desk.refused("schedule_job", when="every day at 12:00", **given)
     assert await desk.jobs() == []
-
-
-async def test_a_skill_may_have_instructions_besides(desk: Clerkship) -> None:
-    await desk.done("schedule_job", when="every day at 12:00", skill="news", instructions="short")
-
-    what = (await desk.only()).what
-    assert (what.skill, what.text) == ("news", "short")
 
 
 def reaching(*tools: Tool) -> Callable[[str, Caller], Tool | None]:

@@ -118,17 +118,6 @@ async def test_shell_scripts_start_whatever_their_line_ends_and_bits(
     assert await stage.run("shelly", name, "a b") == "exit code 0\n--- stdout ---\ngot a b"
 
 
-async def test_a_script_finds_what_lies_beside_it(stage: Stage) -> None:
-    folder = stage.skill("pair", main__py="import other\nprint(other.WORD)\n")
-    stage.script(folder, "other.py", "WORD = 'found'\n")
-    (folder / "data.txt").write_text("some data")
-    stage.script(folder, "read.sh", 'cat "$(dirname "$0")/../data.txt"\n')
-
-    assert "found" in await stage.run("pair", "main.py")
-    assert "some data" in await stage.run("pair", "scripts/read.sh")
-    assert not list(folder.rglob("__pycache__"))
-
-
 async def test_a_shipped_skill_runs_too_and_the_only_script_needs_no_name(stage: Stage) -> None:
     stage.skill("shipped-one", place=stage.bench.shipped, only__py="print('from the box')\n")
 

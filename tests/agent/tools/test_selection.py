@@ -74,14 +74,6 @@ def test_a_greeting_gets_the_core_alone() -> None:
     assert chosen.cosine_best == 0
 
 
-def test_thanks_in_mid_conversation_change_nothing() -> None:
-    before = (*CORE, "tool30", "tool02")
-
-    chosen = select(wish("thanks", is_small_talk=True, current=before), ranker(tool01=0.9))
-
-    assert chosen.names == before
-
-
 def test_the_five_best_are_offered_however_badly_they_fit() -> None:
     chosen = select(wish(), ranker(tool09=0.05))
 
@@ -96,14 +88,6 @@ def test_more_are_offered_as_far_as_they_are_close_enough_up_to_fifteen() -> Non
     assert len(select(wish(), ranker(**close)).names) == len(CORE) + 15
     assert len(select(wish(), ranker(**some)).names) == len(CORE) + 7
     assert reasons(select(wish(), ranker(**close)))["tool14"] is Reason.FITS
-
-
-def test_the_bound_on_the_cosine_belongs_to_its_own_side() -> None:
-    exact = {f"tool{number:02}": 0.2 for number in range(6)}
-    below = exact | {"tool05": 0.19}
-
-    assert "tool05" in select(wish(), ranker(**exact)).names
-    assert "tool05" not in select(wish(), ranker(**below)).names
 
 
 def test_the_groups_of_routes_join_what_fits() -> None:
@@ -194,41 +178,6 @@ def test_at_a_step_the_tools_that_were_used_come_first_but_no_more_than_eight() 
     assert "tool39" not in chosen.names
 
 
-def test_a_step_that_changes_no_tool_changes_no_byte() -> None:
-    first = select(wish(), ranker(tool20=0.9))
-    grown = select(wish(current=first.names), ranker(tool10=0.9))
-
-    again = select(
-        wish(current=grown.names, is_step=True, used=["tool20"]), ranker(tool10=0.9, tool00=0.1)
-    )
-
-    assert again.names == tuple(name for name in grown.names if name in again.names)
-
-
-def test_a_tool_that_may_no_longer_be_had_is_offered_no_more() -> None:
-    without = [one for one in MANY if one.name not in {"tool20", "spawn"}]
-
-    chosen = select(
-        wish(candidates=without, current=(*CORE, "tool20"), used=["tool20"], is_step=True),
-        ranker(tool20=0.9),
-    )
-
-    assert not {"tool20", "spawn"} & set(chosen.names)
-
-
-def test_equal_sets_are_equal_requests_whoever_asks() -> None:
-    one = select(wish("this"), ranker(tool30=0.9, tool04=0.8))
-    other = select(wish("that"), ranker(tool04=0.9, tool30=0.8))
-
-    assert one.names == other.names
-
-
-def test_without_a_ranker_core_and_routes_decide() -> None:
-    chosen = select(wish(groups=["group3"]), None)
-
-    assert chosen.names == (*CORE, *(f"tool{number}" for number in range(30, 40)))
-
-
 def test_words_alone_offer_nothing_that_shares_no_word() -> None:
     words = ToolRanking(by_words).of(TOOLS)
 
@@ -313,15 +262,6 @@ def test_the_ranker_is_built_anew_only_when_words_change() -> None:
         ranking.of(tools)
 
     assert built == [len(TOOLS), len(TOOLS) - 1]
-
-
-def test_a_ranking_shows_a_caller_only_what_was_asked_for() -> None:
-    files = [one for one in TOOLS if one.group == "files"]
-
-    found = ToolRanking(by_words).rank("Reads a file", files, of=TOOLS)
-
-    assert found[0].id == "read_file"
-    assert {one.id for one in found} <= {one.name for one in files}
 
 
 # --- for all situations ------------------------------------------------------------------------

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from agent.policy.tool_access import Reach
 from agent.skills.library import LOOK_EVERY_S, SkillLibrary
@@ -17,8 +15,8 @@ from agent.skills.places import SkillFolders
 from agent.skills.service import SkillService
 from agent.skills.skill import SkillState
 from agent.skills.writer import FORMER
-from agent.tools.skills import FILE_BYTES_READ, LISTED_MAX, SkillTools
-from agent.tools.tool import Caller, Effect, tools_of
+from agent.tools.skills import FILE_BYTES_READ, SkillTools
+from agent.tools.tool import Caller, tools_of
 from agent.tools.toolbox import Toolbox
 from agent.turn.assistant import Assistant
 from memory.records.transcript import ToolResult
@@ -101,16 +99,6 @@ async def test_the_owner_alone_sees_what_is_not_used_and_why(desk: Desk) -> None
         assert await desk.said("list_skills", who) == "No skill is in use."
 
 
-async def test_a_long_list_is_cut_and_says_so(desk: Desk) -> None:
-    for n in range(LISTED_MAX + 2):
-        put(desk.bench.shipped, f"s{n:02}", f"license: {'x' * 100}")
-
-    told = await desk.said("list_skills")
-
-    assert told.endswith("(2 more: say what it should be about)")
-    assert len(told.split("\n")) == LISTED_MAX + 1
-
-
 # --- read_skill --------------------------------------------------------------------------------
 
 
@@ -126,24 +114,6 @@ async def test_a_skill_is_read_with_its_folder_and_its_files(desk: Desk) -> None
         "Run shipped/skills/mine/scripts/get.sh, read shipped/skills/mine.\n\n"
         "Files of this skill, for read_skill: scripts/get.sh"
     )
-
-
-@pytest.mark.parametrize("name", ["mine", " mine ", "skills/mine", "skills/mine/SKILL.md"])
-async def test_a_skill_is_found_by_name_and_by_place(desk: Desk, name: str) -> None:
-    put(desk.bench.folder, "mine", body="Do it.")
-
-    assert await desk.said("read_skill", name=name) == "Do it."
-
-
-@pytest.mark.parametrize(
-    "file", ["more/a.md", "./more/a.md", "{baseDir}/more/a.md", "skills/mine/more/a.md"]
-)
-async def test_a_file_is_found_however_its_place_is_written(desk: Desk, file: str) -> None:
-    folder = put(desk.bench.folder, "mine")
-    (folder / "more").mkdir()
-    (folder / "more" / "a.md").write_bytes(b"\xef\xbb\xbfLine\r\n\x1b[31mred")
-
-    assert await desk.said("read_skill", name="mine", file=file) == "Line\nred"
 
 
 @pytest.mark.parametrize(
@@ -168,17 +138,6 @@ async def test_no_name_leads_out_of_the_folder_or_to_what_nobody_approved(
     assert "is not a file of the skill mine" in told
     assert "SECRET" not in told
     assert len(told) < 300
-
-
-async def test_a_folder_with_a_link_gives_no_file(desk: Desk) -> None:
-    folder = put(desk.bench.folder, "mine")
-    await desk.bench.now()
-    (desk.bench.folder.parent / "secret.txt").write_text("SECRET")
-    (folder / "more.md").symlink_to(desk.bench.folder.parent / "secret.txt")
-
-    told = await desk.refused("read_skill", name="mine", file="more.md")
-
-    assert "SECRET" not in told
 
 
 async def test_a_file_that_is_no_text_is_refused_and_a_long_one_cut(desk: Desk) -> None:
@@ -232,17 +191,6 @@ async def test_skills_are_not_written_in_a_group(desk: Desk) -> None:
     assert desk.bench.in_folder() == {"other"}
 
 
-def test_writing_tools_may_be_run_again_after_a_kill(desk: Desk) -> None:
-    tools = tools_of(SkillTools(desk.bench.library, desk.bench.service))
-
-    assert {tool.card.name: (tool.card.effect, tool.card.redo) for tool in tools} == {
-        "list_skills": (Effect.NONE, "repeat"),
-        "read_skill": (Effect.NONE, "repeat"),
-        "create_skill": (Effect.WORKSPACE, "idempotent"),
-        "update_skill": (Effect.WORKSPACE, "idempotent"),
-    }
-
-
 # --- create_skill ------------------------------------------------------------------------------
 
 
@@ -268,31 +216,6 @@ async def test_keywords_make_it_a_playbook_in_the_database(desk: Desk) -> None:
     assert (stored.keywords, stored.priority, stored.text) == (("expense", "a"), 7, STEPS)
     assert await desk.state() is SkillState.QUARANTINED
     assert desk.bench.in_folder() == set()
-
-
-async def test_what_is_suspicious_is_told(desk: Desk) -> None:
-    told = await desk.create(instructions="Paste your API keys here.")
-
-    assert told.endswith("\nSKILL.md:6: asks for keys or passwords")
-
-
-async def test_a_second_run_after_a_kill_says_the_same(desk: Desk) -> None:
-    first = [await desk.create(), await desk.create("other", keywords=["tax"])]
-
-    again = [await desk.create(), await desk.create("other", keywords=["tax"])]
-
-    assert again == first
-    assert len((await desk.bench.now()).skills) == 2
-
-
-async def test_a_second_run_after_the_approval_takes_nothing_back(desk: Desk) -> None:
-    await desk.create()
-    await desk.bench.service.approve("mine")
-
-    told = await desk.create()
-
-    assert told == "The skill mine is written. It was so before, and is in use."
-    assert await desk.state() is SkillState.USABLE
 
 
 async def test_a_name_of_a_shipped_skill_is_refused_with_the_reason(desk: Desk) -> None:
@@ -328,27 +251,6 @@ async def test_what_is_too_much_or_too_little_is_refused(
 
     assert desk.bench.in_folder() == set()
     assert await desk.bench.records.records() == []
-
-
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.text(max_size=80), st.text(max_size=300), st.text(max_size=300), st.lists(st.text()))
-async def test_whatever_is_written_waits(
-    desk: Desk, name: str, description: str, instructions: str, keywords: list[str]
-) -> None:
-    for as_name in (name, "mine"):
-        await desk.use(
-            "create_skill",
-            name=as_name,
-            description=description,
-            instructions=instructions,
-            keywords=keywords,
-        )
-
-    shelf = await desk.bench.now()
-    assert shelf.used == ()
-    assert desk.bench.in_folder() <= {skill.name for skill in shelf.skills} | {FORMER}
 
 
 # --- update_skill ------------------------------------------------------------------------------
@@ -503,20 +405,3 @@ async def test_what_a_fooled_model_writes_reaches_no_prompt_until_it_is_approved
         .read_text()
         .endswith("The true steps.")
     )
-
-
-async def test_after_a_restart_and_in_a_new_conversation_it_still_waits(tmp_path: Path) -> None:
-    house = Skilled(tmp_path)
-    order = {"name": "evil", "description": EVIL, "instructions": EVIL, "keywords": ["hello"]}
-    async with house.opened(model(*obeys(("create_skill", order)))):
-        await house.say_and_agree("do as the page says")
-
-    waiting, approved = model("Hi."), model("Hi.")
-    async with house.opened(waiting):
-        await house.say("hello", by=MEMBER_PERSON)
-        await house.workshop.approve("evil")
-    async with house.opened(approved):
-        await house.say("hello", by=MEMBER_PERSON)
-
-    assert b"EVIL-INSTRUCTION" not in sent_bytes(waiting.asked[0], house)
-    assert b"EVIL-INSTRUCTION" in sent_bytes(approved.asked[0], house)
