@@ -251,7 +251,8 @@ class I2cTools:
             return f"I²C buses: {named}" if numbers else "There is no I²C bus here."
         if action == "scan":
             with self._buses.i2c(bus) as opened:
-                found = _scan(opened)
+                addresses = range(FIRST_ADDRESS, LAST_ADDRESS + 1)
+                found = [number for number in addresses if _answers(opened, number)]
             named = ", ".join(f"0x{number:02x}" for number in found)
             return f"On bus {bus} answer: {named}" if found else f"Nothing answers on bus {bus}."
         if address is None:
@@ -278,10 +279,6 @@ def _needs(shown: str, *, writes: bool) -> Needs:
     if writes:
         return Needs(asks=WRITES, once_only=True, whole=TOO_LONG, shows=(shown,))
     return Needs(shows=(shown,))
-
-
-def _scan(bus: I2cBus) -> list[int]:
-    return [number for number in range(FIRST_ADDRESS, LAST_ADDRESS + 1) if _answers(bus, number)]
 
 
 def _answers(bus: I2cBus, address: int) -> bool:
