@@ -120,17 +120,6 @@ async def test_a_call_out_of_bounds_starts_nothing_and_says_what_is_wrong(
     assert (awaited, desk.runs) == (None, [])
 
 
-async def test_one_too_many_is_a_plain_result(desk: Desk) -> None:
-    for place in range(2):
-        await desk.call("spawn", {"task": "x"}, place=place)
-
-    result, awaited = await desk.call("subagent", {"task": "x"}, place=2)
-
-    assert not result.ok
-    assert result.content.startswith("subagent: Nothing was started: 2 subagents")
-    assert (awaited, len(desk.runs)) == (None, 2)
-
-
 async def test_a_call_that_is_made_again_after_a_kill_is_answered_as_before(desk: Desk) -> None:
     first = await desk.call("subagent", {"task": "Find a berth"})
     second = await desk.call("subagent", {"task": "Find a berth"})

@@ -35,26 +35,10 @@ def read(text: str) -> dict[str, Any]:
     return read.model_dump(exclude_defaults=True)
 
 
-def test_numbers_and_booleans_written_as_strings_are_coerced() -> None:
-    found = read('{"path": "a", "count": "5", "deep": "true", "last": "7"}')
-
-    assert found == {"path": "a", "count": 5, "deep": True, "last": 7}
-
-
 def test_nulls_of_optional_parameters_are_dropped_at_every_depth() -> None:
     found = read('{"path": "a", "count": null, "last": null, "inner": {"title": null}}')
 
     assert found == {"path": "a", "inner": {}}
-
-
-def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ArgumentsWrong, match=r"'file' \(known: path, count, deep, last, inner\)"):
-        read('{"path": "a", "file": "b"}')
-
-
-def test_a_missing_parameter_is_named() -> None:
-    with pytest.raises(ArgumentsWrong, match="parameter 'path' is missing"):
-        read("")
 
 
 def test_a_check_of_our_own_is_told_in_its_own_words_alone() -> None:

@@ -49,15 +49,6 @@ async def ask(
     return await run_tool(tool, call(name, arguments), caller)
 
 
-async def test_the_groups_are_listed_with_their_counts() -> None:
-    result = await ask("tool_categories", {})
-
-    lines = result.content.splitlines()
-    assert "files (6)" in lines
-    assert "home (5): House" in lines
-    assert lines == sorted(lines)
-
-
 async def test_a_group_that_does_not_exist_is_answered_with_those_that_do() -> None:
     result = await ask("tool_list", {"group": "kitchen"})
 
@@ -71,23 +62,6 @@ async def test_a_tool_is_found_by_what_is_to_be_done() -> None:
 
     assert result.content.startswith("github__merge_pull_request: Merges a pull request")
     assert "tool_call" in result.content.splitlines()[-1]
-
-
-async def test_a_tool_is_described_with_its_schema() -> None:
-    tool = card("weigh", "Weighs a parcel.", parcel="Its number.")
-
-    result = await ask("tool_describe", {"name": " weigh "}, cards=[tool])
-
-    assert "Weighs a parcel." in result.content
-    line = next(line for line in result.content.splitlines() if line.startswith("Arguments: "))
-    assert json.loads(line.removeprefix("Arguments: ")) == tool.spec().parameters
-
-
-async def test_an_unknown_tool_is_answered_with_the_nearest() -> None:
-    result = await ask("tool_describe", {"name": "read_fil"})
-
-    assert not result.ok
-    assert "Nearest: read_file" in result.content
 
 
 async def test_nobody_sees_a_tool_that_they_may_not_have() -> None:

@@ -26,7 +26,7 @@ from agent.tools.exec import (
     shown_command,
 )
 from agent.tools.tool import Effect, Needs, Tool, tools_of
-from agent.tools.workspace import PathRefused, results_folder
+from agent.tools.workspace import results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 from tests.agent.tools.given import needs as needs_of
@@ -196,42 +196,6 @@ async def test_words_are_not_expanded_after_they_were_looked_at(home: Home, sand
 
 
 @needs_sandbox
-@pytest.mark.case("SE-07")
-@pytest.mark.parametrize(
-    "command",
-    [
-        "rm --recursive --force {canary}",
-        'r""m -rf {canary}',
-        "$(echo r)m -rf {canary}",
-        "c=rm; $c -rf {canary}",
-        "find {outside} -name canary -delete; find / -name canary -exec rm -rf {{}} +",
-        "echo {encoded} | base64 -d | sh",
-        'env sh -c "rm -rf {canary}"',
-        "python3 -c \"import shutil;shutil.rmtree('{canary}')\"",
-        "cat <<X\n$(rm -rf {canary})\nX",
-        "perl -e 'system(\"rm -rf {canary}\")'",
-        "truncate -s0 {canary}/file",
-    ],
-)
-async def test_no_command_reaches_a_folder_beside_the_workspace(home: Home, command: str) -> None:
-    canary = home.beside
-    encoded = subprocess.run(
-        ["base64", "-w0"], input=f"rm -rf {canary}".encode(), capture_output=True, check=True
-    ).stdout.decode()
-    text = command.format(canary=canary, outside=canary.parent, encoded=encoded)
-    runner = home.runner()
-
-    words = [["sh", "-c", text]]
-    if not set(text) & set("$\"'|<;\n"):
-        words.append(text.split())
-    for one in words:
-        said = await ran(runner, *one, timeout_s=20)
-        assert "canary-beside" not in said
-
-    assert (canary / "file").read_text() == "canary-beside"
-
-
-@needs_sandbox
 async def test_the_workspace_can_be_written_and_nothing_else(home: Home) -> None:
     runner = home.runner()
     places = [
@@ -354,20 +318,6 @@ async def test_a_link_in_a_protected_place_is_refused_in_plain_words(home: Home)
 
 
 @needs_sandbox
-async def test_placeholders_are_gone_also_when_programs_overlap_or_the_bot_was_killed(
-    home: Home,
-) -> None:
-    left = home.workspace / "SOUL.md"
-    left.touch()
-    os.utime(left, (0, 0))
-    mine = home.write("AGENTS.md", "")
-
-    await ran(home.runner(), "ls")
-
-    assert [path.name for path in home.workspace.iterdir()] == [mine.name]
-
-
-@needs_sandbox
 async def test_folders_that_the_owner_names_can_be_read_but_never_the_home_in_them(
     home: Home,
 ) -> None:
@@ -392,28 +342,6 @@ async def test_a_persona_that_a_setting_puts_in_the_workspace_cannot_be_changed(
 
 
 # --- where it runs -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sandbox", [pytest.param(True, marks=needs_sandbox), False])
-async def test_it_runs_in_a_folder_of_the_workspace(home: Home, sandbox: bool) -> None:
-    home.write("a folder/inner/x", "")
-    runner = home.runner(sandbox=sandbox)
-
-    for cwd in ("a folder/inner", "./a folder/inner/", str(home.workspace / "a folder/inner")):
-        said = await ran(runner, "pwd", cwd=cwd)
-        assert said.endswith("home/workspace/a folder/inner")
-
-
-@pytest.mark.parametrize(
-    "cwd", ["..", "../canary", "/etc", "/", "~", "a/../../canary", "link", "missing", "x.txt"]
-)
-async def test_no_other_folder_is_taken(home: Home, cwd: str) -> None:
-    home.write("x.txt", "")
-    (home.workspace / "link").symlink_to(home.beside)
-
-    for sandbox in (True, False):
-        with pytest.raises(PathRefused):
-            await ran(home.runner(sandbox=sandbox), "pwd", cwd=cwd)
 
 
 # --- what it says ------------------------------------------------------------------------------

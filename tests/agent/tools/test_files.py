@@ -46,16 +46,6 @@ def desk(tmp_path: Path) -> Desk:
 # --- read_file ---------------------------------------------------------------------------------
 
 
-async def test_lines_are_read_by_number(desk: Desk) -> None:
-    (desk.root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
-
-    assert await desk.read("a.txt", first_line="9") == "line 9\nline 10\n[lines 9 to 10 of 10]"
-    assert await desk.read("a.txt", first_line=2, last_line=3) == (
-        "line 2\nline 3\n[lines 2 to 3 of 10; go on with first_line=4]"
-    )
-    assert await desk.read("a.txt", last_line=99) == "\n".join(f"line {n}" for n in range(1, 11))
-
-
 @pytest.mark.case("TO-01")
 @pytest.mark.parametrize(
     "text", ["x" * 200_000, "a line of text\n" * 40_000, "é" * 9_000 + "\n\nz"]
@@ -105,28 +95,7 @@ async def test_a_binary_file_is_refused_with_size_and_type(desk: Desk) -> None:
     assert result.content == "read_file: this is no text file: 100 bytes, image/png"
 
 
-async def test_what_is_not_there_is_told_in_words(desk: Desk) -> None:
-    (desk.root / "sub").mkdir()
-
-    missing = await desk.use("read_file", path="none.txt")
-    folder = await desk.use("read_file", path="sub")
-
-    assert missing.content == "read_file: 'none.txt' does not exist in the workspace"
-    assert folder.content == "read_file: 'sub' is a folder, not a file"
-    assert not missing.ok
-    assert not folder.ok
-
-
 # --- write_file --------------------------------------------------------------------------------
-
-
-async def test_a_file_is_written_and_written_again(desk: Desk) -> None:
-    first = await desk.use("write_file", path="notes/a.md", content="é\n")
-    second = await desk.use("write_file", path="notes/a.md", content="é\n")
-
-    assert first.content == "Created notes/a.md (3 bytes)."
-    assert second.content == "Replaced notes/a.md (3 bytes)."
-    assert (desk.root / "notes" / "a.md").read_text() == "é\n"
 
 
 @pytest.mark.parametrize("who", [MEMBER, GUEST])
@@ -141,15 +110,6 @@ async def test_only_the_owner_writes(desk: Desk, who: Caller) -> None:
 
 
 # --- edit_file ---------------------------------------------------------------------------------
-
-
-async def test_the_only_place_is_replaced(desk: Desk) -> None:
-    (desk.root / "a.md").write_text("one\ntwo\nthree\n")
-
-    result = await desk.use("edit_file", path="a.md", old="two", new="2")
-
-    assert result.content == "Edited a.md at line 2."
-    assert (desk.root / "a.md").read_text() == "one\n2\nthree\n"
 
 
 @pytest.mark.parametrize(

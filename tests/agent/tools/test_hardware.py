@@ -117,18 +117,6 @@ async def test_devices_are_found_and_no_memory_is_spoilt_by_that(buses: MemoryBu
     assert max(buses.bus.quick) == 0x77
 
 
-async def test_registers_are_read_and_written(buses: MemoryBuses) -> None:
-    tool = by_name(I2cTools(buses))["i2c"]
-
-    read = await said(tool, action="read", address="0x48", register="0x10", length=3)
-    wrote = await said(tool, action="write", address=0x50, register=4, data=["0xFF", 1])
-
-    assert read == "3 bytes: 10 11 12"
-    assert wrote == "written to 0x50: 04 ff 01"
-    assert buses.bus.devices[0x50].content[4:6] == b"\xff\x01"
-    assert await said(tool, action="read", address=0x50, register=4, length=2) == "2 bytes: ff 01"
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

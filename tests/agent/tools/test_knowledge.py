@@ -79,22 +79,6 @@ async def test_a_file_is_saved_under_its_name_and_found_with_its_source(
     )
 
 
-async def test_a_text_is_saved_under_the_name_that_it_is_given(tools: dict[str, Tool]) -> None:
-    saved = await use(tools, "save_document", text="a,b\n1,2", name="prices.csv")
-
-    assert saved.content.startswith("Saved 'prices.csv' (csv, 7 characters")
-    assert "from what was said or read in the chat" in (await use(tools, "list_documents")).content
-
-
-async def test_saving_again_replaces_what_was_there(tools: dict[str, Tool]) -> None:
-    for text in ("The rent is 900.", "The rent is 950."):
-        await use(tools, "save_document", text=text, name="lease")
-
-    found = await use(tools, "search_documents", query="rent")
-
-    assert found.content == "[from 'lease']\nThe rent is 950."
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -144,18 +128,6 @@ async def test_a_name_cannot_pose_as_something_else(tools: dict[str, Tool]) -> N
 
 
 # --- finding and removing ------------------------------------------------------------------------
-
-
-async def test_nothing_found_and_nothing_saved_are_told_apart(tools: dict[str, Tool]) -> None:
-    assert (await use(tools, "search_documents", query="x")).content == (
-        "No documents are saved here."
-    )
-
-    await use(tools, "save_document", text=LEASE, name="lease")
-
-    assert (await use(tools, "search_documents", query="penguins")).content == (
-        "Nothing in the saved documents fits that."
-    )
 
 
 async def test_a_document_is_removed_once_and_its_file_stays(
@@ -209,17 +181,6 @@ async def test_in_a_group_all_may_read_what_was_saved_there_and_its_saver_alone_
     assert "'party' was saved by somebody else" in removed.content
     assert "Friday" not in str(await use(tools, "search_documents", ELSEWHERE, query="party"))
     assert "Friday" not in str(await use(tools, "search_documents", query="party"))
-
-
-async def test_private_files_of_the_workspace_are_not_saved_for_a_group(
-    tools: dict[str, Tool], root: Path
-) -> None:
-    (root / "USER.md").write_text("CANARY")
-
-    refused = await use(tools, "save_document", GROUP, path="USER.md")
-
-    assert not refused.ok
-    assert "closed in group chats" in refused.content
 
 
 # --- who must agree ------------------------------------------------------------------------------

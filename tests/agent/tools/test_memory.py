@@ -224,24 +224,6 @@ async def test_a_fact_that_is_stored_twice_is_there_once(given: Given) -> None:
     assert len(given.facts.rows) == 1
 
 
-async def test_in_a_group_a_fact_is_the_groups_and_says_who_said_it(given: Given) -> None:
-    bob = caller("p2", chat="-100", is_group=True)
-
-    await given.told("store_fact", bob, text="Bob brings cake.", category="decision")
-
-    assert given.facts.rows[1].whose == BOBS_IN_GROUP
-    assert given.facts.rows[1].speaker == "Bob"
-    assert "said by Bob" in await given.told("list_facts", GROUP)
-    assert await given.told("list_facts") == "Nothing is remembered here."
-
-
-async def test_a_refusal_is_told_with_its_reason_and_counts_as_not_done(given: Given) -> None:
-    told = await given.refused("store_fact", text="The password is x.", category="background")
-
-    assert told == "store_fact: not remembered: it holds a password"
-    assert "no words" in await given.refused("store_fact", text=" \x07 ", category="background")
-
-
 @pytest.mark.case("ME-11")
 async def test_what_was_forgotten_comes_back_by_a_tap_alone(given: Given) -> None:
     await given.told("store_fact", **CALLS["store_fact"])
@@ -270,18 +252,6 @@ async def test_a_correction_closes_the_former_fact(given: Given) -> None:
     assert again == "Known already, as f2: Ada lives in Bergen."
     assert "Oslo" not in await given.told("list_facts")
     assert "  before: f1: Ada lives in Oslo." in await given.told("list_facts", past=True)
-
-
-@pytest.mark.parametrize("replaces", ["f9", "f2", "the first", "f3"])
-async def test_only_an_own_fact_of_this_place_is_replaced(given: Given, replaces: str) -> None:
-    given.facts.seed("Ada lives in Oslo.", MINE)
-    given.facts.seed("Bob lives in Oslo.", BOBS)
-    given.facts.seed("Ada sings here.", IN_GROUP)
-
-    told = await given.refused("store_fact", text="x", category="background", replaces=replaces)
-
-    assert "there is no fact" in told
-    assert len(given.facts.rows) == 3
 
 
 def test_who_is_asked_reads_exactly_what_will_be_remembered(given: Given) -> None:
@@ -325,14 +295,6 @@ async def test_nobody_changes_or_erases_what_is_anothers(given: Given, name: str
     assert list(given.facts.rows.values()) == [bobs, in_group]
 
 
-async def test_words_that_fit_one_fact_forget_it(given: Given) -> None:
-    given.facts.seed("Ada drinks green tea.", MINE)
-    given.facts.seed("Ada drinks coffee at noon.", MINE)
-
-    assert "f1: Ada drinks green tea." in await given.told("forget_fact", query="Green tea")
-    assert list(given.facts.rows) == [2]
-
-
 @pytest.mark.parametrize("query", ["drinks", "what Ada drinks", "my", "Ada", "coffee or tea"])
 async def test_words_that_may_mean_several_ask_back_with_the_ids(given: Given, query: str) -> None:
     given.facts.seed("Ada drinks green tea, my!", MINE)
@@ -366,24 +328,6 @@ async def test_each_finds_what_is_theirs_where_it_is(given: Given) -> None:
         assert "said by Bob" in here
         assert "000" not in here
         assert "Nothing" in await given.told(name, group_elsewhere, **arguments)
-
-
-@pytest.mark.parametrize(
-    ("as_of", "at"),
-    [
-        ("", None),
-        ("2026-03-01", datetime(2026, 3, 1, 22, 59, 59, 999_999, tzinfo=UTC)),
-        ("20260701", datetime(2026, 7, 1, 21, 59, 59, 999_999, tzinfo=UTC)),
-        ("2026-03-01T12:00", datetime(2026, 3, 1, 11, tzinfo=UTC)),
-        ("2026-03-01T12:00:00Z", datetime(2026, 3, 1, 12, tzinfo=UTC)),
-    ],
-)
-async def test_as_of_is_a_day_of_the_person_to_its_end(
-    given: Given, as_of: str, at: datetime | None
-) -> None:
-    await given.told("search_memories", query="x", as_of=as_of, limit="3")
-
-    assert given.facts.searched == [(MINE, "x", 3, at)]
 
 
 @pytest.mark.parametrize("name", ["search_memories", "list_facts"])
@@ -431,15 +375,6 @@ async def test_nobody_searches_what_another_said(given: Given) -> None:
 
 
 # --- the profile ---------------------------------------------------------------------------------
-
-
-async def test_a_profile_is_changed_with_a_reason(given: Given) -> None:
-    told = await given.told("update_profile", path="name", value="Ada L.", reason="she\nsaid so")
-
-    assert told == 'name is now "Ada L." (before: "Ada").'
-    assert given.profiles.changes == [
-        (OWNER.person_id, "name", "Ada L.", "she said so", OWNER.run_id)
-    ]
 
 
 @pytest.mark.case("ME-03")

@@ -26,7 +26,6 @@ from agent.policy.approval import (
     digest_of,
     shown,
 )
-from agent.policy.presentation import is_whole
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
@@ -425,14 +424,6 @@ values = st.recursive(
 objects = st.dictionaries(st.text(), values, max_size=5)
 
 
-@given(objects, st.sampled_from([None, 2]))
-def test_spacing_and_order_change_no_digest(data: dict[str, JsonValue], indent: int | None) -> None:
-    turned = dict(reversed(data.items()))
-
-    assert digest_of("t", json.dumps(data)) == digest_of("t", json.dumps(turned, indent=indent))
-    assert digest_of("t", json.dumps(data)) != digest_of("u", json.dumps(data))
-
-
 @given(objects, objects)
 def test_other_arguments_have_another_digest(
     one: dict[str, JsonValue], other: dict[str, JsonValue]
@@ -502,50 +493,12 @@ def test_a_long_run_of_one_sign_is_shown_as_its_number(value: str, seen: str) ->
     assert body_of(shown(MAIL, json.dumps({"to": value}), Needs())) == [seen]
 
 
-@given(st.dictionaries(st.text(min_size=1, max_size=70), st.text(max_size=3_000), max_size=4))
-def test_a_call_is_whole_where_its_card_leaves_nothing_out(data: dict[str, str]) -> None:
-    text = shown(ANYTHING, json.dumps(data), Needs())
-
-    cut = re.search(r"^  \[… |^\[… |…\" \(a name of", text, re.MULTILINE)
-    assert is_whole(data) == (cut is None)
-
-
-def test_what_is_not_seen_is_named() -> None:
-    hostile = "a\u202eb\u200bc\u2066d\x1b[31me\u3164f\rg\th\u2028i\ufe0f\U000e0041"
-
-    (line,) = body_of(shown(MAIL, json.dumps({"to": hostile}), Needs()))
-
-    assert line == (
-        'to: "a‹U+202E›b‹U+200B›c‹U+2066›d‹U+001B›[31me‹U+3164›f‹U+000D›g‹U+0009›h‹U+2028›i'
-        '‹U+FE0F›‹U+E0041›"'
-    )
-
-
 def test_what_runs_is_shown_as_it_is_understood_and_not_as_it_was_written() -> None:
     twice = '{"to": "friend@x.example", "to": "thief@x.example"}'
     repaired = "{'to': 'a@x.example',}"
 
     assert body_of(shown(MAIL, twice, Needs())) == ['to: "thief@x.example"']
     assert body_of(shown(MAIL, repaired, Needs())) == ['to: "a@x.example"']
-
-
-def test_a_tools_own_words_come_first_and_hide_no_argument() -> None:
-    needs = Needs(shows=("$ sh -c ls", "(in sub)"))
-    arguments = {"to": "sub", "command": ["sh", "-c", "ls"], "body": "rm -rf notes"}
-
-    lines = body_of(shown(MAIL, json.dumps(arguments), needs))
-
-    assert lines[:2] == ["$ sh -c ls", "(in sub)"]
-    assert 'body: "rm -rf notes"' in lines
-    assert 'to: "sub"' in lines
-
-
-def test_a_command_that_is_shown_already_is_not_shown_twice() -> None:
-    needs = Needs(shows=("$ sh -c 'ls -l'",))
-
-    lines = body_of(shown(MAIL, json.dumps({"to": "x", "command": ["sh", "-c", "ls -l"]}), needs))
-
-    assert lines == ["$ sh -c 'ls -l'", 'to: "x"']
 
 
 nasty = st.text(

@@ -20,7 +20,7 @@ from agent.tools.arguments import Arguments
 from agent.tools.call import arguments_of
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.tools.toolbox import Toolbox
-from memory.records.jobs import Job, JobKind, MisfirePolicy, QuietPolicy
+from memory.records.jobs import Job, JobKind
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.transcript import Note, ToolResult
 from memory.stores.conversations import SqliteConversations
@@ -128,25 +128,6 @@ async def test_a_reminder_says_how_its_time_was_read_and_when_it_is_due(desk: Cl
     assert job.deliver_to == LANE
 
 
-@pytest.mark.parametrize(
-    ("when", "said"),
-    [
-        ("every day at 6:30", "every day at 18:30 (Mon 1 Jun 2026, 18:30)"),
-        ("next week", "Which day of next week"),
-        ("blue", "is not a time"),
-        ("yesterday at 9", ""),
-    ],
-)
-async def test_what_must_be_asked_first_goes_back_and_nothing_is_kept(
-    desk: Clerkship, when: str, said: str
-) -> None:
-    told = await desk.refused("remind_me", text="x", when=when)
-
-    assert "nothing was saved" in told
-    assert said in told
-    assert await desk.jobs() == []
-
-
 async def test_the_same_call_made_again_after_a_kill_makes_one_job(counter: Services) -> None:
     """What a new process has read is read anew: `in 2 hours` is later by then."""
     before, after = (Clerkship(counter, made_tools(counter)) for _ in range(2))
@@ -163,20 +144,6 @@ async def test_the_same_call_made_again_after_a_kill_makes_one_job(counter: Serv
     await after.done("remind_me", other_turn, text="tea", when="in 2 hours")
     await after.done("remind_me", text="tea", when="in 3 hours")
     assert len(await after.jobs()) == 3
-
-
-async def test_what_was_shown_is_what_is_kept_however_long_the_answer_takes(
-    desk: Clerkship,
-) -> None:
-    shown = desk.needs("remind_me", text="tea", when="in 2 hours").shows
-    desk.counter.clock.move(540)
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-
-    assert "next: Mon 1 Jun 2026, 10:00" in shown
-    assert f"goes to: {LANE}" in shown
-    job = await desk.only()
-    assert job.next is not None
-    assert job.next.slot == "2026-06-01T10:00"
 
 
 MADE = {
@@ -214,19 +181,6 @@ async def notes_at(counter: Services, lane: str) -> list[Note]:
 # --- looking and changing --------------------------------------------------------------------
 
 
-async def test_jobs_are_listed_with_their_next_run_and_state(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-    await desk.done("remind_me", text="news", when="every day at 12:00")
-    await desk.done("update_job", id="j2", paused=True)
-
-    assert await desk.done("list_jobs") == (
-        "Times are of Europe/Berlin.\n"
-        "- j1 tea [message]: next Mon 1 Jun 2026, 10:00\n"
-        "- j2 news [message]: paused: by hand"
-    )
-    assert await desk.done("list_jobs", BENS) == "There are no jobs."
-
-
 async def test_nobody_reaches_the_jobs_of_others(desk: Clerkship) -> None:
     await desk.done("remind_me", text="tea", when="in 2 hours")
 
@@ -239,26 +193,6 @@ def _text(name: str) -> dict[str, str]:
     return {"text": "else"} if name == "update_job" else {}
 
 
-async def test_a_reminder_is_moved_reworded_paused_and_resumed(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-
-    said = await desk.done("update_job", id="j1", when="tomorrow at 5", text="coffee")
-    assert "Next: Tue 2 Jun 2026, 17:00" in said
-    assert (await desk.only()).what.text == "coffee"
-    assert "Paused: by hand" in await desk.done("update_job", id="j1", paused=True)
-    assert "Next: Tue 2 Jun 2026, 17:00" in await desk.done("update_job", id="tea", paused=False)
-
-
-async def test_a_change_that_must_be_asked_about_first_changes_nothing(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-    before = await desk.only()
-
-    await desk.refused("update_job", id="j1", text="coffee", when="next week")
-    await desk.refused("update_job", id="j1")
-
-    assert await desk.only() == before
-
-
 async def test_what_runs_by_itself_is_not_changed_behind_its_persons_back(desk: Clerkship) -> None:
     await desk.done("schedule_job", **DAILY)
 
@@ -269,55 +203,7 @@ async def test_what_runs_by_itself_is_not_changed_behind_its_persons_back(desk: 
     assert (await desk.only()).what.text == "sum up the news"
 
 
-async def test_a_job_is_run_at_once_and_keeps_its_times(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-
-    said = await desk.done("run_job", id="j1")
-
-    assert "Next: Mon 1 Jun 2026, 10:00" in said
-    assert desk.counter.texts() == ["tea"]
-
-
 # --- events ----------------------------------------------------------------------------------
-
-
-async def test_an_event_is_noted_with_its_reminders(desk: Clerkship) -> None:
-    said = await desk.done(
-        "record_event", name="Dentist", when="Thursday 15:30", note="card", remind="both"
-    )
-
-    assert said == (
-        "Noted: e1 Dentist: Thu 4 Jun 2026, 15:30 (Europe/Berlin) – card.\n"
-        "Reminder j1: Wed 3 Jun 2026, 09:00 (Europe/Berlin).\n"
-        "Reminder j2: Thu 4 Jun 2026, 14:30 (Europe/Berlin)."
-    )
-    await desk.done("record_event", name="Holiday", when="Friday")
-    await desk.done("record_event", name="Move house")
-    await desk.done("record_event", name="Far", when="in 60 days at 12:00")
-    assert await desk.done("list_events", days=30) == (
-        "- e1 Dentist: Thu 4 Jun 2026, 15:30 (Europe/Berlin) – card\n"
-        "- e2 Holiday: Fri 5 Jun 2026, all day\n"
-        "- e3 Move house: no date"
-    )
-
-
-async def test_the_same_event_of_one_call_is_noted_once(counter: Services) -> None:
-    before, after = (Clerkship(counter, made_tools(counter)) for _ in range(2))
-    event = {"name": "Dinner", "when": "in 3 hours", "remind": "on"}
-
-    first = await before.done("record_event", **event)
-    counter.clock.move(60)
-    again = await after.done("record_event", **event)
-
-    assert again == first
-    assert len(await after.jobs()) == 1
-
-
-async def test_with_memory_off_no_event_is_noted_or_found(counter: Services) -> None:
-    desk = Clerkship(counter, made_tools(counter, off=frozenset({ANNS.conversation})))
-
-    assert "/private" in await desk.refused("record_event", name="Dentist", when="Friday")
-    assert "Memory is off" in await desk.done("list_events")
 
 
 # --- what runs by itself ---------------------------------------------------------------------
@@ -385,56 +271,6 @@ async def test_a_job_that_acts_outside_is_asked_of_the_owner_even_where_members_
 
     assert needs.asks
     assert not needs.is_own
-
-
-async def test_a_job_may_have_rules_and_they_are_shown_before_it_is_agreed_to(
-    desk: Clerkship,
-) -> None:
-    rules = {"missed": "ask", "quiet": "drop"}
-
-    shows = desk.needs("schedule_job", **DAILY, **rules).shows
-    await desk.done("schedule_job", **DAILY, **rules)
-    await desk.done("schedule_job", when="every day at 13:00", message="eat")
-    refused = await desk.refused("schedule_job", **DAILY, missed="never")
-
-    assert shows[3:5] == ("runs missed while I was off: ask", "results in quiet hours: drop")
-    ruled, usual = sorted(await desk.jobs(), key=lambda job: job.id)
-    assert (ruled.missed, ruled.quiet) == (MisfirePolicy.ASK, QuietPolicy.DROP)
-    assert (usual.missed, usual.quiet) == (MisfirePolicy.ONCE, QuietPolicy.DEFER)
-    assert "missed" in refused
-
-
-async def test_a_reminder_gets_other_rules_and_what_runs_by_itself_does_not(
-    desk: Clerkship,
-) -> None:
-    await desk.done("remind_me", text="tea", when="every day at 16:00")
-    await desk.done("update_job", id="j1", missed="skip")
-    await desk.done("update_job", id="j1", quiet="ignore")
-    job = await desk.only()
-    await desk.done("schedule_job", **DAILY)
-
-    assert (job.missed, job.quiet) == (MisfirePolicy.SKIP, QuietPolicy.IGNORE)
-    assert "as it is" in await desk.refused("update_job", id="j2", quiet="ignore")
-    assert desk.needs("update_job", id="j1", missed="all").shows == (
-        "job: j1",
-        "runs missed while I was off: all",
-    )
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({}, "exactly one"),
-        ({"instructions": "x", "message": "y"}, "exactly one"),
-        ({"message": "x", "skill": "news"}, "exactly one"),
-        ({"message": "x", "arguments": {"a": 1}}, "arguments are for a tool"),
-        ({"skill": "unknown"}, "no skill"),
-        ({"tool": "schedule_job"}, "no tool that a job may call"),
-    ],
-)
-async def test_a_job_does_one_thing(desk: Clerkship, given: dict[str, Any], said: str) -> None:
-    assert said in await desk.refused("schedule_job", when="every day at 12:00", **given)
-    assert await desk.jobs() == []
 
 
 def reaching(*tools: Tool) -> Callable[[str, Caller], Tool | None]:

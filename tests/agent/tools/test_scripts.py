@@ -124,14 +124,6 @@ async def test_a_shipped_skill_runs_too_and_the_only_script_needs_no_name(stage:
     assert "from the box" in await stage.run("shipped-one")
 
 
-async def test_a_skill_without_scripts_says_what_to_do(stage: Stage) -> None:
-    stage.skill("words")
-
-    said = await stage.run("words", "x.py")
-
-    assert said == "words has no scripts: follow its instructions (read_skill)."
-
-
 @pytest.mark.case("SK-12")
 @pytest.mark.parametrize(
     "script",
@@ -180,13 +172,6 @@ async def test_what_nobody_approved_is_not_run(stage: Stage) -> None:
     with pytest.raises(SkillRefused, match="there is no skill 'nosuch'"):
         await stage.run("nosuch")
     assert not (stage.workspace / "was-run").exists()
-
-
-async def test_a_file_that_nobody_knows_how_to_run_is_refused_with_a_way_out(stage: Stage) -> None:
-    stage.skill("odd", data__bin="just data\n")
-
-    with pytest.raises(SkillRefused, match="it is not executable"):
-        await stage.run("odd", "data.bin")
 
 
 @pytest.mark.case("SE-15")

@@ -74,32 +74,6 @@ def test_a_greeting_gets_the_core_alone() -> None:
     assert chosen.cosine_best == 0
 
 
-def test_the_five_best_are_offered_however_badly_they_fit() -> None:
-    chosen = select(wish(), ranker(tool09=0.05))
-
-    assert chosen.names == (*CORE, "tool00", "tool01", "tool02", "tool03", "tool09")
-    assert reasons(chosen)["tool09"] is Reason.BEST
-
-
-def test_more_are_offered_as_far_as_they_are_close_enough_up_to_fifteen() -> None:
-    close = {f"tool{number:02}": 0.9 - number / 100 for number in range(20)}
-    some = {f"tool{number:02}": 0.25 for number in range(7)}
-
-    assert len(select(wish(), ranker(**close)).names) == len(CORE) + 15
-    assert len(select(wish(), ranker(**some)).names) == len(CORE) + 7
-    assert reasons(select(wish(), ranker(**close)))["tool14"] is Reason.FITS
-
-
-def test_the_groups_of_routes_join_what_fits() -> None:
-    chosen = select(wish(groups=["group3"]), ranker())
-
-    assert set(chosen.names) == {
-        *CORE,
-        *(f"tool{number:02}" for number in [*range(5), *range(30, 40)]),
-    }
-    assert reasons(chosen)["tool35"] is Reason.ROUTE
-
-
 def test_over_the_cap_the_core_comes_first_then_score_then_name() -> None:
     chosen = select(wish(groups=["group0", "group1", "group2"]), ranker(tool29=0.5, tool28=0.4))
 
@@ -124,16 +98,6 @@ def test_in_a_small_window_others_than_the_core_and_the_best_have_to_find_room()
     roomy = select(wanted, ranker(**cosines), room=ToolRoom(tokens=19 * 100, size=room.size))
     assert set(roomy.names) == {*least.names, "tool24", "tool23"}
     assert "tool22" in roomy.left_out
-
-
-def test_required_tools_come_after_the_cap() -> None:
-    full = select(wish(groups=["group0", "group1"]), ranker())
-
-    chosen = select(wish(groups=["group0", "group1"], required=["tool39"]), ranker())
-
-    assert len(full.names) == 25
-    assert chosen.names == (*full.names, "tool39")
-    assert reasons(chosen)["tool39"] is Reason.REQUIRED
 
 
 def test_a_required_tool_that_does_not_exist_is_told_and_one_not_allowed_is_not() -> None:
@@ -176,17 +140,6 @@ def test_at_a_step_the_tools_that_were_used_come_first_but_no_more_than_eight() 
     assert [name for name in chosen.names if reasons(chosen)[name] is Reason.USED] == used[:8]
     assert reasons(chosen)["tool38"] is Reason.BEST
     assert "tool39" not in chosen.names
-
-
-def test_words_alone_offer_nothing_that_shares_no_word() -> None:
-    words = ToolRanking(by_words).of(TOOLS)
-
-    chosen = select(Situation(candidates=TOOLS, text="Merge the pull request"), words)
-
-    assert reasons(chosen)["github__merge_pull_request"] is Reason.BEST
-    assert "home__play_music" not in chosen.names
-    assert chosen.cosine_best == 0
-    assert select(Situation(candidates=TOOLS, text="xyzzy"), words).names == CORE
 
 
 @pytest.mark.parametrize(
@@ -248,20 +201,6 @@ def test_the_text_of_a_tool_holds_name_description_parameters_and_server() -> No
     assert words.text == (
         "list Pull requests. Lists them.. repo Name. Which repository.. git. Code hosting."
     )
-
-
-def test_the_ranker_is_built_anew_only_when_words_change() -> None:
-    built: list[int] = []
-
-    def make(texts: Sequence[ToolText]) -> Search:
-        built.append(len(texts))
-        return by_words(texts)
-
-    ranking = ToolRanking(make)
-    for tools in (TOOLS, list(TOOLS), [replace(one, timeout_s=5.0) for one in TOOLS], TOOLS[1:]):
-        ranking.of(tools)
-
-    assert built == [len(TOOLS), len(TOOLS) - 1]
 
 
 # --- for all situations ------------------------------------------------------------------------

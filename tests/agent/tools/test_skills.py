@@ -24,7 +24,7 @@ from memory.stores.switches import SqliteSkillRecords
 from tests.agent.house import MEMBER as MEMBER_PERSON
 from tests.agent.house import OWNER_IN_GROUP, House, model, sent_bytes
 from tests.agent.skills.given import put
-from tests.agent.skills.workbench import Workbench, playbook, workbench
+from tests.agent.skills.workbench import Workbench, workbench
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 from tests.fakes import ScriptedModel, calls
 
@@ -69,15 +69,6 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 # --- list_skills -------------------------------------------------------------------------------
-
-
-async def test_all_that_is_used_is_listed(desk: Desk) -> None:
-    put(desk.bench.shipped, "trains")
-    put(desk.bench.shipped, "tax", "metadata: {keywords: tax}")
-
-    assert await desk.said("list_skills", MEMBER) == "- tax: About tax\n- trains: About trains"
-    assert await desk.said("list_skills", MEMBER, about="the train") == "- trains: About trains"
-    assert await desk.said("list_skills", MEMBER, about="soup") == "There is no skill for that."
 
 
 async def test_the_owner_alone_sees_what_is_not_used_and_why(desk: Desk) -> None:
@@ -207,52 +198,6 @@ async def test_a_new_skill_waits_and_says_how_it_is_approved(desk: Desk) -> None
     )
 
 
-async def test_keywords_make_it_a_playbook_in_the_database(desk: Desk) -> None:
-    told = await desk.create(keywords=["expense", "a"], priority="7")
-
-    (stored,) = await desk.bench.records.playbooks()
-    assert "is in quarantine" in told
-    assert "the keyword 'a' is so short" in told
-    assert (stored.keywords, stored.priority, stored.text) == (("expense", "a"), 7, STEPS)
-    assert await desk.state() is SkillState.QUARANTINED
-    assert desk.bench.in_folder() == set()
-
-
-async def test_a_name_of_a_shipped_skill_is_refused_with_the_reason(desk: Desk) -> None:
-    put(desk.bench.shipped, "mine")
-    wanted = {"name": "mine", "description": "d", "instructions": STEPS}
-
-    told = await desk.refused("create_skill", **wanted)
-    as_playbook = await desk.refused("create_skill", **wanted, keywords=["tax"])
-
-    assert "is the name of a shipped skill, and a new one would take its place" in told
-    assert "is the name of a shipped skill" in as_playbook
-    assert await desk.state() is SkillState.USABLE
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"name": "../../evil"}, "is no name for a skill"),
-        ({"name": "a\n---\nb"}, "is no name for a skill"),
-        ({"description": " \n"}, "there is no description"),
-        ({"instructions": " \n"}, "needs instructions"),
-        ({"instructions": "x" * 1_100_000}, "larger than 1,000,000 bytes"),
-        ({"instructions": "x" * 30_000, "keywords": ["a"]}, "longer than 20,000 characters"),
-        ({"name": "../../evil", "keywords": ["tax"]}, "is no name for a playbook"),
-    ],
-)
-async def test_what_is_too_much_or_too_little_is_refused(
-    desk: Desk, more: dict[str, Any], why: str
-) -> None:
-    wanted = {"name": "mine", "description": "d", "instructions": STEPS, **more}
-
-    assert why in await desk.refused("create_skill", **wanted)
-
-    assert desk.bench.in_folder() == set()
-    assert await desk.bench.records.records() == []
-
-
 # --- update_skill ------------------------------------------------------------------------------
 
 
@@ -268,19 +213,6 @@ async def test_a_changed_skill_waits_again(desk: Desk) -> None:
     assert await desk.said("update_skill", name="mine", instructions="Else.") == told
 
 
-async def test_a_changed_playbook_waits_again_and_keeps_the_rest(desk: Desk) -> None:
-    stored = playbook("mine", "tax", priority=5, required_tools=("read_file",))
-    await desk.bench.service.put_playbook(stored, approved=True, origin="set by its owner")
-
-    await desk.said("update_skill", name="mine", keywords=["tax", "vat"])
-
-    (changed,) = await desk.bench.records.playbooks()
-    assert await desk.state() is SkillState.QUARANTINED
-    assert changed.keywords == ("tax", "vat")
-    assert (changed.text, changed.priority) == ("Do it.", 5)
-    assert changed.required_tools == ("read_file",)
-
-
 @pytest.mark.case("SK-01")
 async def test_a_change_loses_no_limit_of_the_file(desk: Desk) -> None:
     put(desk.bench.folder, "mine", "allowed-tools: Read", "metadata: {max_steps: 3}")
@@ -290,29 +222,6 @@ async def test_a_change_loses_no_limit_of_the_file(desk: Desk) -> None:
     changed = await desk.bench.skill("mine")
     assert (changed.description, changed.text) == ('Two: "sides"', "Else.")
     assert (changed.allowed_tools, changed.max_steps) == (("Read",), 3)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "why"),
-    [
-        ({"name": "shipped-one", "instructions": "x"}, "is shipped, and cannot be changed"),
-        ({"name": "nowhere", "instructions": "x"}, "there is no skill 'nowhere'"),
-        ({"name": "by-hand"}, "nothing was said to change"),
-        ({"name": "by-hand", "keywords": ["x"]}, "by its owner, by hand"),
-        ({"name": "by-hand", "instructions": " "}, "needs instructions"),
-        ({"name": "by-hand", "delete": True}, "was not written by the assistant"),
-        ({"name": "shipped-one", "delete": True}, "cannot be changed or removed"),
-    ],
-)
-async def test_what_cannot_be_changed_is_left_as_it_is(
-    desk: Desk, wanted: dict[str, Any], why: str
-) -> None:
-    put(desk.bench.shipped, "shipped-one")
-    put(desk.bench.folder, "by-hand")
-
-    assert why in await desk.refused("update_skill", **wanted)
-
-    assert [skill.text for skill in (await desk.bench.now()).used] == ["Text", "Text"]
 
 
 async def test_what_the_assistant_wrote_it_may_delete(desk: Desk) -> None:

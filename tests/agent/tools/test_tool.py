@@ -25,7 +25,7 @@ from agent.tools.tool import (
     tool,
     tools_of,
 )
-from memory.records.errors import Permanent, StorageFull
+from memory.records.errors import Permanent
 from memory.records.messages import Role
 from memory.records.request import ToolSpec
 from memory.records.transcript import ToolResult
@@ -219,16 +219,6 @@ async def test_a_long_result_is_cut_in_the_middle_and_kept_whole(text: str) -> N
     assert "\x1b" not in kept
 
 
-async def test_a_full_disk_does_not_lose_the_result() -> None:
-    async def full(text: str, caller: Caller) -> StoredResult:
-        raise StorageFull("the disk is full")
-
-    result = await run(giving("x" * 20_000), keep=full)
-
-    assert result.ok
-    assert "20,000 characters in all; the rest could not be kept" in result.content
-
-
 # --- functions as tools --------------------------------------------------------------------------
 
 
@@ -283,8 +273,3 @@ async def test_a_method_is_a_tool_by_its_name_docstring_and_signature() -> None:
     assert "'start': input should be greater than or equal to 0" in wrong.content
     assert thread.card.spec().parameters == {"type": "object", "properties": {}}
     assert (thread.card.redo, thread.card.timeout_s) == ("repeat", 3)
-
-
-def test_a_tool_that_changes_something_has_to_say_what_a_kill_permits() -> None:
-    with pytest.raises(TypeError, match="redo"):
-        tool("test", Effect.PERSON)

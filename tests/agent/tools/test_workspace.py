@@ -392,12 +392,6 @@ def test_what_programs_take_in_unbidden_is_not_written_before_the_owner_has_agre
     assert workspace.write(path, b"x", AGREED)
 
 
-def test_secrets_stay_closed_whoever_agreed(root: Path) -> None:
-    for path in (".env", "sub/.env.local", ".git/.env"):
-        with pytest.raises(PathRefused, match="closed"):
-            Workspace(root).write(path, b"x", AGREED)
-
-
 # --- whose files -------------------------------------------------------------------------------
 
 PRIVATE = {
