@@ -34,7 +34,6 @@ from agent.mcp.values import (
 )
 from agent.mcp.wire import MESSAGE_BYTES_MAX, BoundedBodies, StderrTail, spoken_to, watched
 from agent.version import VERSION
-from memory.records.errors import AssistantError
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -121,7 +120,12 @@ class Connection:
         client = self._client
         if client is None or self._lost:
             self.want()
-            raise ServerDown(f"{self._options.name} {self._down_words()}; nothing was done")
+            how = "is being started: try again in a moment"
+            if self._health is Health.DOWN:
+                why = f" ({self._trouble})" if self._trouble else ""
+                left = self.health.retry_s or 0.0
+                how = f"is not available{why}; it is tried again in {left:.0f} s"
+            raise ServerDown(f"{self._options.name} {how}; nothing was done")
         try:
             async with asyncio.timeout(self._options.timeout_s):
                 return await self._asked(client, tool, arguments)
@@ -147,19 +151,18 @@ class Connection:
         try:
             return await client.session.send_request(request, CallToolResult)
         except MCPError as error:
-            raise self._refusal(error) from error
+            said = _short(error.message)
+            if error.code == CLOSED or "session terminated" in said.lower():
+                self._nudged(lost=True)
+                raise self._gone() from error
+            raise ServerRefused(
+                said or f"the server refused the call (code {error.code})"
+            ) from error
         except ValidationError as error:
             raise ServerRefused("the server's answer does not follow the protocol") from error
         except _trouble() as error:
             self._nudged(lost=True)
             raise self._gone() from error
-
-    def _refusal(self, error: Any) -> AssistantError:
-        said = _short(error.message)
-        if error.code == CLOSED or "session terminated" in said.lower():
-            self._nudged(lost=True)
-            return self._gone()
-        return ServerRefused(said or f"the server refused the call (code {error.code})")
 
     def _gone(self) -> ServerDown:
         why = f" ({self._excess})" if self._excess else ""
@@ -167,13 +170,6 @@ class Connection:
             f"the connection to {self._options.name} broke during the call{why}, and is made anew. "
             "Whether it took effect is unknown: check before trying again"
         )
-
-    def _down_words(self) -> str:
-        if self._health is not Health.DOWN:
-            return "is being started: try again in a moment"
-        left = self.health.retry_s or 0.0
-        why = f" ({self._trouble})" if self._trouble else ""
-        return f"is not available{why}; it is tried again in {left:.0f} s"
 
     # --- the task ------------------------------------------------------------------------------
 

@@ -353,11 +353,15 @@ class _McpServer:
     def _offer(self, states: Sequence[ToolState]) -> None:
         """Makes the tools anew where anything of them changed."""
         former = {tool.card.name: tool for tool in self.offered}
-        made = [self._tool(state) for state in states]
-        kept = tuple(
-            former[tool.card.name] if _is_same(former.get(tool.card.name), tool) else tool
-            for tool in made
-        )
+
+        def as_before(tool: Tool) -> Tool:
+            """The former one, where neither a model nor the gate would see a difference."""
+            old, new = former.get(tool.card.name, tool), tool.card
+            is_same = old.card.spec() == new.spec()
+            is_same &= (old.card.effect, old.card.redo) == (new.effect, new.redo)
+            return old if is_same else tool
+
+        kept = tuple(as_before(self._tool(state)) for state in states)
         if kept != self.offered:
             self.offered = kept
             self.version += 1
@@ -386,11 +390,3 @@ class _McpServer:
             return await self._reader.text(result, caller)
 
         return ForeignTool(card, call)
-
-
-def _is_same(former: Tool | None, tool: Tool) -> bool:
-    """Whether a model, and the gate, would see no difference."""
-    if former is None:
-        return False
-    old, new = former.card, tool.card
-    return old.spec() == new.spec() and (old.effect, old.redo) == (new.effect, new.redo)

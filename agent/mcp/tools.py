@@ -139,7 +139,7 @@ class _Coercer:
             if wanted is None:
                 more = schema.get("additionalProperties")
                 made[name] = self.value(one, more) if isinstance(more, dict) else one
-            elif one is not None or name in required or self._takes_null(wanted):
+            elif one is not None or name in required or (wanted and self._is_valid(None, wanted)):
                 made[name] = self.value(one, wanted)
         return made
 
@@ -160,9 +160,6 @@ class _Coercer:
                 return coerced
         return value
 
-    def _takes_null(self, schema: Schema) -> bool:
-        return bool(schema) and self._is_valid(None, schema)
-
     def _is_valid(self, value: Any, schema: Schema) -> bool:
         """True as well where nobody can tell any more: the value then stays as it is."""
         try:
@@ -173,7 +170,8 @@ class _Coercer:
 
 
 def _scalar(value: Any, schema: Schema) -> Any:
-    wanted = _types(schema)
+    named = schema.get("type", ())
+    wanted = (named,) if isinstance(named, str) else tuple(named)
     if not wanted or _has_type(value, wanted):
         if isinstance(value, float) and "integer" in wanted and "number" not in wanted:
             return int(value)
@@ -183,11 +181,6 @@ def _scalar(value: Any, schema: Schema) -> Any:
     if "string" in wanted and isinstance(value, int | float) and not isinstance(value, bool):
         return json.dumps(value)
     return value
-
-
-def _types(schema: Schema) -> tuple[str, ...]:
-    named = schema.get("type", ())
-    return (named,) if isinstance(named, str) else tuple(named)
 
 
 def _has_type(value: Any, wanted: tuple[str, ...]) -> bool:
@@ -230,14 +223,10 @@ def _listed(value: Any, schema: Schema) -> Any:
     """The one allowed value that is written the same, such as 2 for `"2"`, or that looks the same
     to a model, which is shown nothing that cannot be seen."""
     allowed = schema.get("enum", [schema["const"]] if "const" in schema else [])
-    if not allowed or any(_same(value, one) for one in allowed) or not isinstance(value, str):
+    if not allowed or any(value == one for one in allowed) or not isinstance(value, str):
         return value
     alike = [one for one in allowed if _written(one) == value]
     return alike[0] if len(alike) == 1 else value
-
-
-def _same(left: Any, right: Any) -> bool:
-    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
 def _written(value: Any) -> str:
@@ -276,14 +265,11 @@ def is_wanted(tool: str, globs: Collection[str]) -> bool:
 def shown_name(server: str, tool: str, *, reserved: Collection[str] = ()) -> str:
     """The name of one tool here: at most 64 of `[A-Za-z0-9_-]`."""
     plain = f"{server}{JOINT}{tool}"
-    if _is_clear(server, plain) and plain not in reserved:
+    # No other pair of names gives the same.
+    is_clear = JOINT not in server and not server.endswith("_")
+    is_fit = re.fullmatch(r"[A-Za-z0-9_-]{1,64}", plain) is not None
+    if is_clear and is_fit and plain not in reserved:
         return plain
     digest = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()
     fitted = re.sub(r"[^A-Za-z0-9_-]+", "_", plain)[: NAME_CHARS_MAX - HASH_CHARS - 1]
     return f"{fitted}_{digest[:HASH_CHARS]}"
-
-
-def _is_clear(server: str, plain: str) -> bool:
-    """Whether no other pair of names gives the same."""
-    unmistakable = JOINT not in server and not server.endswith("_")
-    return unmistakable and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", plain) is not None

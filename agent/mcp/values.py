@@ -149,30 +149,20 @@ def mended(result: object) -> int:
     """
     if not isinstance(result, dict) or not isinstance(result.get("tools"), list):
         return 0
-    tools = [_tool(one) for one in result["tools"]]
-    result["tools"] = [tool for tool in tools if tool is not None]
-    return len(tools) - len(result["tools"])
-
-
-def _tool(entry: object) -> dict[str, Any] | None:
-    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        return None
-    made: dict[str, Any] = {"name": entry["name"], "inputSchema": _schema(entry)}
-    for key in ("title", "description"):
-        if isinstance(entry.get(key), str):
-            made[key] = entry[key]
-    hints = entry.get("annotations")
-    if isinstance(hints, dict):
-        made["annotations"] = {k: hints[k] for k in HINTS if isinstance(hints.get(k), bool)}
-    return made
-
-
-def _schema(entry: dict[str, Any]) -> dict[str, Any]:
-    """Arguments are an object; the rest of the schema is looked at later."""
-    schema = entry.get("inputSchema")
-    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-        return {"type": "object"}
-    return {**schema, "type": "object"}
+    tools: list[dict[str, Any]] = []
+    for entry in (listed := result["tools"]):
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            continue
+        schema = entry.get("inputSchema")
+        if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+            schema = {}  # Arguments are an object; the rest of a schema is looked at later.
+        made = {"name": entry["name"], "inputSchema": {**schema, "type": "object"}}
+        made |= {k: entry[k] for k in ("title", "description") if isinstance(entry.get(k), str)}
+        if isinstance(hints := entry.get("annotations"), dict):
+            made["annotations"] = {k: hints[k] for k in HINTS if isinstance(hints.get(k), bool)}
+        tools.append(made)
+    result["tools"] = tools
+    return len(listed) - len(tools)
 
 
 _log = structlog.get_logger(__name__)

@@ -256,18 +256,14 @@ class Relevance:
 
     def _score(self, one: _Scored, said: dict[str, str]) -> SkillScore:
         """Name and description are two witnesses: either may convince, both do so sooner."""
-        name = _NAME_SHARE * self._share(one.name, said)
+        whole = sum(self._weight(word) for word in one.name)
+        heard = sum(self._weight(word) for word in one.name if word in said)
+        name = _NAME_SHARE * heard / whole if whole else 0.0
         about = sum(self._weight(word) for word in one.about - one.name if word in said)
         about /= 1 + math.log2(max(1.0, len(said) / _MESSAGE_WORDS))
         score = 1 - (1 - name) * math.exp(-about / _WORDS_FOR_SURE)
         found = tuple(shown for word, shown in said.items() if word in one.name | one.about)
         return SkillScore(skill=one.skill, score=score, found=found)
-
-    def _share(self, name: frozenset[str], said: dict[str, str]) -> float:
-        """How much of a name was said, 0 to 1."""
-        whole = sum(self._weight(word) for word in name)
-        heard = sum(self._weight(word) for word in name if word in said)
-        return heard / whole if whole else 0.0
 
     def _weight(self, word: str) -> float:
         """1 for a word of one skill alone, towards 0 for one that all have."""

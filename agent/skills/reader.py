@@ -338,7 +338,10 @@ def _schedule(reader: FieldReader, own: KeyValues) -> SkillSchedule | None:
     is_cron = len(fields) == 5 and all(map(_CRON_FIELD.fullmatch, fields))
     if cron and not is_cron and cron.casefold() not in _CRON_NAMES:
         reader.error(f"schedule {cron[:80]!r} is not cron text, such as 0 6 * * 1-5", node)
-    if at and not _is_time(at):
+    try:
+        if at:
+            datetime.fromisoformat(at)
+    except ValueError:
         reader.error(f"at {at[:80]!r} is not a time, such as 2026-05-01T09:00", node)
     zone = reader.text(own, "timezone")
     if zone and not _ZONE.fullmatch(zone):
@@ -351,14 +354,6 @@ def _schedule(reader: FieldReader, own: KeyValues) -> SkillSchedule | None:
         notify=reader.text(own, "notify"),
         deliver_to=reader.text(own, "deliver_to"),
     )
-
-
-def _is_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _patterns(reader: FieldReader, node: Node | None) -> tuple[str, ...]:

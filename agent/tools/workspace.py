@@ -269,7 +269,13 @@ class Workspace:
         names = tuple(_folded(part) for part in parts)
         if steers(parts) or any(names[:depth] in self._steering for depth in range(len(names) + 1)):
             return STEERS
-        return "may change what programs do later" if _is_unbidden(names) else ""
+        # Programs take it in although nobody named it to them: hidden files and folders hold what
+        # shells, git and others are set up by.
+        is_unbidden = any(
+            name.startswith(".") or name.endswith(".pth") or name.partition(".")[0] in UNBIDDEN
+            for name in names
+        )
+        return "may change what programs do later" if is_unbidden else ""
 
     def _named(self, path: Path) -> Iterator[Parts]:
         """A path of the settings as names below the root, with its links and without them."""
@@ -372,15 +378,6 @@ def steers(parts: Parts) -> bool:
     """Whether a path steers the assistant by its name alone."""
     first = _folded(parts[0]) if parts else ""
     return first in STEERING_FILES or first in STEERING_FOLDERS
-
-
-def _is_unbidden(names: Parts) -> bool:
-    """Whether programs take it in although nobody named it to them: hidden files and folders hold
-    what shells, git and others are set up by."""
-    return any(
-        name.startswith(".") or name.endswith(".pth") or name.partition(".")[0] in UNBIDDEN
-        for name in names
-    )
 
 
 def results_folder(caller: Caller) -> str:

@@ -82,39 +82,6 @@ async def test_the_strongest_place_wins_and_the_others_are_shadowed(rig: Rig) ->
     assert shelf.problems == ()
 
 
-async def test_skills_stand_by_priority_and_then_by_name(rig: Rig) -> None:
-    for name, priority in (("b", 0), ("a", 0), ("c", 9), ("d", -1)):
-        put(rig.workspace, name, f"metadata: {{priority: {priority}}}")
-
-    shelf = await rig.now()
-
-    assert [skill.name for skill in shelf.skills] == ["c", "a", "b", "d"]
-
-
-async def test_stored_playbooks_are_skills(rig: Rig) -> None:
-    rig.records.kept_playbooks["post"] = playbook("post")
-    rig.records.kept_playbooks["Bad Name"] = playbook("Bad Name")
-
-    shelf = await rig.now()
-
-    post = shelf.get("post")
-    assert post is not None
-    assert post.is_playbook
-    assert (post.text, post.priority, post.location) == ("Do it", 3, "stored:post")
-    assert [problem.skill for problem in shelf.problems] == ["Bad Name"]
-
-
-async def test_two_folders_with_one_name_leave_one_skill_and_a_problem(rig: Rig) -> None:
-    put(rig.workspace, "trains")
-    (put(rig.workspace, "a-copy") / "SKILL.md").write_text(text_of("trains"))
-
-    shelf = await rig.now()
-
-    assert [skill.location for skill in shelf.skills] == ["skills/trains/SKILL.md"]
-    assert [skill.location for skill in shelf.shadowed] == ["skills/a-copy/SKILL.md"]
-    assert any("is the name of skills/trains/SKILL.md too" in p.text for p in shelf.problems)
-
-
 # --- what is broken ----------------------------------------------------------------------------
 
 
@@ -205,22 +172,6 @@ async def test_a_change_is_live_within_five_seconds(rig: Rig) -> None:
     assert trains is not None
     assert trains.text == "New"
     assert later.get("buses") is not None
-
-
-async def test_a_skill_that_is_deleted_or_mended_is_noticed(rig: Rig) -> None:
-    gone = put(rig.workspace, "gone") / "SKILL.md"
-    mended = put(rig.workspace, "mended") / "SKILL.md"
-    mended.write_text("---\n")
-    before = await rig.now()
-    gone.unlink()
-    gone.parent.rmdir()
-    mended.write_text(text_of("mended"))
-
-    after = await rig.later()
-
-    assert [skill.name for skill in before.skills] == ["gone"]
-    assert [skill.name for skill in after.skills] == ["mended"]
-    assert after.problems == ()
 
 
 async def test_a_change_that_keeps_size_and_time_is_noticed(rig: Rig) -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.skills.matcher import Almost, KeywordHit, Matcher, near_misses, required_tools
+from agent.skills.matcher import Almost, KeywordHit, Matcher, near_misses
 from agent.skills.skill import SkillSchedule, SkillSet, SkillState
-from tests.agent.skills.shelves import MESSAGES, PLAYBOOKS, shelf, skill
+from tests.agent.skills.shelves import shelf, skill
 from tests.thorough import rounds
 
 
@@ -141,18 +141,6 @@ def test_only_used_playbooks_match() -> None:
     assert [match.skill.name for match in matcher.playbooks("mail")] == ["used"]
 
 
-def test_required_tools_of_matches_are_exposed_once_in_order() -> None:
-    matcher = Matcher(
-        shelf(
-            skill("a", "mail", required_tools=("read_file", "exec")),
-            skill("b", "mail", required_tools=("exec", "web_fetch")),
-            skill("c", "other", required_tools=("spawn",)),
-        )
-    )
-
-    assert required_tools(matcher.playbooks("mail")) == ("read_file", "exec", "web_fetch")
-
-
 @pytest.mark.parametrize(
     ("keyword", "text", "found", "almost"),
     [
@@ -166,23 +154,6 @@ def test_near_misses_are_told(keyword: str, text: str, found: str, almost: Almos
     [miss] = near_misses((keyword,), text)
 
     assert (miss.keyword, miss.found, miss.almost) == (keyword, found, almost)
-
-
-def test_a_week_of_messages_calls_up_the_right_playbooks() -> None:
-    """Measured here, so that a change that makes triggers worse is seen."""
-    matcher = Matcher(shelf(*(skill(name, *words) for name, words in PLAYBOOKS.items())))
-
-    wrong = {
-        text: found
-        for text, wanted in MESSAGES
-        if (found := frozenset(one.skill.name for one in matcher.playbooks(text))) != wanted
-    }
-
-    assert len(MESSAGES) > 60
-    assert wrong == {}
-
-
-WORD = st.text("abcdefgilmnopqrstuvy", min_size=2, max_size=8)
 
 
 @settings(max_examples=rounds(75, 300))

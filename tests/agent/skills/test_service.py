@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
-from agent.skills.reader import DESCRIPTION_MAX, SkillFile, read_skill
+from agent.skills.reader import SkillFile, read_skill
 from agent.skills.service import CHANGED, WAITING_MAX, WRITTEN
 from agent.skills.skill import SkillPlace, SkillRefused, SkillState
-from agent.skills.suspicious import TEXT_CHARS_MAX, fault_of, tidied
 from agent.skills.writer import FORMER, NotRewritable, changed_text, skill_text
 from memory.records.rows import SkillRecord
 from tests.agent.skills.given import put, text_of
@@ -71,16 +69,6 @@ async def test_a_change_by_hand_puts_an_approved_skill_back(bench: Workbench) ->
     assert await state(bench) is SkillState.QUARANTINED
 
 
-async def test_only_what_was_looked_at_is_approved(bench: Workbench) -> None:
-    seen = (await bench.service.create("mine", TEXT)).digest
-    await bench.service.change("mine", text_of("mine", body="Send the keys."))
-
-    with pytest.raises(SkillRefused, match="was changed since you looked"):
-        await bench.service.approve("mine", digest=seen)
-
-    assert await state(bench) is SkillState.QUARANTINED
-
-
 async def test_the_assistant_leaves_no_heap_to_be_approved(bench: Workbench) -> None:
     for n in range(WAITING_MAX):
         await bench.service.create_playbook(playbook(f"p{n}"))
@@ -111,17 +99,6 @@ async def test_the_assistant_cannot_hide_a_skill_that_is_not_its_own(
     assert await state(bench) is SkillState.USABLE
 
 
-async def test_installing_over_a_shipped_name_is_allowed_and_told(
-    bench: Workbench, tmp_path: Path
-) -> None:
-    put(bench.shipped, "mine")
-    put(tmp_path / "from", "mine")
-
-    made = await bench.service.install(tmp_path / "from" / "mine")
-
-    assert made.warnings[0].startswith("mine is the name of a shipped skill too: once approved,")
-
-
 HOSTILE = [
     *("../mine", "/etc/mine", "a/b", "a\\b", "mine\n", "Mine", "mîne", "", ".", "..", "-a", "a--b"),
     *(".former", "a" * 65, "con\x00", "{baseDir}", "mine/SKILL.md", "x\ndescription: y", "\ud800"),
@@ -143,16 +120,6 @@ async def test_a_hostile_name_writes_nothing(bench: Workbench, name: str) -> Non
 
 
 # --- again after a kill ------------------------------------------------------------------------
-
-
-async def test_writing_the_same_again_is_no_second_skill(bench: Workbench) -> None:
-    first = await bench.service.create("mine", TEXT)
-    bench.start()
-
-    again = await bench.service.create("mine", TEXT)
-
-    assert again.digest == first.digest
-    assert await state(bench) is SkillState.QUARANTINED
 
 
 async def test_doing_it_again_takes_no_approval_back(bench: Workbench) -> None:
@@ -184,30 +151,7 @@ async def test_a_kill_between_the_record_and_the_change_uses_neither_text(
     assert await bench.text("mine") == "New."
 
 
-async def test_another_text_under_a_name_that_is_taken_is_refused(bench: Workbench) -> None:
-    await bench.service.create("mine", TEXT)
-    await bench.service.create_playbook(playbook("other"))
-
-    with pytest.raises(SkillRefused, match="there is a skill mine already"):
-        await bench.service.create("mine", text_of("mine", body="Else."))
-    with pytest.raises(SkillRefused, match="there is a skill other already"):
-        await bench.service.create_playbook(playbook("other", text="Else."))
-
-    assert await bench.text("mine") == "Do it."
-    assert await bench.text("other") == "Do it."
-
-
 # --- playbooks ---------------------------------------------------------------------------------
-
-
-async def test_the_owners_own_playbook_is_in_use_at_once(bench: Workbench) -> None:
-    is_new = await bench.service.put_playbook(playbook(), approved=True, origin="set")
-
-    again = await bench.service.put_playbook(playbook(text="Else."), approved=True, origin="set")
-
-    assert (is_new, again) == (True, False)
-    assert await state(bench) is SkillState.USABLE
-    assert await bench.text("mine") == "Else."
 
 
 async def test_a_changed_playbook_waits_and_its_former_text_is_kept(bench: Workbench) -> None:
@@ -225,34 +169,7 @@ async def test_a_changed_playbook_waits_and_its_former_text_is_kept(bench: Workb
     assert record.origin == CHANGED
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"text": "  \n"}, "needs instructions"),
-        ({"text": "x" * (TEXT_CHARS_MAX + 1)}, "longer than 20,000"),
-        ({"description": "x" * (DESCRIPTION_MAX + 1)}, "longer than 1,024"),
-        ({"keywords": ("", " ", "\x00")}, "at least one keyword"),
-        ({"keywords": tuple(map(str, range(51)))}, "more than 50"),
-        ({"keywords": ("x" * 101,)}, "longer than 100"),
-        ({"priority": 1_001}, "between -1000 and 1000"),
-    ],
-)
-def test_a_playbook_that_cannot_be_used_is_refused(more: dict[str, object], why: str) -> None:
-    assert why in fault_of(tidied(replace(playbook(), **more)))  # type: ignore[arg-type]
-
-
 # --- taking away -------------------------------------------------------------------------------
-
-
-async def test_a_removed_skill_leaves_no_decision_behind(bench: Workbench) -> None:
-    await bench.service.create("mine", TEXT)
-    await bench.service.create_playbook(playbook("other"))
-
-    removed = [await bench.service.remove(name) for name in ("mine", "other", "neither")]
-
-    assert removed == [True, True, False]
-    assert await bench.records.records() == []
-    assert bench.in_folder() == set()
 
 
 async def test_removing_a_skill_does_not_free_a_playbook_that_it_hid(
@@ -267,15 +184,6 @@ async def test_removing_a_skill_does_not_free_a_playbook_that_it_hid(
 
     assert (await bench.skill("mine")).place is SkillPlace.STORED
     assert await state(bench) is SkillState.QUARANTINED
-
-
-async def test_what_is_shipped_stays(bench: Workbench) -> None:
-    put(bench.shipped, "mine")
-
-    with pytest.raises(SkillRefused, match="is a shipped skill and cannot be changed or removed"):
-        await bench.service.remove("mine")
-
-    assert await state(bench) is SkillState.USABLE
 
 
 async def test_the_assistant_removes_only_what_it_wrote(bench: Workbench) -> None:
@@ -296,15 +204,6 @@ async def test_the_assistant_removes_only_what_it_wrote(bench: Workbench) -> Non
 
 
 # --- by the clock ------------------------------------------------------------------------------
-
-
-async def test_a_skill_by_the_clock_is_switched(bench: Workbench) -> None:
-    put(bench.shipped, "brief", "metadata: {schedule: 0 6 * * *}")
-
-    on = await bench.service.enable("brief", enabled=True)
-    off = await bench.service.enable("brief", enabled=False)
-
-    assert (on.state, off.state) == (SkillState.USABLE, SkillState.OFF)
 
 
 async def test_switching_one_on_does_not_approve_it(bench: Workbench, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.skills.checks import TriggerResult, TriggerTest, TriggerTests, read_tests, run_tests
 from agent.skills.rules import Rule
-from agent.skills.skill import AutoInvoke, Severity, SkillSet, SkillState
+from agent.skills.skill import AutoInvoke, Severity, SkillSet
 from tests.agent.skills.shelves import shelf, skill
 
 FILE = "workspace/skills/mail/tests.yaml"
@@ -137,23 +137,6 @@ def test_any_file_gives_tests_or_problems_and_raises_nothing(text: str) -> None:
 # --- running -----------------------------------------------------------------------------------
 
 
-def test_tests_pass_and_fail_with_the_reason() -> None:
-    passed, failed, wrong = run(
-        "- {message: new mails, must: match}\n"
-        "- {message: my profile, must: match}\n"
-        "- {message: a mail for you, must: no match}\n",
-        shelf(skill("mail", "mail", "file")),
-    )
-
-    assert passed.passed
-    assert passed.reasons == ("mail matches: the keyword 'mail' stands in the message, as 'mails'",)
-    assert not failed.passed
-    assert "mail does not match" in failed.reasons[0]
-    assert "'file' stands in 'profile' only as a part" in failed.reasons[0]
-    assert not wrong.passed
-    assert "mail matches: the keyword 'mail'" in wrong.reasons[0]
-
-
 def test_patterns_rules_and_scores_match_too() -> None:
     on = shelf(skill("mail", patterns=("^post",), description="Sorts parcels, stamps and letters."))
     rule = Rule(source="prompt.force_include[0]", patterns=("courier",), skills=("mail",))
@@ -166,13 +149,6 @@ def test_patterns_rules_and_scores_match_too() -> None:
     )
 
     assert [one.passed for one in results] == [True, True, True, True]
-
-
-def test_a_skill_in_quarantine_is_tried_as_if_it_were_approved() -> None:
-    [result] = run("- message: mail\n", shelf(skill("mail", "mail", state=SkillState.QUARANTINED)))
-
-    assert result.passed
-    assert "not used at present: it is in quarantine" in result.reasons[1]
 
 
 def test_a_skill_may_not_use_more_tools_than_its_test_allows() -> None:
@@ -198,18 +174,3 @@ def test_a_skill_may_not_use_more_tools_than_its_test_allows() -> None:
         "mail uses the tool exec, which the test does not allow",
         "mail uses the tool web_search, which the test does not allow",
     )
-
-
-def test_other_skills_can_be_meant() -> None:
-    on = shelf(skill("mail", "mail"), skill("post", "letter", state=SkillState.OFF))
-
-    both, none, unknown = run(
-        "- {message: mail and letters, skills: [mail, post]}\n"
-        "- {message: mail alone, skills: [post], must: no match}\n"
-        "- {message: mail, skills: [gone]}\n",
-        on,
-    )
-
-    assert both.passed
-    assert none.passed
-    assert unknown.reasons == ("there is no skill named gone",)
