@@ -22,7 +22,6 @@ from bot.lab.slack_state import (
     CONNECT,
     DOMAIN,
     FAMILIES,
-    METHODS,
     TEAM,
     Conversation,
     Json,
@@ -49,6 +48,23 @@ _TS = re.compile(r"\d+\.\d+")
 _EVENT_TYPE = re.compile(r"[A-Za-z0-9_.:-]{1,255}")
 
 
+Act = Callable[["WebApi", SlackParams], Json]
+METHODS: dict[str, tuple[int, tuple[str, ...], Act]] = {}
+"""By name: requests a minute that Slack allows at least, the scopes of which one must be there,
+and what it does."""
+
+
+def method(name: str, per_minute: int, *scopes: str) -> Callable[[Act], Act]:
+    """Make a function the method of this name. In a scope `*` stands for the family of the
+    conversation: channels, groups, im or mpim."""
+
+    def register(act: Act) -> Act:
+        METHODS[name] = per_minute, scopes, act
+        return act
+
+    return register
+
+
 class WebApi:
     """The methods over one workspace."""
 
@@ -72,33 +88,12 @@ class WebApi:
         self._root = root
         self._tickets = tickets
         self._buckets = Buckets(workspace.clock)
-        self._methods: dict[str, Callable[[SlackParams], Json]] = {
-            "auth.test": self._auth_test,
-            CONNECT: self._connect,
-            "assistant.threads.setStatus": self._set_status,
-            "assistant.threads.setSuggestedPrompts": self._set_prompts,
-            "assistant.threads.setTitle": self._set_title,
-            "chat.delete": self._delete,
-            "chat.postEphemeral": self._post_ephemeral,
-            "chat.postMessage": self._post_message,
-            "chat.update": self._update,
-            "conversations.history": self._history,
-            "conversations.replies": self._replies,
-            "files.completeUploadExternal": self._complete_upload,
-            "files.getUploadURLExternal": self._upload_url,
-            "files.info": self._file_info,
-            "reactions.add": self._react,
-            "users.info": self._user_info,
-            "views.open": self._open_view,
-            "views.publish": self._publish_view,
-        }
 
     def call(self, method: str, params: SlackParams, token: str) -> Json:
         """What the method answers; raise SlackRefusal with Slack's word for what is wrong."""
-        if method not in self._methods:
+        if method not in METHODS:
             raise SlackRefusal("unknown_method", req_method=method)
-        rules = self._rules
-        per_minute, scopes = METHODS[method]
+        rules, (per_minute, scopes, act) = self._rules, METHODS[method]
         if not token:
             raise SlackRefusal("not_authed")
         if token not in {self._token, self._app_token}:
@@ -110,7 +105,7 @@ class WebApi:
         if method == CONNECT:
             self._check_scopes(["connections:write"], rules.app_scopes)
         elif scopes:
-            found = self._conversation(params.text("channel"))
+            found = self._workspace.conversations.get(params.text("channel"))
             families = FAMILIES.values() if found is None else [FAMILIES[found.kind]]
             wanted = [s.replace("*", f) for s in scopes for f in (families if "*" in s else [""])]
             self._check_scopes(wanted, rules.bot_scopes)
@@ -125,7 +120,7 @@ class WebApi:
             raise SlackRefusal("ratelimited", status=429, retry_after=wait_s)
         if "" in params:
             raise SlackRefusal("invalid_json")
-        return {"ok": True, **self._methods[method](params)}
+        return {"ok": True, **act(self, params)}
 
     def scope_headers(self, token: str) -> dict[str, str]:
         """The header in which Slack tells the scopes of a token."""
@@ -178,16 +173,9 @@ class WebApi:
             raise SlackRefusal("expired_url", status=404)
         if url.uses >= RESPONSE_URL_USES:
             raise SlackRefusal("used_url", status=404)
-        original = self._workspace.find(url.channel, url.message_ts)
-        if params.flag("delete_original") and original is not None:
-            self.remove(original)
-        elif params.flag("replace_original") and original is not None:
-            content = {name: params[name] for name in ("text", "blocks") if name in params}
-            self.change(original, {"text": "", **content})
-        elif params.get("text") or params.get("blocks"):
-            self.answer(url.channel, url.user, params)
-        else:
+        if not (params.get("text") or params.get("blocks")):
             raise SlackRefusal("no_text", status=400)
+        self.answer(url.channel, url.user, params)
         url.uses += 1
 
     def answer(self, channel: str, user: str, said: Json) -> None:
@@ -203,7 +191,8 @@ class WebApi:
             whispered |= {"user": said["user"]} if "user" in said else {}
             self._workspace.whisper(channel, user, whispered)
 
-    def _post_message(self, p: SlackParams) -> Json:
+    @method("chat.postMessage", 100, "chat:write")
+    def post_message(self, p: SlackParams) -> Json:
         conversation = self._writable(p.needed("channel"))
         thread_ts = self._thread(conversation, p)
         content = self._content(p)
@@ -216,7 +205,8 @@ class WebApi:
         shown = self._workspace.shown(kept, metadata=True)
         return {"channel": conversation.id, "ts": kept.ts, "message": shown}
 
-    def _post_ephemeral(self, p: SlackParams) -> Json:
+    @method("chat.postEphemeral", 100, "chat:write")
+    def post_ephemeral(self, p: SlackParams) -> Json:
         conversation = self._writable(p.needed("channel"))
         user = p.needed("user")
         if user not in conversation.members:
@@ -229,7 +219,8 @@ class WebApi:
         seen = self._workspace.whisper(conversation.id, user, self._bot_message() | content)
         return {"message_ts": seen.ts}
 
-    def _update(self, p: SlackParams) -> Json:
+    @method("chat.update", 50, "chat:write")
+    def update(self, p: SlackParams) -> Json:
         kept = self._own(p, "cant_update_message")
         if self._workspace.conversations[kept.channel].is_archived:
             raise SlackRefusal("is_inactive")
@@ -239,12 +230,14 @@ class WebApi:
         shown = self._workspace.shown(kept, metadata=True)
         return {"channel": kept.channel, "ts": kept.ts, "text": shown["text"], "message": shown}
 
-    def _delete(self, p: SlackParams) -> Json:
+    @method("chat.delete", 50, "chat:write")
+    def delete(self, p: SlackParams) -> Json:
         kept = self._own(p, "cant_delete_message")
         self.remove(kept)
         return {"channel": kept.channel, "ts": kept.ts}
 
-    def _react(self, p: SlackParams) -> Json:
+    @method("reactions.add", 50, "reactions:write")
+    def react(self, p: SlackParams) -> Json:
         name = p.needed("name").strip(":")
         if not re.fullmatch(r"[\w+-]+", name):
             raise SlackRefusal("invalid_name")
@@ -262,11 +255,13 @@ class WebApi:
 
     # Reading ------------------------------------------------------------------------------------
 
-    def _history(self, p: SlackParams) -> Json:
+    @method("conversations.history", 50, "*:history")
+    def history(self, p: SlackParams) -> Json:
         there = self._workspace.messages.get(self._inside(p).id, {}).values()
         return self._page([kept for kept in there if not kept.is_reply][::-1], p, default=100)
 
-    def _replies(self, p: SlackParams) -> Json:
+    @method("conversations.replies", 50, "*:history")
+    def replies(self, p: SlackParams) -> Json:
         found = self._inside(p)
         parent = self._workspace.parent_of(found.id, p.text("ts"))
         if parent is None:
@@ -299,17 +294,20 @@ class WebApi:
         more = {"response_metadata": {"next_cursor": after}} if rest else {}
         return {"messages": shown, "has_more": bool(rest), **more}
 
-    def _connect(self, _: SlackParams) -> Json:
+    @method(CONNECT, 1)
+    def connect(self, _: SlackParams) -> Json:
         self._tickets.add(ticket := str(uuid.uuid4()))
         root = self._root().replace("http", "ws", 1)
         return {"url": f"{root}/link/?ticket={ticket}&app_id={APP}"}
 
-    def _auth_test(self, _: SlackParams) -> Json:
+    @method("auth.test", 100)
+    def auth_test(self, _: SlackParams) -> Json:
         who = {"team_id": TEAM, "user_id": BOT_USER, "bot_id": BOT, "user": BOT_NAME}
         where = {"url": f"https://{DOMAIN}.slack.com/", "team": "Lab"}
         return {**where, **who, "is_enterprise_install": False}
 
-    def _user_info(self, p: SlackParams) -> Json:
+    @method("users.info", 100, "users:read")
+    def user_info(self, p: SlackParams) -> Json:
         user = self._workspace.users.get(p.needed("user"))
         if user is None:
             raise SlackRefusal("user_not_found")
@@ -337,7 +335,8 @@ class WebApi:
             "url_private_download": url,
         }
 
-    def _upload_url(self, p: SlackParams) -> Json:
+    @method("files.getUploadURLExternal", 100, "files:write")
+    def upload_url(self, p: SlackParams) -> Json:
         name, length = p.needed("filename"), p.number("length", 0)
         if length <= 0:
             raise SlackRefusal("missing_argument")
@@ -346,7 +345,8 @@ class WebApi:
         file = self._workspace.add_file(name, user=BOT_USER, data=None, length=length)
         return {"upload_url": f"{self._root()}/upload/v1/{file.id}", "file_id": file.id}
 
-    def _complete_upload(self, p: SlackParams) -> Json:
+    @method("files.completeUploadExternal", 100, "files:write")
+    def complete_upload(self, p: SlackParams) -> Json:
         files = []
         for asked in p.nested("files", "invalid_arguments") or ():
             file = self._workspace.files.get(str(asked.get("id")))
@@ -359,7 +359,8 @@ class WebApi:
         self.post(place, content, thread_ts=self._thread(place, p))
         return {"files": files}
 
-    def _file_info(self, p: SlackParams) -> Json:
+    @method("files.info", 100, "files:read")
+    def file_info(self, p: SlackParams) -> Json:
         file = self._workspace.files.get(p.needed("file"))
         if file is None:
             raise SlackRefusal("file_not_found")
@@ -375,18 +376,21 @@ class WebApi:
             raise SlackRefusal("invalid_thread_ts")
         return channel, thread_ts
 
-    def _set_status(self, p: SlackParams) -> Json:
+    @method("assistant.threads.setStatus", 100, "chat:write", "assistant:write")
+    def set_status(self, p: SlackParams) -> Json:
         thread = self._assistant_thread(p)
         self._workspace.statuses.pop(thread, None)
         if status := p.text("status"):
             self._workspace.statuses[thread] = status
         return {}
 
-    def _set_title(self, p: SlackParams) -> Json:
+    @method("assistant.threads.setTitle", 100, "assistant:write")
+    def set_title(self, p: SlackParams) -> Json:
         self._workspace.titles[self._assistant_thread(p)] = p.needed("title")
         return {}
 
-    def _set_prompts(self, p: SlackParams) -> Json:
+    @method("assistant.threads.setSuggestedPrompts", 100, "assistant:write")
+    def set_prompts(self, p: SlackParams) -> Json:
         thread, prompts = self._assistant_thread(p), p.nested("prompts", "invalid_arguments")
         whole = isinstance(prompts, list) and 0 < len(prompts) <= PROMPTS_MAX
         if not whole or not all(one.get("title") and one.get("message") for one in prompts):
@@ -394,7 +398,8 @@ class WebApi:
         self._workspace.prompts[thread] = prompts
         return {}
 
-    def _open_view(self, p: SlackParams) -> Json:
+    @method("views.open", 100)
+    def open_view(self, p: SlackParams) -> Json:
         at = self._workspace.triggers.get(p.text("trigger_id"))
         if at is None:
             raise SlackRefusal("invalid_trigger_id")
@@ -405,7 +410,8 @@ class WebApi:
         self._workspace.views[view["id"]] = view
         return {"view": view}
 
-    def _publish_view(self, p: SlackParams) -> Json:
+    @method("views.publish", 100)
+    def publish_view(self, p: SlackParams) -> Json:
         user = p.needed("user_id")
         if user not in self._workspace.users:
             raise SlackRefusal("user_not_found")
@@ -424,11 +430,8 @@ class WebApi:
 
     # Parts --------------------------------------------------------------------------------------
 
-    def _conversation(self, named: str) -> Conversation | None:
-        return self._workspace.conversations.get(named)
-
     def _inside(self, p: SlackParams) -> Conversation:
-        found = self._conversation(p.needed("channel"))
+        found = self._workspace.conversations.get(p.needed("channel"))
         if found is None or (found.kind != "channel" and BOT_USER not in found.members):
             raise SlackRefusal("channel_not_found")
         if BOT_USER not in found.members:

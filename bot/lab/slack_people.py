@@ -224,7 +224,7 @@ class PeopledSlack(LabServer):
         """A person types a slash command; return the delivery's id."""
         place = self._place(channel, user)
         payload = self._events.command(self._workspace.user(user), place, command, text)
-        path = self._workspace.response_url(place.id, user, None)
+        path = self._workspace.response_url(place.id, user)
         return self._deliveries.deliver(
             "slash_commands", payload | {"response_url": self.base_url + path}
         )
@@ -242,7 +242,7 @@ class PeopledSlack(LabServer):
         if channel is not None and ts is not None:
             kept = self._kept(channel, ts)
             place = self._workspace.conversations[channel]
-            path = self._workspace.response_url(channel, user, ts)
+            path = self._workspace.response_url(channel, user)
             blocks = kept.message.get("blocks", [])
             container = {"type": "message", "message_ts": ts, "channel_id": channel}
             if kept.thread_ts is not None:

@@ -183,7 +183,6 @@ class ResponseUrl:
 
     channel: str
     user: str
-    message_ts: str | None
     at: float
     uses: int = 0
 
@@ -320,12 +319,10 @@ class SlackWorkspace:
         self.triggers[trigger_id] = self.clock()
         return trigger_id
 
-    def response_url(self, channel: str, user: str, message_ts: str | None) -> str:
+    def response_url(self, channel: str, user: str) -> str:
         """The path under which this command or click can be answered."""
         path = f"/actions/{TEAM}/{self.next_id('')}"
-        self.response_urls[path] = ResponseUrl(
-            channel=channel, user=user, message_ts=message_ts, at=self.clock()
-        )
+        self.response_urls[path] = ResponseUrl(channel=channel, user=user, at=self.clock())
         return path
 
     def stored_view(self, view: Json, view_id: str) -> Json:
@@ -342,28 +339,7 @@ BLOCKS_CHARS_MAX = 13_200
 
 CONNECT = "apps.connections.open"
 FAMILIES = {"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
-METHODS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "auth.test": (100, ()),
-    CONNECT: (1, ()),
-    "assistant.threads.setStatus": (100, ("chat:write", "assistant:write")),
-    "assistant.threads.setSuggestedPrompts": (100, ("assistant:write",)),
-    "assistant.threads.setTitle": (100, ("assistant:write",)),
-    "chat.delete": (50, ("chat:write",)),
-    "chat.postEphemeral": (100, ("chat:write",)),
-    "chat.postMessage": (100, ("chat:write",)),
-    "chat.update": (50, ("chat:write",)),
-    "conversations.history": (50, ("*:history",)),
-    "conversations.replies": (50, ("*:history",)),
-    "files.completeUploadExternal": (100, ("files:write",)),
-    "files.getUploadURLExternal": (100, ("files:write",)),
-    "files.info": (100, ("files:read",)),
-    "reactions.add": (50, ("reactions:write",)),
-    "users.info": (100, ("users:read",)),
-    "views.open": (100, ()),
-    "views.publish": (100, ()),
-}
-"""By method: requests a minute that Slack allows at least, and the scopes of which one must be
-there. `*` stands for the family of the conversation: channels, groups, im or mpim."""
+
 
 BOT_SCOPES = """
     app_mentions:read assistant:write channels:history chat:write commands files:read files:write

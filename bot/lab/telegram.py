@@ -26,7 +26,7 @@ from bot.lab.server import (
     json_answer,
     serve_until_interrupted,
 )
-from bot.lab.telegram_api import BotApi, TelegramParams, Upload, bad, too_many_requests
+from bot.lab.telegram_api import METHODS, BotApi, TelegramParams, Upload, bad, too_many_requests
 from bot.lab.telegram_state import (
     ApiError,
     Json,
@@ -286,21 +286,12 @@ class FakeTelegram(LabServer):
     # The server ---------------------------------------------------------------------------------
 
     def controls(self) -> dict[str, Callable[..., Any]]:
-        ours: dict[str, Callable[..., Any]] = {
-            "message": self.message,
-            "edit": self.edit,
-            "callback": self.callback,
-            "update": lambda **raw: self.update(raw),
-            "redeliver": self.redeliver,
-            "chat": self.chat,
-            "sent": self.sent,
-            "previewed": self.previewed,
-            "pending": self.pending,
-            "actions": self.actions,
-            "answers": self.answers,
-            "forget_queries": self.forget_queries,
-            "set": self.change,
-        }
+        names = (
+            "message edit callback redeliver chat sent previewed pending actions answers"
+            " forget_queries"
+        )
+        ours: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in names.split()}
+        ours |= {"update": lambda **raw: self.update(raw), "set": self.change}
         return super().controls() | ours
 
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
@@ -332,10 +323,9 @@ class FakeTelegram(LabServer):
                 return self._set_webhook(method, params)
             case "getwebhookinfo":
                 return self._webhook.info()
-        handler = self._api.methods.get(method)
-        if handler is None:
+        if method not in METHODS:
             raise ApiError(404, "Not Found: method not found")
-        return handler(params)
+        return METHODS[method](self._api, params)
 
     async def _get_updates(self, p: TelegramParams, request: BaseRequest) -> list[Json]:
         if self._webhook.url:

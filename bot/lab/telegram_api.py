@@ -99,6 +99,21 @@ def bad(description: str) -> ApiError:
     return ApiError(400, f"Bad Request: {description}")
 
 
+Act = Callable[["BotApi", TelegramParams], Any]
+METHODS: dict[str, Act] = {}
+"""By name in small letters, as the real server does not mind their case."""
+
+
+def method(name: str) -> Callable[[Act], Act]:
+    """Make a function the method of this name."""
+
+    def register(act: Act) -> Act:
+        METHODS[name.lower()] = act
+        return act
+
+    return register
+
+
 class BotApi:
     """One bot's methods over its chats and files."""
 
@@ -117,31 +132,19 @@ class BotApi:
         self.previewed: deque[Json] = deque(maxlen=1000)
         self._buckets = Buckets(clock)
         self._commands: dict[str, list[Json]] = {}
-        self.methods: dict[str, Callable[[TelegramParams], Any]] = {
-            "getme": lambda _: self.bot,
-            "sendmessage": self._send_message,
-            "editmessagetext": self._edit_text,
-            "editmessagereplymarkup": self._edit_markup,
-            "deletemessage": self._delete,
-            "sendchataction": self._chat_action,
-            "senddocument": lambda p: self._send_file(p, "document"),
-            "sendphoto": lambda p: self._send_file(p, "photo"),
-            "setmycommands": self._set_commands,
-            "getmycommands": lambda p: self._commands.get(_scope(p), []),
-            "deletemycommands": lambda p: self._commands.pop(_scope(p), None) or True,
-            "answercallbackquery": self._answer_query,
-            "setmessagereaction": self._react,
-            "getchat": self._get_chat,
-            "getfile": self._get_file,
-        }
 
     def limit(self, on: bool) -> None:
         """Put the flood limits in force, or not."""
         self.limited = on
 
+    @method("getMe")
+    def get_me(self, _: TelegramParams) -> Json:
+        return self.bot
+
     # Messages -----------------------------------------------------------------------------------
 
-    def _send_message(self, p: TelegramParams) -> Json:
+    @method("sendMessage")
+    def send_message(self, p: TelegramParams) -> Json:
         parsed = self._formatted(p, "text", "entities")
         if not parsed.text:
             raise bad("message text is empty")
@@ -150,6 +153,14 @@ class BotApi:
         message = self._post(p, _text(parsed))
         self._note_preview(p, message)
         return message
+
+    @method("sendDocument")
+    def send_document(self, p: TelegramParams) -> Json:
+        return self._send_file(p, "document")
+
+    @method("sendPhoto")
+    def send_photo(self, p: TelegramParams) -> Json:
+        return self._send_file(p, "photo")
 
     def _send_file(self, p: TelegramParams, kind: str) -> Json:
         upload = p.get(kind)
@@ -176,7 +187,8 @@ class BotApi:
             content |= {"caption": caption.text, "caption_entities": list(caption.entities)}
         return self._post(p, content)
 
-    def _edit_text(self, p: TelegramParams) -> Json:
+    @method("editMessageText")
+    def edit_text(self, p: TelegramParams) -> Json:
         parsed = self._formatted(p, "text", "entities")
         if not parsed.text:
             raise bad("message text is empty")
@@ -198,7 +210,8 @@ class BotApi:
         self._note_preview(p, message)
         return dict(message)
 
-    def _edit_markup(self, p: TelegramParams) -> Json:
+    @method("editMessageReplyMarkup")
+    def edit_markup(self, p: TelegramParams) -> Json:
         kept = self._own_message(p)
         markup = self._markup(p)
         if markup == kept.message.get("reply_markup"):
@@ -209,13 +222,15 @@ class BotApi:
         kept.edits += 1
         return dict(kept.message)
 
-    def _delete(self, p: TelegramParams) -> bool:
+    @method("deleteMessage")
+    def delete(self, p: TelegramParams) -> bool:
         chat_id = self._chat_id(p)
         if not self.chats.delete(chat_id, p.number("message_id")):
             raise bad("message to delete not found")
         return True
 
-    def _react(self, p: TelegramParams) -> bool:
+    @method("setMessageReaction")
+    def react(self, p: TelegramParams) -> bool:
         kept = self.chats.find(self._chat_id(p), p.number("message_id"))
         if kept is None:
             raise bad("message to react not found")
@@ -225,7 +240,8 @@ class BotApi:
         kept.reaction = list(wanted)
         return True
 
-    def _chat_action(self, p: TelegramParams) -> bool:
+    @method("sendChatAction")
+    def chat_action(self, p: TelegramParams) -> bool:
         chat_id = self._chat_id(p)
         if p.text("action") not in ACTIONS:
             raise bad("wrong parameter action in request")
@@ -235,7 +251,8 @@ class BotApi:
 
     # Everything else ----------------------------------------------------------------------------
 
-    def _set_commands(self, p: TelegramParams) -> bool:
+    @method("setMyCommands")
+    def set_commands(self, p: TelegramParams) -> bool:
         commands = p.nested("commands", "bot commands") or []
         if len(commands) > COMMANDS_MAX:
             raise bad("BOT_COMMANDS_TOO_MUCH")
@@ -247,7 +264,17 @@ class BotApi:
         self._commands[_scope(p)] = commands
         return True
 
-    def _answer_query(self, p: TelegramParams) -> bool:
+    @method("getMyCommands")
+    def get_commands(self, p: TelegramParams) -> list[Json]:
+        return self._commands.get(_scope(p), [])
+
+    @method("deleteMyCommands")
+    def delete_commands(self, p: TelegramParams) -> bool:
+        self._commands.pop(_scope(p), None)
+        return True
+
+    @method("answerCallbackQuery")
+    def answer_query(self, p: TelegramParams) -> bool:
         query_id = p.text("callback_query_id")
         if query_id not in self.queries:
             wrong = "query is too old and response timeout expired or query ID is invalid"
@@ -259,7 +286,8 @@ class BotApi:
         self.answers.append({"callback_query_id": query_id, **shown})
         return True
 
-    def _get_chat(self, p: TelegramParams) -> Json:
+    @method("getChat")
+    def get_chat(self, p: TelegramParams) -> Json:
         chat_id = self._chat_id(p)
         plain: Json = {"id": chat_id, "type": "private" if chat_id > 0 else "supergroup"}
         kinds = "unlimited_gifts limited_gifts unique_gifts premium_subscription"
@@ -267,7 +295,8 @@ class BotApi:
         full: Json = {"accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts}
         return {**plain, **self.chats.about.get(chat_id, {}), **full}
 
-    def _get_file(self, p: TelegramParams) -> Json:
+    @method("getFile")
+    def get_file(self, p: TelegramParams) -> Json:
         file = self.files.by_id(p.text("file_id"))
         if file is None:
             raise bad("invalid file_id")
