@@ -28,7 +28,6 @@ from memory.records.messages import (
 from memory.records.ports import (
     ChildOf,
     ChildRun,
-    Conversations,
     Draft,
     Drafts,
     InboxState,
@@ -40,6 +39,7 @@ from memory.records.ports import (
     TurnEnd,
 )
 from memory.records.text import clean, cut_middle, one_line
+from memory.stores.conversations import SqliteConversations
 
 HEAD_CHARS_MAX = 80
 RESULT_CHARS_MAX = 16_000
@@ -126,7 +126,7 @@ class Subagents:
     def __init__(
         self,
         journal: Journal,
-        conversations: Conversations,
+        conversations: SqliteConversations,
         submit: Callable[[NewRun], Awaitable[bool]],
         *,
         limits: SubagentLimits | None = None,

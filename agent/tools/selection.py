@@ -20,8 +20,9 @@ from agent.tools.tool import ToolCard
 from agent.tools.toolbox import Reach, Toolbox
 from agent.trace.prefix_cache import tools_part
 from memory.records.messages import ConversationId, RunId, TurnInput
-from memory.records.ports import History, Ranked, Ranker, Traces
+from memory.records.ports import History, Ranked, Ranker
 from memory.records.transcript import Answered
+from memory.stores.traces import SqliteTraces
 
 CORE = (
     *("send_message", "store_fact", "search_memories", "get_status", "spawn", "remind_me"),
@@ -341,7 +342,7 @@ class ToolSelector:
         self,
         toolbox: Toolbox,
         reach: Reach,
-        traces: Traces,
+        traces: SqliteTraces,
         *,
         ranking: ToolRanking | None = None,
         routes: RouteFile | None = None,

@@ -22,9 +22,9 @@ from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
 from memory.records.errors import Permanent, Temporary
 from memory.records.messages import Address, Attachment, IncomingMessage, PersonId
-from memory.records.ports import Conversations
 from memory.records.rows import Button, NewMessage, Person
 from memory.records.usage import NOBODY, Notice
+from memory.stores.conversations import SqliteConversations
 
 log = structlog.get_logger()
 
@@ -148,7 +148,7 @@ class BotMessenger:
     """Implements `agent.tools.messages.Messenger` over the outbox."""
 
     def __init__(
-        self, access: Access, conversations: Conversations, say: Say, post_file: PostFile
+        self, access: Access, conversations: SqliteConversations, say: Say, post_file: PostFile
     ) -> None:
         self._access = access
         self._conversations = conversations

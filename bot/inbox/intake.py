@@ -31,9 +31,10 @@ from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
-from memory.records.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
+from memory.records.ports import Clock, InboxState, NewRun, TurnEngine
 from memory.records.rows import NewEvent, NewMessage, Person, StoredEvent
 from memory.records.text import one_line
+from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
 
 # --- edits --------------------------------------------------------------------------------------
@@ -46,7 +47,7 @@ class Edits:
     turn. It is never a turn of its own (SPEC §3, case CH-11)."""
 
     def __init__(
-        self, engine: TurnEngine, conversations: Conversations, endings: EventCloser
+        self, engine: TurnEngine, conversations: SqliteConversations, endings: EventCloser
     ) -> None:
         self._engine = engine
         self._conversations = conversations
@@ -137,7 +138,7 @@ class Intake:
         inbox: SqliteInbox,
         access: Access,
         engine: TurnEngine,
-        conversations: Conversations,
+        conversations: SqliteConversations,
         outbox: Outbox,
         *,
         command_tools: Tools,

@@ -13,10 +13,10 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memory.database.backup import all_backups, newest_good, problems
+from memory.database.backup import all_backups, is_ours, newest_good, problems
 from memory.database.errors import storage_error
+from memory.database.migrate import MIGRATIONS, read_migrations, version_of
 from memory.database.rows import named, record, records
-from memory.database.schema import MIGRATIONS, is_ours, read_migrations, version_of
 from memory.records.usage import Paused
 
 _INBOX = "select state, count(*) from inbox group by state"

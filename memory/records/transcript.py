@@ -248,10 +248,6 @@ def to_json(entry: Entry) -> dict[str, Any]:
     return data
 
 
-known_json = once(to_json)
-"""The same object each time, to be read only: each call of a turn is handed them all."""
-
-
 def _fields(value: Entry | ToolCall | Usage | Picture) -> dict[str, Any]:
     """As `asdict`, which would copy each text of each entry of each turn deeply."""
     return {name: getattr(value, name) for name in value.__slots__}

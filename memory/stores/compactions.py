@@ -82,8 +82,7 @@ class HistoryStretch:
 
 
 class SqliteCompactions:
-    """Implements `memory.records.sessions.Compactions`, and keeps what `agent.history.compaction`
-    makes."""
+    """What was summed up, made by `agent.history.compaction`. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Conversations and what was said in them: the `Conversations` that the core needs."""
+"""Conversations and what was said in them."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def note_of(note_id: int, stored: str) -> WaitingNote:
 
 
 class SqliteConversations:
-    """Implements `memory.records.ports.Conversations`. The only writer of conversations in the
-    process."""
+    """Conversations and their entries, the only writer of them in the process. Raises
+    StorageError."""
 
     def __init__(self, database: Database, *, new_id: Callable[[], str] = random_id) -> None:
         self._database = database
@@ -152,7 +152,11 @@ class SqliteConversations:
         return _up_to(known.entries, upto)
 
     async def note(self, conversation: ConversationId, text: str, *, untrusted: bool) -> None:
-        """See `memory.records.ports.Conversations.note`."""
+        """Keep a note that the next turn tells the model.
+
+        `untrusted`: words in it may be those of somebody else than whoever writes there next, or
+        of a model that had read such. The mark stays with the note for good.
+        """
         stored = stored_note(text, untrusted=untrusted)
         await self._database.execute(_ADD_NOTE, (conversation, stored, self._database.now_ms()))
 

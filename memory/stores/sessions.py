@@ -182,7 +182,7 @@ class SessionBusy(Temporary):
 
 
 class SqliteSessions:
-    """Implements `memory.records.sessions.Sessions`."""
+    """All conversations. Raises StorageError."""
 
     def __init__(self, database: Database, *, erased: Callable[[], None] | None = None) -> None:
         """`erased` is called once something was: whoever keeps entries in memory forgets them."""

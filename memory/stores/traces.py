@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -106,8 +105,8 @@ where run_id = ? and name in ('begin', 'model') and output is not null order by 
 
 
 class SqliteTraces:
-    """Implements `memory.records.ports.Traces`, and finds records of turns. What cannot be read is
-    left out, with a log line. Raises StorageError."""
+    """What was sent to a model, and records of turns, as far as steps are kept. What cannot be read
+    is left out, with a log line. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -216,7 +215,9 @@ def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
     """What stands behind each of these messages of one chat."""
     if not rows:
         return
-    slots = _slots(connection, min(row[0] for row in rows))
+    slots: dict[int, list[DueSlot]] = {}
+    for row in named(connection.execute(_SLOTS, (min(row[0] for row in rows),))):
+        slots.setdefault(row["outbox_id"], []).append(record(DueSlot, row))
     lanes, since_ms = {row[1] for row in rows}, min(row[3] for row in rows)
     by_clock = {lane: list(_by_clock(connection, lane, since_ms)) for lane in lanes}
     for outbox_id, lane, run_id, created_ms, text in rows:
@@ -227,38 +228,26 @@ def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
         elif card := connection.execute(_CARD, (outbox_id, lane)).fetchone():
             yield Behind(sent_ms=created_ms, run_id=RunId(card[0]))
         else:
-            notes = (one.note for one in by_clock[lane] if one.is_of(created_ms, text))
+            # Something else may have been said in the same moment.
+            notes = (
+                note
+                for at_ms, note, words in by_clock[lane]
+                if at_ms == created_ms and text.startswith(words)
+            )
             yield Behind(sent_ms=created_ms, gone=next(notes, ""))
 
 
-def _slots(connection: sqlite3.Connection, first: int) -> Mapping[int, list[DueSlot]]:
-    found: dict[int, list[DueSlot]] = {}
-    for row in named(connection.execute(_SLOTS, (first,))):
-        found.setdefault(row["outbox_id"], []).append(record(DueSlot, row))
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Joined:
-    """How the history names something that came by the clock, with its words."""
-
-    at_ms: int
-    note: str
-    text: str
-
-    def is_of(self, created_ms: int, text: str) -> bool:
-        """Whether it is this message: something else may have been said in the same moment."""
-        return self.at_ms == created_ms and text.startswith(self.text)
-
-
-def _by_clock(connection: sqlite3.Connection, lane: str, since_ms: int) -> Iterator[_Joined]:
+def _by_clock(
+    connection: sqlite3.Connection, lane: str, since_ms: int
+) -> Iterator[tuple[int, str, str]]:
+    """Yield when something came by the clock, how the history names it, and its words."""
     note = ""
     for at_ms, kind, body in connection.execute(_BY_CLOCK, (lane, since_ms)):
         text = str((_object(body) or {}).get("text", ""))
         if kind == "note":
             note = text
         else:
-            yield _Joined(at_ms=at_ms, note=note, text=text)
+            yield at_ms, note, text
 
 
 def _steps(connection: sqlite3.Connection, run_id: RunId) -> Iterator[RecordedStep]:

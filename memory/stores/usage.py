@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from memory.database.connection import Database
@@ -133,7 +134,12 @@ class SqliteUsage:
                 connection.execute(_ADD_NOTICE, {**to_row(notice), "now_ms": now_ms})
             connection.executemany(_TOLD, [(now_ms, key) for key in changes.told])
             connection.executemany(_PUT_PAUSE, map(to_row, changes.pauses))
-            return [_sum(connection, account) for account in sums]
+            spent = []
+            for one in sums:
+                sql, of = _SUMS[one.scope], (one.subject, one.start_ms, one.end_ms)
+                asked = (_SUM_TURN, (one.run_id,)) if one.run_id else (sql, of)
+                spent.append(Spent(*connection.execute(*asked).fetchone()))
+            return spent
 
         return await self._database.write(work)
 
@@ -154,27 +160,15 @@ class SqliteUsage:
         return await self._database.prune(_PRUNE, before_ms)
 
 
-def _sum(connection: sqlite3.Connection, account: Account) -> Spent:
-    if account.run_id:
-        return Spent(*connection.execute(_SUM_TURN, (account.run_id,)).fetchone())
-    values = (account.subject, account.start_ms, account.end_ms)
-    return Spent(*connection.execute(_SUMS[account.scope], values).fetchone())
-
-
 def _opening(connection: sqlite3.Connection, minutes_from_ms: int, now_ms: int) -> BudgetStart:
     notices = list(named(connection.execute(_NOTICES, (now_ms - NOTICES_KEPT_MS,))))
+    minutes: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for agent, minute, tokens in connection.execute(_MINUTES, (minutes_from_ms, now_ms)):
+        minutes[agent or DEFAULT_AGENT][minute] += tokens
     return BudgetStart(
         next_id=connection.execute(_NEXT_ID).fetchone()[0],
-        minutes=_by_agent(connection.execute(_MINUTES, (minutes_from_ms, now_ms))),
+        minutes={agent: dict(counts) for agent, counts in minutes.items()},
         notices_known=frozenset(row["key"] for row in notices),
         notices_untold=tuple(record(Notice, row) for row in notices if row["told_ms"] is None),
         pauses=tuple(records(Paused, connection.execute(_PAUSES))),
     )
-
-
-def _by_agent(rows: Iterable[tuple[str, int, int]]) -> dict[str, dict[int, int]]:
-    found: dict[str, dict[int, int]] = {}
-    for agent, minute, tokens in rows:
-        mine = found.setdefault(agent or DEFAULT_AGENT, {})
-        mine[minute] = mine.get(minute, 0) + tokens
-    return found

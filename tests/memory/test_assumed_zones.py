@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memory.database.connection import Database
-from memory.database.schema import MIGRATIONS, read_migrations
+from memory.database.migrate import MIGRATIONS, read_migrations
 from memory.records.messages import PersonId
 from memory.records.rows import Button, NewMessage
 from memory.records.schedule import Event

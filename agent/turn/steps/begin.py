@@ -27,19 +27,12 @@ from agent.trace.prefix_cache import entry_parts, tools_part
 from agent.turn.steps.plan import PromptPlan, PromptTokens, as_sent, plan_as_json
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import Role, TurnInput
-from memory.records.ports import (
-    Conversations,
-    History,
-    InUse,
-    Json,
-    Models,
-    StoredEntry,
-    TurnContext,
-)
+from memory.records.ports import History, InUse, Json, Models, StoredEntry, TurnContext
 from memory.records.request import ModelTraits
 from memory.records.transcript import Context
 from memory.records.turns import BeginRequest
 from memory.records.usage import Level
+from memory.stores.conversations import SqliteConversations
 
 log = structlog.get_logger()
 
@@ -94,7 +87,7 @@ class BeginStep:
 
     def __init__(
         self,
-        conversations: Conversations,
+        conversations: SqliteConversations,
         gathering: ContextBuilder,
         toolbox: Toolbox,
         choosing: ToolSelector,
@@ -117,8 +110,8 @@ class BeginStep:
         self._told_missing: set[str] = set()
 
     async def __call__(self, ctx: TurnContext, request: BeginRequest) -> Json:
-        """The output is read back as `FixedPrompt`, and by whoever looks back (`Traces`). What does
-        not fit is summed up before any of it is cut off."""
+        """The output is read back as `FixedPrompt`, and by `memory.stores.traces`. What does not
+        fit is summed up before any of it is cut off."""
         turn, came = request.turn, request.brought_tokens
         occasion, is_lean = await self._occasion(turn), await self._is_lean(ctx, turn)
         plan = await self.plan(occasion, is_lean=is_lean, brought_tokens=came)

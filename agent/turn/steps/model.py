@@ -38,16 +38,7 @@ from agent.turn.steps.plan import as_sent
 from memory.records.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
 from memory.records.hidden_text import VisibleText, visible
 from memory.records.messages import ConversationId, TurnInput
-from memory.records.ports import (
-    Conversations,
-    Draft,
-    Drafts,
-    Json,
-    Model,
-    Models,
-    Traces,
-    TurnContext,
-)
+from memory.records.ports import Draft, Drafts, Json, Model, Models, TurnContext
 from memory.records.request import ModelRequest
 from memory.records.transcript import (
     Answered,
@@ -62,6 +53,8 @@ from memory.records.transcript import (
 )
 from memory.records.turns import TurnState
 from memory.records.usage import Charge, SpendingRefused, Verdict
+from memory.stores.conversations import SqliteConversations
+from memory.stores.traces import SqliteTraces
 
 log = structlog.get_logger()
 
@@ -121,9 +114,9 @@ class ModelStep:
     def __init__(
         self,
         models: Models,
-        conversations: Conversations,
+        conversations: SqliteConversations,
         drafts: Drafts,
-        traces: Traces,
+        traces: SqliteTraces,
         *,
         toolbox: Toolbox,
         library: PromptLibrary,
@@ -409,7 +402,7 @@ def _told(model: Model, entries: list[Entry]) -> list[Entry]:
 class _FormerPrefixes:
     """The digests of each conversation's last request; after a restart from the recorded steps."""
 
-    def __init__(self, traces: Traces) -> None:
+    def __init__(self, traces: SqliteTraces) -> None:
         self._traces = traces
         self._known: dict[ConversationId, list[str] | None] = {}
 
