@@ -173,10 +173,11 @@ class EventService:
             )
         zone, moment = self._zone(person_id), time.when.moment
         local = moment.astimezone(zone)
+        if (local.hour, local.minute) != (REMINDED_AT_HOUR, 0):
+            return moment, False
         other = self._jobs.times.read(person_id, f"{words.strip()}{_OTHER_TIME}")
         names_day = (
-            (local.hour, local.minute) == (REMINDED_AT_HOUR, 0)
-            and isinstance(other, TimeRead)
+            isinstance(other, TimeRead)
             and isinstance(other.when, At)
             and other.when.moment.astimezone(zone).date() == local.date()
         )
