@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -61,32 +62,28 @@ class Slot:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    name: str
-    low: int
-    high: int
-    names: tuple[str, ...] = ()
-    names_from: int = 0
-    more: str = ""
+class _Field(NamedTuple):
+    """A field of cron text: what is allowed in it, and its longest step."""
 
-    @property
-    def allowed(self) -> str:
-        named = f" or {self.names[0]} to {self.names[-1]}" if self.names else ""
-        return f"{self.name} is {self.low} to {self.high}{named}{self.more}, or *"
+    allowed: str
+    step_max: int
 
 
 _FIELDS = (
-    _Field("minute", 0, 59),
-    _Field("hour", 0, 23),
-    _Field("day of the month", 1, 31, more=", L for the last one, LW for the last workday"),
-    _Field("month", 1, 12, MONTHS, 1),
+    _Field("minute is 0 to 59, or *", 59),
+    _Field("hour is 0 to 23, or *", 23),
     _Field(
-        "weekday", 0, 7, WEEKDAYS, 0, " (0 and 7 are Sunday), 5#2 for the second Friday, 5L for "
-        "the last one"
+        "day of the month is 1 to 31, L for the last one, LW for the last workday, or *", 30
+    ),
+    _Field("month is 1 to 12 or JAN to DEC, or *", 11),
+    _Field(
+        "weekday is 0 to 7 or SUN to SAT (0 and 7 are Sunday), 5#2 for the second Friday, 5L for "
+        "the last one, or *", 7
     ),
 )  # fmt: skip
-_TERM = re.compile(r"(?P<first>\*|[^-/]+)(?:-(?P<last>[^-/]*))?(?:/(?P<step>.*))?", re.DOTALL)
+
+
+_SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - a wall clock
 
 
 def read_cron(text: str) -> str:
@@ -106,8 +103,8 @@ def read_cron(text: str) -> str:
             f"{len(words)}.",
             position=position,
         )
-    for field, (position, word) in zip(_FIELDS, words, strict=True):
-        _check_field(field, word, position)
+    for number, (position, word) in enumerate(words):
+        _check_field(number, word, position)
     read = " ".join(word for _, word in words)
     _must_come(read, words)
     return read
@@ -176,71 +173,27 @@ def _of_nickname(position: int, word: str) -> str:
     )
 
 
-def _check_field(field: _Field, word: str, position: int) -> None:
+def _check_field(number: int, word: str, position: int) -> None:
+    """Raise CronWrong with the place of the term that is wrong. cronsim says which are, but for a
+    step that is longer than its field, which would never be taken."""
+    field = _FIELDS[number]
     for term in word.split(","):
-        _check_term(field, term, position)
+        alone = [*"*" * number, term, *"*" * (len(_FIELDS) - 1 - number)]
+        first, slash, step = term.partition("/")
+        is_step = step.isdecimal() and int(step) <= field.step_max and not first.startswith("L")
+        is_right = is_step or not slash
+        try:
+            CronSim(" ".join(alone), _SOME_DAY)
+        except CronSimError:
+            is_right = False
+        if not is_right:
+            found = repr(term[:20]) if term else "nothing"
+            raise CronWrong(
+                f"{_place(position)}: {found}. The field {field.allowed}. A range goes upwards, "
+                f"and a step is a whole number from 1 to {field.step_max}.",
+                position=position,
+            )
         position += len(term) + 1
-
-
-def _check_term(field: _Field, term: str, position: int) -> None:
-    if _is_special(field, term):
-        return
-    found = _TERM.fullmatch(term)
-    if found is None:
-        raise _wrong(field, term, position)
-    first, last, step = found["first"], found["last"], found["step"]
-    if first != "*":
-        low = _number(field, first, position)
-        if last is not None:
-            high = _number(field, last, position + found.start("last"))
-            _must_rise(field, low, high, position)
-    elif last is not None:
-        raise _wrong(field, term, position)
-    if step is not None:
-        _check_step(field, step, position + found.start("step"))
-
-
-def _is_special(field: _Field, term: str) -> bool:
-    """L, LW, 5L and 5#2."""
-    if field.name == "day of the month":
-        return term in {"L", "LW"}
-    if field.name != "weekday":
-        return False
-    named = "|".join(WEEKDAYS)
-    return re.fullmatch(rf"[0-7]L|(?:[0-7]|{named})#[1-5]", term, re.ASCII) is not None
-
-
-def _number(field: _Field, word: str, position: int) -> int:
-    if word in field.names:
-        return field.names.index(word) + field.names_from
-    number = int(word) if re.fullmatch(r"[0-9]{1,2}", word) else -1
-    if not field.low <= number <= field.high:
-        raise _wrong(field, word, position)
-    return number
-
-
-def _must_rise(field: _Field, low: int, high: int, position: int) -> None:
-    if high < low:
-        raise CronWrong(
-            f"{_place(position)}: a range goes upwards, and {low}-{high} does not. Write two, as "
-            f"in {low}-{field.high},{field.low}-{high}.",
-            position=position,
-        )
-
-
-def _check_step(field: _Field, step: str, position: int) -> None:
-    most = field.high - field.low
-    if not re.fullmatch(r"[0-9]{1,2}", step) or not 1 <= int(step) <= most:
-        raise CronWrong(
-            f"{_place(position)}: {step[:20]!r} is no step for the field {field.name}: it is a "
-            f"whole number from 1 to {most}, and counts within the field.",
-            position=position,
-        )
-
-
-def _wrong(field: _Field, word: str, position: int) -> CronWrong:
-    found = repr(word[:20]) if word else "nothing"
-    return CronWrong(f"{_place(position)}: {found}. The field {field.allowed}.", position=position)
 
 
 def _place(position: int) -> str:
@@ -250,7 +203,7 @@ def _place(position: int) -> str:
 def _must_come(read: str, words: Sequence[tuple[int, str]]) -> None:
     """Raises CronWrong where no day is ever met, such as 31 February."""
     try:
-        found = next(CronSim(read, datetime(2000, 1, 1)), None)  # noqa: DTZ001 - a wall clock
+        found = next(CronSim(read, _SOME_DAY), None)
     except CronSimError:
         found = None
     if found is None:

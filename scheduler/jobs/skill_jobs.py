@@ -215,17 +215,10 @@ class SkillJobs:
         goes_on = job.paused in BY_US
         is_moved = not _same_times(job.when, new.when)
         put = replace(
-            new,
+            job,
             when=new.when if is_moved else job.when,
-            run_id=job.run_id,
-            id=job.id,
-            next=job.next,
-            enabled=job.enabled,
-            paused=job.paused,
-            not_before_ms=job.not_before_ms,
-            failures=job.failures,
-            runs=job.runs,
-            created_ms=job.created_ms,
+            deliver_to=new.deliver_to,
+            missed_within_s=new.missed_within_s,
         )
         if put == job and not goes_on:
             return False
