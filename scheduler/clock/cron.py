@@ -87,9 +87,9 @@ _SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - a wall clock
 
 
 def read_cron(text: str) -> str:
-    """The five fields, in capitals, one space between them; a nickname becomes its fields.
+    """Return the five fields, in capitals, one space between them; a nickname becomes its fields.
 
-    Raises CronWrong: what is wrong, at which character, and what is allowed there.
+    Raise CronWrong: what is wrong, at which character, and what is allowed there.
     """
     if len(text) > CHARS_MAX:
         raise CronWrong(f"Cron text has at most {CHARS_MAX} characters.", position=CHARS_MAX)
@@ -111,7 +111,7 @@ def read_cron(text: str) -> str:
 
 
 def is_cron(text: str) -> bool:
-    """Whether somebody meant cron text: a nickname, or five words of its signs and no other."""
+    """Return whether cron text was meant: a nickname, or five words of its signs and no other."""
     words = text.split()
     if len(words) == 1:
         return words[0].startswith("@")
@@ -124,8 +124,8 @@ _LIKE_A_FIELD = re.compile(
 
 
 def cron_slots(expression: str, *, zone: ZoneInfo, after: datetime) -> Iterator[Slot]:
-    """The due times after an aware moment, in order, each moment once; ends after some 50 years
-    in which there is none. Raises CronWrong at the first one.
+    """Return the due times after an aware moment, in order, each moment once; ends after some 50
+    years in which there is none. Raise CronWrong at the first one.
     """
     expression = read_cron(expression)
     in_steps = any(word.startswith("*") for word in expression.split()[:2])
@@ -148,14 +148,14 @@ def cron_slots(expression: str, *, zone: ZoneInfo, after: datetime) -> Iterator[
 def next_times(
     expression: str, start: datetime, n: int, *, zone: ZoneInfo | None = None
 ) -> Sequence[Slot]:
-    """The next `n` due times after an aware moment; in its own zone, which must be a named one,
-    unless `zone` is given. Raises CronWrong.
+    """Return the next `n` due times after an aware moment; in its own zone, which must be a named
+    one, unless `zone` is given. Raise CronWrong.
     """
     return list(islice(cron_slots(expression, zone=zone or _zone_of(start), after=start), n))
 
 
 def slot_of(moment: datetime, zone: ZoneInfo) -> Slot:
-    """The slot of a moment, to the minute, or to the second where it has seconds."""
+    """Return the slot of a moment, to the minute, or to the second where it has seconds."""
     local = moment.astimezone(zone)
     exact = "seconds" if local.second else "minutes"
     written = local.replace(tzinfo=None, fold=0).isoformat(timespec=exact)
@@ -201,7 +201,7 @@ def _place(position: int) -> str:
 
 
 def _must_come(read: str, words: Sequence[tuple[int, str]]) -> None:
-    """Raises CronWrong where no day is ever met, such as 31 February."""
+    """Raise CronWrong where no day is ever met, such as 31 February."""
     try:
         found = next(CronSim(read, _SOME_DAY), None)
     except CronSimError:
@@ -226,7 +226,7 @@ def _walls(expression: str, start: datetime) -> Iterator[datetime]:
 
 
 def _readings(wall: datetime, zone: ZoneInfo) -> tuple[datetime, datetime]:
-    """What it is in UTC by the rules before and after a change of the clocks."""
+    """Return what it is in UTC by the rules before and after a change of the clocks."""
     before, after = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     return before, after
 
@@ -241,7 +241,8 @@ def _passing(wall: datetime, zone: ZoneInfo) -> Sequence[datetime]:
 
 
 def _once(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The first moment at which the clock shows this, else the end of the gap that swallowed it."""
+    """Return the first moment at which the clock shows this, else the end of the gap that swallowed
+    it."""
     if found := _passing(wall, zone):
         return min(found)
     late, early = _readings(wall, zone)
@@ -264,5 +265,5 @@ def _zone_of(moment: datetime) -> ZoneInfo:
 
 
 def wall_moment(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The moment of a naive wall clock time, by the rules for fixed times, in the zone."""
+    """Return the moment of a naive wall clock time, by the rules for fixed times, in the zone."""
     return _once(wall, zone).astimezone(zone)

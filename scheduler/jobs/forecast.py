@@ -33,6 +33,7 @@ from scheduler.clock.cron import wall_moment
 from scheduler.clock.misfire import (
     LATE_S,
     NAGS_MAX,
+    has_run_enough,
     is_over,
     moment,
     nags_of,
@@ -132,7 +133,8 @@ def forecast(
 
 
 def pace(when: When, cost: RunCost | None, *, now: datetime) -> Pace:
-    """How often this runs a day on average, and what that takes. Raises ZoneUnknown, CronWrong."""
+    """Return how often this runs a day on average, and what that takes. Raise ZoneUnknown,
+    CronWrong."""
     end = now.astimezone(UTC) + timedelta(days=PACE_DAYS)
     times = takewhile(lambda at: at <= end, (one.at for one in slots(when, after=now)))
     within = list(islice(times, PACE_RUNS))
@@ -158,7 +160,7 @@ class _Step(NamedTuple):
 
 
 def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
-    """What the timetable would do with a job, look by look."""
+    """Return what the timetable would do with a job, look by look."""
     if not job.enabled or job.next is None:
         return
     first, runs = job.next, job.runs
@@ -171,7 +173,7 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
         yield from _nags(job, first, at_ms=at_ms, until_ms=until_ms)
         return
     runs += sum(step.state is not Fate.SKIPPED for step in steps)
-    if job.max_runs is not None and runs >= job.max_runs:
+    if has_run_enough(job, runs):
         return
     last_ms = max(steps[-1].due.at_ms, at_ms)
     for slot in slots(job.when, after=moment(last_ms)):
@@ -180,12 +182,12 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
             return
         yield _Step(due.at_ms, job, due)
         runs += 1
-        if job.max_runs is not None and runs >= job.max_runs:
+        if has_run_enough(job, runs):
             return
 
 
 def _first_look(job: Job, first: Due, at_ms: int) -> Sequence[_Step]:
-    """The next due time; where it has passed, what the job's rule makes of that."""
+    """Return the next due time; where it has passed, what the job's rule makes of that."""
     if (at_ms - first.at_ms) // 1000 <= LATE_S:
         return [_Step(at_ms, job, first)]
     found = passed(job, at_ms)
@@ -234,7 +236,7 @@ class _Telling:
             self._told[person_id, span.now.astimezone(one.zone).date()] = one.told_today
 
     def of(self, step: _Step) -> ForecastRun | None:
-        """What becomes of a run; None for a heartbeat outside of its hours."""
+        """Return what becomes of a run; None for a heartbeat outside of its hours."""
         job, at = step.job, moment(step.runs_ms)
         listener = self._listeners.get(job.person_id) or Listener(zone=ZoneInfo("UTC"))
         hours = self._rules.hours if job.kind is JobKind.HEARTBEAT else None

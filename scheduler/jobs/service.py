@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -155,13 +156,16 @@ class JobService:
 
     def status(self, job: Job, *, n: int = NEXT_SHOWN) -> JobStatus:
         """Return what follows from a job now, with `n` due times at most."""
-        person = self._people.person(job.person_id)
+        person, once_resumed = self._people.person(job.person_id), None
+        if not job.enabled:
+            with suppress(Permanent):  # it is over, or its times cannot be told: resuming says so
+                once_resumed = resumed_at(job, self._clock.now())
         return JobStatus(
             job=job,
             zone=self.times.zone(job.person_id).key,
             person_name="" if person is None else person.name,
             due=self._due(job, n),
-            once_resumed=None if job.enabled else self._once_resumed(job),
+            once_resumed=once_resumed,
         )
 
     async def estimate(self, job: Job) -> str:
@@ -184,14 +188,6 @@ class JobService:
         except Permanent:  # its zone is gone from this machine: the one that is set is known
             later = ()
         return tuple(due for due in (job.next, *later) if not is_over(job, due))
-
-    def _once_resumed(self, job: Job) -> Due | None:
-        """Return when it would run next if it were resumed now; None also where its times cannot
-        be told, which resuming it says."""
-        try:
-            return resumed_at(job, self._clock.now())
-        except Permanent:
-            return None
 
     # --- making -------------------------------------------------------------------------------
 
@@ -405,8 +401,14 @@ class JobService:
             note = MADE_UP if make_up else LEFT_OUT
             if asked.state is SlotState.ASKED:
                 await self._store.end(job.id, slot, SlotState.SKIPPED, note=note)
-            elif not (make_up and asked.note == MADE_UP and not _ran_after(asked, runs)):
-                return False
+            else:
+                # Whether something was run by hand since somebody answered.
+                answered_ms = asked.ended_ms or 0
+                has_run = any(
+                    run.due.slot.startswith(RUN_NOW) and run.taken_ms >= answered_ms for run in runs
+                )
+                if has_run or not make_up or asked.note != MADE_UP:
+                    return False
             if make_up:
                 await self._run(job)
             return True
@@ -433,9 +435,3 @@ class JobService:
             raise JobRefused(f"{question} No quiet hours were set.")
         await self._notifications.set_quiet_hours(person_id, (hours.from_minute, hours.to_minute))
         return hours
-
-
-def _ran_after(asked: JobRun, runs: Sequence[JobRun]) -> bool:
-    """Return whether something was run by hand since somebody answered."""
-    ended_ms = asked.ended_ms or 0
-    return any(run.due.slot.startswith(RUN_NOW) and run.taken_ms >= ended_ms for run in runs)

@@ -63,7 +63,7 @@ class TurnKind:
         self._skill = skill
 
     async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
-        """Raises SkillGone, TargetGone, StorageError."""
+        """Raise SkillGone, TargetGone, StorageError."""
         what, text = job.what, job.what.text
         order = JobOrder(job_id=job.id, slot=due.slot, name=job.name)
         if job.kind is JobKind.TOOL:
@@ -83,7 +83,7 @@ class TurnKind:
         return await self.taking(job, due, text, order)
 
     async def taking(self, job: Job, due: Due, text: str, order: JobOrder) -> Taking:
-        """Raises TargetGone, StorageError."""
+        """Raise TargetGone, StorageError."""
         person = require_target(self._people, job)
         lane = job.deliver_to
         turn = TurnInput(
@@ -144,7 +144,7 @@ class HeartbeatKind:
         self._checks = tuple(checks)
 
     async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
-        """Raises TargetGone, StorageError."""
+        """Raise TargetGone, StorageError."""
         skipped = await self._why_not(job)
         if isinstance(skipped, str):
             await self._beat(job.agent, "skipped", skipped)

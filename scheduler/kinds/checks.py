@@ -114,8 +114,8 @@ class Check:
 
 
 def is_nothing(answer: str) -> bool:
-    """Whether a tool says that nothing waits: no words, 0, an empty list, or JSON whose one number
-    is 0."""
+    """Return whether a tool says that nothing waits: no words, 0, an empty list, or JSON whose one
+    number is 0."""
     if answer.casefold().rstrip(".") in NOTHING_UNREAD:
         return True
     try:

@@ -23,8 +23,9 @@ WORDS_CHANGED = 2
 
 
 def finding(text: str, *, now: datetime) -> str:
-    """The text as it is kept and compared: case, blanks, markup and the marks that end sentences
-    evened, ages and the time of looking left out, and a mark behind each time that is over.
+    """Return the text as it is kept and compared: case, blanks, markup and the marks that end
+    sentences evened, ages and the time of looking left out, and a mark behind each time that is
+    over.
 
     `now` is an aware moment in the zone of whoever hears of it.
     """
@@ -47,7 +48,7 @@ def is_told(
     now: datetime,
     likeness: Callable[[str, str], float] | None = None,
 ) -> bool:
-    """Whether one of the `former` findings (see `finding`) says the same.
+    """Return whether one of the `former` findings (see `finding`) says the same.
 
     With `likeness` (a cosine) also one in other words, unless something telling differs: a number,
     a comparison, a negation, a day, or one or two words where all others are the same.
@@ -127,7 +128,8 @@ _OVER = re.compile(rf"(?P<time>{re.sub('[?]P<[a-z]+>', '?:', _BARE)})@")
 
 
 def _is_over(time: re.Match[str], now: datetime) -> bool:
-    """Whether it is a time of today that is over, or a day before today. A bare number is none."""
+    """Return whether it is a time of today that is over, or a day before today. A bare number is
+    none."""
     date, hour, minute, half = time["date"], time["hour"], time["minute"], time["half"]
     try:
         if date is not None:

@@ -122,14 +122,14 @@ _HEADING = re.compile(r"#{1,6}(?:\s.*)?")
 
 
 def has_tasks(text: str) -> bool:
-    """Whether a heartbeat list holds anything to look at (SPEC §11): what stands below the marker
-    line, or all of it where there is none, less headings, comments, fenced blocks, bare links,
-    empty items and boxes."""
+    """Return whether a heartbeat list holds anything to look at (SPEC §11): what stands below the
+    marker line, or all of it where there is none, less headings, comments, fenced blocks, bare
+    links, empty items and boxes."""
     return any(True for _ in task_lines(text))
 
 
 def task_lines(text: str) -> Iterable[str]:
-    """The lines that count."""
+    """Return the lines that count."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     lines = plain.split("\n")
     marked = [n for n, line in enumerate(lines) if MARKER.casefold() in line.casefold()]

@@ -243,7 +243,7 @@ def _either(clock: TimeOfDay, part: PartOfDay | None, later: Sequence[TimeOfDay]
 
 
 def _is_after_midnight(pieces: Sequence[Piece], picked: Repetition) -> bool:
-    """Whether a night may go over into another day than the one that was named."""
+    """Return whether a night may go over into another day than the one that was named."""
     part = next((one for one in pieces if isinstance(one, PartOfDay)), None)
     return any(
         any(hour.days for hour in hours(clock, part))
@@ -311,7 +311,7 @@ def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswe
 
 
 def _names_several(pieces: Sequence[Piece]) -> bool:
-    """The first and third Monday of the month: no single time could be two."""
+    """Return the first and third Monday of the month: no single time could be two."""
     several = any(
         len(one.patterns[0].places) > 1 or len(one.patterns[0].days) > 1
         for one in pieces
