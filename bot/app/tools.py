@@ -166,7 +166,6 @@ class Abilities:
             name_of=self.app.name_of,
             zone_of=self.app.chats.zone,
             is_private=self.app.conversations.is_private,
-            noted=self.app.calendar.assumed_zones.noted,
         )
         own: list[Tool] = [
             *tools_of(FileTools(self.workspace, former)),

@@ -109,7 +109,7 @@ def _in_days(days: int) -> Callable[[re.Match[str], ReadingContext], Piece]:
 
 
 def _coming(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    """The next three days."""
+    """Return the next three days."""
     found = later(scope, f"{value(match['count'])} {unit(match['unit'])}")
     return found if isinstance(found, Day) else None
 
@@ -333,7 +333,7 @@ def _places(text: str) -> tuple[int, ...]:
 
 
 def _nth(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    """The first Monday of May, the second and last Friday."""
+    """Return the first Monday of May, the second and last Friday."""
     pairs = [
         (place, weekday(part["day"]))
         for part in _EACH_NTH.finditer(match["all"])
@@ -344,7 +344,7 @@ def _nth(match: re.Match[str], scope: ReadingContext) -> Piece | None:
 
 
 def _place_of_month(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    """The last day of May, of this month, the fifth last day of May."""
+    """Return the last day of May, of this month, the fifth last day of May."""
     places = _places(match["place"])
     if len(places) != 1 or (places[0] > 0 and "day" not in match[0]):
         return None

@@ -143,7 +143,7 @@ def _at(said: TimeText, start: int, scope: ReadingContext, zone: ZoneInfo) -> _P
 
 
 def _is_day_number(piece: Piece) -> bool:
-    """The 5th, and more words: a day, or the 5th of something."""
+    """Return the 5th, and more words: a day, or the 5th of something."""
     if not isinstance(piece, NamedDay):
         return False
     pattern = piece.patterns[0]

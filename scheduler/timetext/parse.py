@@ -33,7 +33,8 @@ from scheduler.timetext.pieces import (
     Rule,
     Zone,
 )
-from scheduler.timetext.repeated import REPEATS, settle_repeated
+from scheduler.timetext.repeated import settle_repeated
+from scheduler.timetext.repeats import REPEATS
 from scheduler.timetext.single import day_of, settle_single
 
 # --- grammar ------------------------------------------------------------------------------------

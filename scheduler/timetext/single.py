@@ -299,7 +299,7 @@ def settle_single(
 
 
 def _lacks_month(days: Sequence[Day | NamedDay], pieces: Sequence[Piece]) -> bool:
-    """Whether "the first Monday" is said, and of no month."""
+    """Return whether "the first Monday" is said, and of no month."""
     is_open = any(
         isinstance(one, NamedDay) and one.patterns[0].places and not one.patterns[0].months
         for one in days
