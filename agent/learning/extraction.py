@@ -57,7 +57,7 @@ Texts = Callable[[], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionOptions:
-    """The settings `memory.extraction`."""
+    """The section `[memory.extraction]` of the settings."""
 
     exchanges_max: int = 10
     messages_min: int = 4
