@@ -15,7 +15,7 @@ from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
-from agent.learning.insights import InsightMaker, SqliteInsights
+from agent.learning.insights import InsightMaker
 from agent.models.router import Router
 from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.aftermath import EndedTurn, FollowUp
@@ -27,11 +27,12 @@ from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
 from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
+from memory.facts.insights import SqliteInsights
 from memory.facts.profile import SqliteProfiles
-from memory.facts.recall import Insight, RecallParts, SqliteRecall
+from memory.facts.recall import SqliteRecall
 from memory.facts.store import SqliteFacts
 from memory.records import words
-from memory.records.facts import CompactionWanted, Exchange, RecallWanted
+from memory.records.facts import CompactionWanted
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import History
 from memory.search.archive import SqliteArchive
@@ -49,8 +50,6 @@ from scheduler.kinds.idle import IdleOptions, IdleTimers
 
 if TYPE_CHECKING:
     from bot.app.app import App
-
-EXCHANGES_RECALLED = 5
 
 
 class Memories:
@@ -98,34 +97,14 @@ class Memories:
     @cached_property
     def recall(self) -> SqliteRecall:
         """Build what finds memories for a prompt."""
-
-        async def earlier(wanted: RecallWanted) -> Sequence[Exchange]:
-            return await self.archive.search(
-                wanted.person_id,
-                wanted.place,
-                wanted.text,
-                k=EXCHANGES_RECALLED,
-                before=wanted.history_from,
-                conversation=wanted.conversation,
-            )
-
-        async def noted(wanted: RecallWanted) -> Insight:
-            pins, recommendations = await self.insights.relevant(
-                wanted.conversation, wanted.text, wanted.now
-            )
-            return Insight(pins=tuple(pins), recommendations=tuple(recommendations))
-
         return SqliteRecall(
-            self.app.database,
+            about=AboutPeople(self.app.database),
             facts=self.facts,
             facts_max=self.app.settings.memory.recalled,
-            parts=RecallParts(
-                about=AboutPeople(self.app.database),
-                insight=noted,
-                coming=self.app.calendar.events.coming,
-                exchanges=earlier,
-                chunks=self.documents.recalled,
-            ),
+            insights=self.insights,
+            coming=self.app.calendar.events.coming,
+            archive=self.archive,
+            documents=self.documents,
         )
 
     @cached_property

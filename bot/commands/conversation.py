@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
+from agent.history.compaction import SqliteCompactor
 from agent.history.window import sent_size, since_compaction
 from bot.channels.base import is_root, threads_of
 from bot.commands.services import CommandCall, Tools
 from memory.records.errors import Permanent
-from memory.records.facts import Compaction, CompactionWanted, Compactor
+from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
 from memory.records.ports import ChildRun, Clock, RunStatus, TurnEngine
 from memory.records.rows import Person
@@ -37,7 +38,7 @@ class CompactionCommands:
 
     def __init__(
         self,
-        compactor: Compactor,
+        compactor: SqliteCompactor,
         compactions: SqliteCompactions,
         conversations: SqliteConversations,
         *,

@@ -237,7 +237,7 @@ class SqliteDocuments:
         return [Chunk(id=str(one.id), text=one.text, document=one.name) for one in found]
 
     async def recalled(self, wanted: RecallWanted) -> Sequence[Chunk]:
-        """For a prompt: `chunks` of `memory.facts.recall.RecallParts`. Only of what is indexed
+        """For a prompt: part of `memory.facts.recall.SqliteRecall`. Only of what is indexed
         within a bound: after a start the first message does not wait for the index of all
         documents."""
         of = Whose(person_id=wanted.person_id, scope=wanted.scope)

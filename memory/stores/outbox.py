@@ -123,8 +123,6 @@ where ended_ms < ? and revision is null and id < (select max(id) from outbox)
         union all
         select outbox_id from job_runs where outbox_id is not null
             and state in ('taken', 'found', 'waiting', 'asked')
-        union all
-        select outbox_id from zone_questions where state <> 'over' and outbox_id is not null
     )
 order by ended_ms limit ?
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from memory.database.connection import Database
 from memory.database.rows import first, named, record, records, to_row
@@ -14,7 +13,6 @@ from memory.facts.recall import About
 from memory.records.facts import RecallWanted
 from memory.records.messages import OutboxId, PersonId, Role
 from memory.records.rows import Directory, LinkCode, NewMessage, Pairing, Person
-from memory.records.zones import AssumedTime, Timed, ZoneQuestion
 from memory.stores.outbox import add_message
 
 _PEOPLE = """
@@ -271,7 +269,7 @@ _PERSON = "select id, role, name, time_zone, language from people where id = ?"
 
 
 class AboutPeople:
-    """The part `about` of `memory.facts.recall.RecallParts`. Nothing is kept between calls."""
+    """The part `about` of `memory.facts.recall.SqliteRecall`. Nothing is kept between calls."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -287,105 +285,3 @@ class AboutPeople:
         if person is None:
             return About()
         return About(profile=profile_text(person, profile), persona_prompt=persona_prompt(profile))
-
-
-# --- assumed zones ------------------------------------------------------------------------------
-#
-# Times that were set up by an assumed time zone, and who is asked about it: the `AssumedZoneStore`
-# of the core.
-
-_WANT = """
-insert into zone_questions (person_id, lane, zone, state, created_ms)
-values (?, ?, ?, 'wanted', ?)
-on conflict (person_id) do nothing returning 1
-"""
-_QUESTIONS = "select person_id, lane, zone, state, outbox_id as card from zone_questions"
-_WANTED = f"{_QUESTIONS} where state = 'wanted' order by created_ms, person_id"
-_QUESTION = f"{_QUESTIONS} where person_id = ?"
-_IS_WANTED = "select 1 from zone_questions where person_id = ? and state = 'wanted'"
-_ASKED = "update zone_questions set state = 'asked', outbox_id = ? where person_id = ?"
-_END = "update zone_questions set state = 'over' where person_id = ?"
-_ASSUME = """
-insert into assumed_times (kind, id, person_id, zone) values (:kind, :id, :person_id, :zone)
-on conflict (kind, id) do update set person_id = excluded.person_id, zone = excluded.zone
-"""
-# Ids are never used again, so what is left of things that are gone means nothing.
-_SWEEP = """
-delete from assumed_times where person_id = ? and case kind
-    when 'job' then not exists (select 1 from jobs where jobs.id = assumed_times.id)
-    else not exists (select 1 from events where events.id = assumed_times.id)
-end
-"""
-_ASSUMED = "select person_id, kind, id, zone from assumed_times where person_id = ? order by id"
-_SETTLE = "delete from assumed_times where person_id = ?"
-_SETTLE_ONE = "delete from assumed_times where kind = ? and id = ?"
-_MOVE_EVENT = "update events set at_ms = ?, zone = ? where id = ? and person_id = ? returning 1"
-
-
-class SqliteAssumedZones:
-    """Implements `memory.records.zones.AssumedZoneStore`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def want(self, person_id: PersonId, *, lane: str, zone: str) -> bool:
-        """Writes down that a person shall be asked; False for one about whom it was before."""
-        values = (person_id, lane, zone, self._database.now_ms())
-        row = await self._database.write(lambda c: c.execute(_WANT, values).fetchone())
-        return row is not None
-
-    async def wanted(self) -> Sequence[ZoneQuestion]:
-        """Those that are to be asked yet."""
-        return await self._database.records(ZoneQuestion, _WANTED)
-
-    async def ask(self, person_id: PersonId, message: NewMessage) -> OutboxId | None:
-        """Adds the card to the outbox, once; None where it is not wanted (any more)."""
-        now_ms = self._database.now_ms()
-
-        def work(connection: sqlite3.Connection) -> OutboxId | None:
-            if connection.execute(_IS_WANTED, (person_id,)).fetchone() is None:
-                return None
-            card = add_message(connection, message, now_ms=now_ms)
-            connection.execute(_ASKED, (card, person_id))
-            return card
-
-        return await self._database.write(work)
-
-    async def question(self, person_id: PersonId) -> ZoneQuestion | None:
-        """That of a person."""
-        return await self._database.first(ZoneQuestion, _QUESTION, (person_id,))
-
-    async def end(self, person_id: PersonId) -> None:
-        """The question is over: it is neither asked nor asked again."""
-        await self._database.execute(_END, (person_id,))
-
-    async def assume(self, time: AssumedTime) -> None:
-        """One more, or the same one by another zone."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_SWEEP, (time.person_id,))
-            connection.execute(_ASSUME, to_row(time))
-
-        await self._database.write(work)
-
-    async def assumed(self, person_id: PersonId) -> Sequence[AssumedTime]:
-        """Those of a person; some may be gone by now."""
-        return await self._database.records(AssumedTime, _ASSUMED, (person_id,))
-
-    async def settle(self, person_id: PersonId) -> None:
-        """None of a person's is assumed any more."""
-        await self._database.execute(_SETTLE, (person_id,))
-
-    async def settle_one(self, kind: Timed, id: int) -> None:
-        """This one is not."""
-        await self._database.execute(_SETTLE_ONE, (kind, id))
-
-    async def move_event(self, person_id: PersonId, id: int, at: datetime, zone: str) -> bool:
-        """Gives an event another time, which is no longer assumed. False where it is gone."""
-        values = (int(at.timestamp() * 1000), zone, id, person_id)
-
-        def work(connection: sqlite3.Connection) -> bool:
-            connection.execute(_SETTLE_ONE, (Timed.EVENT, id))
-            return connection.execute(_MOVE_EVENT, values).fetchone() is not None
-
-        return await self._database.write(work)

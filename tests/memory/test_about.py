@@ -8,7 +8,7 @@ import pytest
 
 from memory.database.connection import Database
 from memory.facts.profile import SqliteProfiles
-from memory.facts.recall import RecallParts, SqliteRecall
+from memory.facts.recall import SqliteRecall
 from memory.records.facts import RecallWanted, Whose
 from memory.records.messages import ConversationId, PersonId, Role
 from memory.records.rows import Person
@@ -43,10 +43,7 @@ async def test_profile_and_documents_of_one_are_in_nothing_for_another_or_a_grou
     database: Database, profiles: SqliteProfiles
 ) -> None:
     documents = SqliteDocuments(database, embedding=Embedding(enabled=False))
-    recall = SqliteRecall(
-        database,
-        parts=RecallParts(about=AboutPeople(database), chunks=documents.recalled),
-    )
+    recall = SqliteRecall(about=AboutPeople(database), documents=documents)
     await profiles.update(ANA, "preferences.canary", "CANARY", reason="x")
     await profiles.update(ANA, "persona.system_prompt", "CANARY", reason="x")
     await documents.save(

@@ -27,7 +27,6 @@ from agent.prompt.layers import knowledge as notes
 from agent.prompt.templates import PromptLibrary
 from agent.tools.toolbox import Toolbox
 from agent.trace.prefix_cache import (
-    Prefix,
     PrefixPart,
     compare,
     entry_parts,
@@ -276,7 +275,15 @@ class ModelStep:
             cacheable=round(prefix.share, 3),
             changed=prefix.first_changed,
         )
-        return {"prefix": _prefix_as_json(prefix), "digests": " ".join(digests)}
+        return {
+            "prefix": {
+                "first_changed": prefix.first_changed,
+                "kept": prefix.kept_tokens,
+                "tokens": prefix.tokens,
+                "intact": prefix.intact,
+            },
+            "digests": " ".join(digests),
+        }
 
     def _is_unhelpful(self, reply: str, message: str) -> bool:
         texts = self._library.texts()
@@ -304,8 +311,14 @@ class ModelStep:
         entries = repair(_told(model, sent))
         # A message that wants no thinking is not thought about for long (SPEC §5).
         lowered = state.prompt.direct and model.traits.effort
+        if state.prompt.system not in self._systems:
+            if len(self._systems) >= SYSTEMS_KEPT_MAX:
+                self._systems.clear()
+            self._systems[state.prompt.system] = (
+                await self._conversations.text(state.prompt.system) or ""
+            )
         return ModelRequest(
-            system=self._redact(await self._system(state.prompt.system)),
+            system=self._redact(self._systems[state.prompt.system]),
             entries=tuple(map(self._fit_to_send, entries)),
             tools=self._toolbox.named(state.prompt.tools if state.offered else ()),
             temperature=self._warmth(state),
@@ -350,13 +363,6 @@ class ModelStep:
                 over=tokens - room,
                 room=room,
             )
-
-    async def _system(self, digest: str) -> str:
-        if digest not in self._systems:
-            if len(self._systems) >= SYSTEMS_KEPT_MAX:
-                self._systems.clear()
-            self._systems[digest] = await self._conversations.text(digest) or ""
-        return self._systems[digest]
 
 
 def _redacted(entry: Entry, redact: Callable[[str], str]) -> Entry:
@@ -417,15 +423,6 @@ class _FormerPrefixes:
             if trace.begin.get("conversation") == turn.conversation and trace.asked:
                 return str(trace.asked[-1].get("digests", "")).split()
         return None
-
-
-def _prefix_as_json(prefix: Prefix) -> Json:
-    return {
-        "first_changed": prefix.first_changed,
-        "kept": prefix.kept_tokens,
-        "tokens": prefix.tokens,
-        "intact": prefix.intact,
-    }
 
 
 class _DraftStream:
