@@ -42,9 +42,9 @@ from memory.search.vectors import Embedding
 from memory.service import MemoryService
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
-from memory.stores.heartbeats import SqliteIdle
 from memory.stores.lines import SqliteLines
 from memory.stores.people import AboutPeople
+from memory.stores.schedule import SqliteIdle
 from memory.stores.sessions import SqliteSessions
 from scheduler.kinds.idle import IdleOptions, IdleTimers
 

@@ -55,7 +55,7 @@ from memory.records.errors import AssistantError, SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
 from memory.search.vectors import ranker_maker
 from memory.stores.switches import SqliteSkillRecords, SqliteToolApprovals
-from memory.stores.undo import SqliteFormerFiles
+from memory.stores.traces import SqliteFormerFiles
 from scheduler.jobs.tool_calls import ToolCalls
 from scheduler.jobs.tools import schedule_tools
 

@@ -26,7 +26,7 @@ from memory.records.facts import Facts, StoredFact, fact_id_of, fact_key, place_
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import IncomingMessage, PersonId, Role, RunId
 from memory.records.rows import Person
-from memory.records.traces import Behind, DueSlot, TurnRecord
+from memory.records.turns import Behind, DueSlot, TurnRecord
 from memory.stores.traces import SqliteTraces
 
 # --- why clock ----------------------------------------------------------------------------------
