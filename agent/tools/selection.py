@@ -13,12 +13,12 @@ from enum import StrEnum
 
 from agent.guards.loose_json import called_name
 from agent.prompt.context import PromptContext
+from agent.prompt.prefix_cache import tools_part
 from agent.prompt.scene import PromptKind
 from agent.tools.discovery import ToolRanking
 from agent.tools.routes import RouteFile
 from agent.tools.tool import ToolCard
 from agent.tools.toolbox import Reach, Toolbox
-from agent.trace.prefix_cache import tools_part
 from memory.records.messages import ConversationId, RunId, TurnInput
 from memory.records.ports import History, Ranked, Ranker
 from memory.records.transcript import Answered
