@@ -5,10 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from memory.database.connection import Database
-from memory.database.stored_text import storable
+from memory.database.rows import first, named, record, records, to_row
 from memory.facts.profile import persona_prompt, profile_in, profile_text
 from memory.facts.recall import About
 from memory.records.facts import RecallWanted
@@ -27,7 +26,7 @@ order by created_ms, address
 """
 _ADD_PERSON = """
 insert into people (id, role, name, time_zone, language, language_hint, created_ms)
-values (?, ?, ?, ?, ?, ?, ?)
+values (:id, :role, :name, :time_zone, :language, :language_hint, :now_ms)
 """
 _ADD_ADDRESS = "insert into addresses (address, person_id, created_ms) values (?, ?, ?)"
 _REMOVE_ADDRESS = "delete from addresses where address = ?"
@@ -37,7 +36,7 @@ on conflict (chat) do update set state = excluded.state
 """
 _PUT_PAIRING = """
 insert into pairings (address, channel, code, state, created_ms, expires_ms, answered_ms)
-values (?, ?, ?, ?, ?, ?, ?)
+values (:address, :channel, :code, :state, :created_ms, :expires_ms, :answered_ms)
 on conflict (address) do update set
     channel = excluded.channel, code = excluded.code, state = excluded.state,
     created_ms = excluded.created_ms, expires_ms = excluded.expires_ms,
@@ -45,7 +44,9 @@ on conflict (address) do update set
 """
 _REMOVE_PAIRING = "delete from pairings where address = ?"
 _UPDATE_PERSON = """
-update people set role = ?, name = ?, time_zone = ?, language = ?, language_hint = ? where id = ?
+update people set role = :role, name = :name, time_zone = :time_zone, language = :language,
+    language_hint = :language_hint
+where id = :id
 """
 _REMOVE_ADDRESSES = "delete from addresses where person_id = ?"
 _LINK_CODES = """
@@ -54,7 +55,7 @@ order by created_ms, rowid
 """
 _PUT_LINK_CODE = """
 insert into link_codes (code, person_id, address, lane, created_ms, expires_ms, used_by)
-values (?, ?, ?, ?, ?, ?, ?)
+values (:code, :person_id, :address, :lane, :created_ms, :expires_ms, :used_by)
 """
 _DROP_LINK_CODES = """
 delete from link_codes where expires_ms <= ? or (person_id = ? and used_by = '')
@@ -110,10 +111,9 @@ class SqlitePeople:
     async def add_person(self, person: Person) -> None:
         """Adds a person with its addresses, and removes their pairings."""
         now_ms = self._database.now_ms()
-        words = _words(person)
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_ADD_PERSON, (person.id, person.role, *words, now_ms))
+            connection.execute(_ADD_PERSON, {**to_row(person), "now_ms": now_ms})
             for address in person.addresses:
                 _add_address(connection, person.id, address, now_ms=now_ms)
 
@@ -126,7 +126,7 @@ class SqlitePeople:
 
     async def update_person(self, person: Person) -> None:
         """Stores role, name, time zone and languages anew; addresses are left as they are."""
-        await self._change(_UPDATE_PERSON, (person.role, *_words(person), person.id))
+        await self._database.execute(_UPDATE_PERSON, to_row(person))
 
     async def remove_person(self, person_id: PersonId, *, denied: Sequence[Pairing] = ()) -> None:
         """Takes all addresses and open codes of a person away, and stores who is shut out with
@@ -135,18 +135,16 @@ class SqlitePeople:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_REMOVE_ADDRESSES, (person_id,))
             connection.execute(_REMOVE_LINK_CODES, (person_id,))
-            connection.executemany(_PUT_PAIRING, map(_pairing_row, denied))
+            connection.executemany(_PUT_PAIRING, map(to_row, denied))
 
         await self._database.write(work)
 
     async def put_link_code(self, code: LinkCode) -> None:
         """Adds a code in place of the person's open one, and forgets those that are past."""
-        whose = (code.code, code.person_id, code.address, code.lane)
-        values = (*whose, code.created_ms, code.expires_ms, code.used_by)
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_DROP_LINK_CODES, (code.created_ms, code.person_id))
-            connection.execute(_PUT_LINK_CODE, values)
+            connection.execute(_PUT_LINK_CODE, to_row(code))
 
         await self._database.write(work)
 
@@ -176,9 +174,7 @@ class SqlitePeople:
 
     async def last_seen(self) -> Mapping[PersonId, int]:
         """When the newest message of each person was queued, in epoch milliseconds."""
-        return await self._database.read(
-            lambda c: {PersonId(whose): ms for whose, ms in c.execute(_LAST_SEEN)}
-        )
+        return dict(await self._database.rows(_LAST_SEEN))
 
     async def private_chats(self, person_id: PersonId) -> Sequence[str]:
         """Address keys of the chats that are this person's alone; the usual one first."""
@@ -186,25 +182,19 @@ class SqlitePeople:
 
     async def remove_address(self, address: str) -> None:
         """Takes an address away; the person's rows stay."""
-        await self._change(_REMOVE_ADDRESS, (address,))
+        await self._database.execute(_REMOVE_ADDRESS, (address,))
 
     async def set_chat(self, chat: str, state: str) -> None:
         """`admitted` or `denied`."""
-        await self._change(_SET_CHAT, (chat, state, self._database.now_ms()))
+        await self._database.execute(_SET_CHAT, (chat, state, self._database.now_ms()))
 
     async def put_pairing(self, pairing: Pairing) -> None:
         """Adds or replaces the pairing of an address."""
-        await self._change(_PUT_PAIRING, _pairing_row(pairing))
+        await self._database.execute(_PUT_PAIRING, to_row(pairing))
 
     async def remove_pairings(self, *addresses: str) -> None:
         """Forgets who asked."""
-        await self._change(_REMOVE_PAIRING, *((address,) for address in addresses))
-
-    async def _change(self, sql: str, *rows: tuple[object, ...]) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(sql, rows)
-
-        await self._database.write(work)
+        await self._database.execute_many(_REMOVE_PAIRING, ((address,) for address in addresses))
 
 
 def owner_address(connection: sqlite3.Connection) -> str | None:
@@ -223,10 +213,6 @@ def private_chats(connection: sqlite3.Connection, person_id: str) -> list[str]:
     # Who writes in threads alone, as in the assistant's pane, reads in the chat around them too.
     chats = dict.fromkeys(":".join(lane.split(":")[:2]) for lane in lanes)
     return [*found, *chats]
-
-
-def _words(person: Person) -> tuple[str, ...]:
-    return (storable(person.name), person.time_zone, person.language, person.language_hint)
 
 
 def _add_address(
@@ -263,55 +249,14 @@ def _directory(connection: sqlite3.Connection) -> Directory:
     addresses: defaultdict[str, list[str]] = defaultdict(list)
     for person_id, address in connection.execute(_ADDRESSES):
         addresses[person_id].append(address)
-    people = tuple(
-        Person(
-            id=PersonId(person_id),
-            role=Role(role),
-            name=name,
-            addresses=tuple(addresses[person_id]),
-            time_zone=time_zone,
-            language=language,
-            language_hint=hint,
-        )
-        for person_id, role, name, time_zone, language, hint in connection.execute(_PEOPLE)
-    )
-    pairings = tuple(_pairing(row) for row in connection.execute(_PAIRINGS))
     return Directory(
-        people=people,
+        people=tuple(
+            record(Person, row, addresses=tuple(addresses[row["id"]]))
+            for row in named(connection.execute(_PEOPLE))
+        ),
         chats=dict(connection.execute(_CHATS).fetchall()),
-        pairings=pairings,
-        links=tuple(_link_code(row) for row in connection.execute(_LINK_CODES)),
-    )
-
-
-def _link_code(row: tuple[Any, ...]) -> LinkCode:
-    code, person_id, address, lane, created_ms, expires_ms, used_by = row
-    return LinkCode(
-        code=code,
-        person_id=PersonId(person_id),
-        address=address,
-        lane=lane,
-        created_ms=created_ms,
-        expires_ms=expires_ms,
-        used_by=used_by,
-    )
-
-
-def _pairing_row(pairing: Pairing) -> tuple[object, ...]:
-    times = (pairing.created_ms, pairing.expires_ms, pairing.answered_ms)
-    return (pairing.address, pairing.channel, pairing.code, pairing.state, *times)
-
-
-def _pairing(row: tuple[Any, ...]) -> Pairing:
-    address, channel, code, state, created_ms, expires_ms, answered_ms = row
-    return Pairing(
-        address=address,
-        channel=channel,
-        code=code,
-        state=state,
-        created_ms=created_ms,
-        expires_ms=expires_ms,
-        answered_ms=answered_ms,
+        pairings=tuple(records(Pairing, connection.execute(_PAIRINGS))),
+        links=tuple(records(LinkCode, connection.execute(_LINK_CODES))),
     )
 
 
@@ -324,7 +269,7 @@ _PERSON = "select id, role, name, time_zone, language from people where id = ?"
 
 
 class AboutPeople:
-    """The part `about` of `memory.facts.recall.RecallParts`. Nothing is kept between calls."""
+    """The part `about` of `memory.facts.recall.SqliteRecall`. Nothing is kept between calls."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -332,18 +277,11 @@ class AboutPeople:
     async def __call__(self, wanted: RecallWanted) -> About:
         """Nothing for somebody unknown. Raises StorageError."""
         person, profile = await self._database.read(
-            lambda c: (_person(c, wanted.person_id), profile_in(c, wanted.person_id))
+            lambda c: (
+                first(Person, c.execute(_PERSON, (wanted.person_id,))),
+                profile_in(c, wanted.person_id),
+            )
         )
         if person is None:
             return About()
         return About(profile=profile_text(person, profile), persona_prompt=persona_prompt(profile))
-
-
-def _person(connection: sqlite3.Connection, person_id: PersonId) -> Person | None:
-    row = connection.execute(_PERSON, (person_id,)).fetchone()
-    if row is None:
-        return None
-    id_, role, name, time_zone, language = row
-    return Person(
-        id=PersonId(id_), role=Role(role), name=name, time_zone=time_zone, language=language
-    )

@@ -14,9 +14,9 @@ from typing import Any
 
 from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
 from agent.policy.presentation import needs_of
-from agent.policy.tool_access import MAKES_JOBS, UNATTENDED_ALONE
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
 from agent.tools.tool import Caller, Effect, Tool
+from agent.tools.toolbox import MAKES_JOBS, UNATTENDED_ALONE
 from memory.records.errors import AssistantError, StorageError
 from memory.records.facts import place_of
 from memory.records.jobs import Asker, JobKind, What
@@ -142,7 +142,7 @@ class ToolCalls:
             raise
         except AssistantError as error:
             raise JobRefused(f"{name}: {error}") from error
-        return decide(self._policy, tool.card, needs, alone, seen=lambda target: True, always=False)
+        return decide(self._policy, tool.card, needs, alone, leaves="", always=False)
 
 
 def _alone(caller: Caller) -> Caller:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.policy.tool_access import MAKES_JOBS
 from agent.skills.skill import Skill, SkillSet, SkillState
+from agent.tools.toolbox import MAKES_JOBS
 from memory.records.errors import Permanent
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taking, list_name
 from memory.records.messages import (
