@@ -30,7 +30,8 @@ class ServerOptions:
     """One `[mcp.NAME]`. A `command` is run on this machine; else `url` is spoken to.
 
     `tools`: globs of what is offered, empty for all. `read_only` and `outside` are globs by which
-    the owner corrects what the server says of its tools; `outside` wins. `env` and `headers` may
+    the owner corrects what the server says of its tools; `outside` wins. `trust` is of what it
+    returns; with `is_trusted` it may be told whatever a conversation holds. `env` and `headers` may
     hold secrets. All globs are matched with the names as the server gives them. The list of tools
     is read again after `refresh_s`.
     """
@@ -46,6 +47,7 @@ class ServerOptions:
     read_only: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     trust: Trust = Trust.UNTRUSTED
+    is_trusted: bool = False
     timeout_s: float = CALL_S
     refresh_s: float = REFRESH_S
     start: ServerStart = ServerStart.LAZY

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from agent.policy.taint import TOOL_CALL
+from agent.guards.loose_json import TOOL_CALL
 from agent.tools.arguments import ArgumentsWrong, ToolSignature, parse_arguments, schema_of
 from agent.tools.tool import Caller, Effect, ToolCard, tool
 from memory.records.errors import Permanent

@@ -19,7 +19,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent.policy.presentation import COMMAND
 from agent.sandbox.bubblewrap import Bubblewrap, Confinement
 from agent.sandbox.environment import confined_environment, open_environment
 from agent.sandbox.process import (
@@ -34,7 +33,7 @@ from agent.sandbox.process import (
 from agent.skills.matcher import allows_command
 from agent.tools.call import KeepResult, fitted
 from agent.tools.confinement import WorkspaceViews
-from agent.tools.tool import Caller, Effect, Needs, Trust, tool
+from agent.tools.tool import COMMAND, Caller, Effect, Needs, Trust, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
 from memory.records.messages import Role

@@ -203,7 +203,7 @@ class Messenger(Protocol):
 
     async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
         """A message joins the history of its chat; `untrusted` marks it there, as in
-        `Conversations.note`."""
+        `SqliteConversations.note`."""
 
     async def send_file(
         self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None

@@ -11,18 +11,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agent.policy.taint import called_name
-from agent.policy.tool_access import Reach
+from agent.guards.loose_json import called_name
 from agent.prompt.context import PromptContext
 from agent.prompt.scene import PromptKind
 from agent.tools.discovery import ToolRanking
 from agent.tools.routes import RouteFile
 from agent.tools.tool import ToolCard
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.trace.prefix_cache import tools_part
 from memory.records.messages import ConversationId, RunId, TurnInput
-from memory.records.ports import History, Ranked, Ranker, Traces
+from memory.records.ports import History, Ranked, Ranker
 from memory.records.transcript import Answered
+from memory.stores.traces import SqliteTraces
 
 CORE = (
     *("send_message", "store_fact", "search_memories", "get_status", "spawn", "remind_me"),
@@ -340,7 +340,7 @@ class ToolSelector:
         self,
         toolbox: Toolbox,
         reach: Reach,
-        traces: Traces,
+        traces: SqliteTraces,
         *,
         ranking: ToolRanking | None = None,
         routes: RouteFile | None = None,

@@ -13,7 +13,6 @@ from agent.files.scaler import PillowScaler, is_installed
 from agent.files.transcription import PaidTranscriber
 from agent.files.values import AttachedOptions
 from agent.models.choose import beside
-from agent.policy.tool_access import Reach
 from agent.skills.library import SkillLibrary
 from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
@@ -29,7 +28,7 @@ from agent.tools.profile import PersonContext, ProfileTools
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
 from agent.tools.tool import Tool, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.tools.web import WebPages, WebSearch
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
@@ -167,7 +166,6 @@ class Abilities:
             name_of=self.app.name_of,
             zone_of=self.app.chats.zone,
             is_private=self.app.conversations.is_private,
-            noted=self.app.calendar.assumed_zones.noted,
         )
         own: list[Tool] = [
             *tools_of(FileTools(self.workspace, former)),

@@ -137,12 +137,12 @@ def judged(
     who: Caller,
     *rules: PolicyRule,
     needs: Needs | None = None,
-    seen: bool = False,
+    leaves: str = "",
     always: bool = False,
     members_approve_outside: bool = False,
 ) -> Verdict:
     policy = Policy(rules=rules, members_approve_outside=members_approve_outside)
-    return decide(policy, tool, needs or Needs(), who, seen=lambda target: seen, always=always)
+    return decide(policy, tool, needs or Needs(), who, leaves=leaves, always=always)
 
 
 def sign(verdict: Verdict) -> str:
@@ -320,31 +320,33 @@ def test_what_a_tool_refuses_is_not_done_not_even_with_a_tap(
 
 
 @pytest.mark.parametrize(
-    ("role", "tainted", "seen", "expected"),
+    ("role", "tainted", "leaves", "expected"),
     [
-        (Role.OWNER, False, False, "."),
-        (Role.OWNER, True, True, "."),
-        (Role.OWNER, True, False, "1"),
-        (Role.MEMBER, True, True, "."),
-        (Role.MEMBER, True, False, "1"),
-        (Role.GUEST, True, True, "."),
-        (Role.GUEST, True, False, "x"),
+        (Role.OWNER, False, True, ".?."),
+        (Role.OWNER, True, False, "..."),
+        (Role.OWNER, True, True, "111"),
+        (Role.MEMBER, False, True, "??."),
+        (Role.MEMBER, True, False, "..."),
+        (Role.MEMBER, True, True, "111"),
+        (Role.GUEST, False, True, "xxx"),
+        (Role.GUEST, True, False, "..."),
+        (Role.GUEST, True, True, "xxx"),
     ],
 )
-@pytest.mark.parametrize("always", [False, True])
-def test_in_a_tainted_turn_a_target_that_nobody_named_is_asked_about(
-    role: Role, tainted: bool, seen: bool, expected: str, always: bool
+def test_what_would_leave_is_asked_about_and_after_outside_text_each_time(
+    role: Role, tainted: bool, leaves: bool, expected: str
 ) -> None:
-    verdict = judged(
-        card(),
-        caller(role, tainted=tainted),
-        PolicyRule(action=Action.ALLOW),
-        needs=Needs(target="https://evil.example/?d=1"),
-        seen=seen,
-        always=always,
-    )
+    """With a rule of the owner that allows it; with none; with one that was agreed to for good."""
+    who, told = caller(role, tainted=tainted), "somebody learns it" if leaves else ""
+    allow = PolicyRule(action=Action.ALLOW)
 
-    assert sign(verdict) == expected
+    found = [
+        judged(card(), who, allow, leaves=told),
+        judged(card(), who, leaves=told),
+        judged(card(), who, leaves=told, always=True),
+    ]
+
+    assert "".join(map(sign, found)) == expected
 
 
 def test_where_always_is_no_choice_an_older_always_counts_for_nothing() -> None:

@@ -15,11 +15,10 @@ from pydantic import Field
 
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.presentation import needs_of
-from agent.policy.tool_access import MAKES_JOBS, Reach, ReachOptions
 from agent.tools.arguments import Arguments
 from agent.tools.call import arguments_of
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import MAKES_JOBS, Reach, ReachOptions, Toolbox
 from memory.records.jobs import Job, JobKind
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.transcript import Note, ToolResult

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from agent.policy.tool_access import Reach
 from agent.skills.library import LOOK_EVERY_S, SkillLibrary
 from agent.skills.places import SkillFolders
 from agent.skills.service import SkillService
@@ -17,7 +16,7 @@ from agent.skills.skill import SkillState
 from agent.skills.writer import FORMER
 from agent.tools.skills import FILE_BYTES_READ, SkillTools
 from agent.tools.tool import Caller, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.turn.assistant import Assistant
 from memory.records.transcript import ToolResult
 from memory.stores.switches import SqliteSkillRecords

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.policy.tool_access import Reach, ReachOptions
 from agent.tools.files import FileTools
 from agent.tools.tool import Tool, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, ReachOptions, Toolbox
 from agent.tools.workspace import Workspace
 from memory.records.messages import Role
 from tests.agent.tools.given import call

@@ -10,7 +10,8 @@ from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.policy.taint import fenced, has_seen
+from agent.policy.egress import NamedPages
+from agent.policy.taint import fenced
 from agent.tools.tool import Tool, tools_of
 from agent.tools.web import (
     KEPT_CHARS_MAX,
@@ -59,10 +60,12 @@ async def fetched(tool: Tool, url: str, who: object = OWNER, **others: object) -
     return await run_tool(tool, call("web_fetch", {"url": url, **others}), who)  # type: ignore[arg-type]
 
 
-def entries(result: ToolResult, name: str = "web_fetch") -> list[Entry]:
-    """The result as it stands in a turn: behind the answer of the model that called."""
-    made = ToolCall(id=result.call_id, name=name, arguments="{}")
-    return [Answered(text="", calls=(made,), finish="tool_calls"), result]
+def names(result: ToolResult, url: str, tool: str = "web_fetch") -> bool:
+    """Whether the result makes an address one that may be opened, as it stands in a turn."""
+    made = ToolCall(id=result.call_id, name=tool, arguments="{}")
+    entries: list[Entry] = [Answered(text="", calls=(made,), finish="tool_calls"), result]
+    named = NamedPages.among(entries, said=())
+    return parse_url(url).whole in named.found | named.linked
 
 
 # --- web_fetch ---------------------------------------------------------------------------------
@@ -174,7 +177,7 @@ async def test_an_address_inside_is_refused_before_and_while_it_is_read(url: str
 
     assert inside.hits == []
     assert not result.ok
-    assert not has_seen(entries(result), written), "a refusal does not make an address a known one"
+    assert written not in result.content, "a refusal does not make an address a known one"
 
 
 def test_a_call_names_its_address_as_the_place_where_words_could_go() -> None:
@@ -202,8 +205,8 @@ async def test_a_link_on_a_page_counts_as_seen_and_one_filled_in_from_it_does_no
         sent = fenced(result)
 
     assert result.untrusted
-    assert not has_seen(entries(result), filled_in)
-    assert has_seen(entries(result), followed)
+    assert not names(result, filled_in)
+    assert names(result, followed)
     assert isinstance(sent, ToolResult)
     assert sent.content.count("</untrusted>") == 1
     assert thief.hits == []
@@ -280,4 +283,4 @@ async def test_an_address_that_was_looked_for_does_not_count_as_seen(
     result = await run_tool(search_tool(Hits(*hits)), call("web_search", {"query": url}), OWNER)
 
     assert result.ok
-    assert not has_seen(entries(result, "web_search"), url)
+    assert not names(result, url, "web_search")
