@@ -18,9 +18,9 @@ from typing import Literal
 import structlog
 from pydantic import Field
 
+from agent.guards.loose_json import called_name
 from agent.learning.evidence import has_foreign_address, is_carried, keys
 from agent.models.json_answer import ModelAnswer, plain_text, read_answer
-from agent.policy.taint import called_name
 from agent.prompt.assemble import from_template
 from agent.prompt.templates import harmless
 from memory.facts.insights import Basis, Insights, SqliteInsights

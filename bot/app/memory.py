@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from agent.history import window as history
@@ -198,7 +198,7 @@ class Memories:
                 app.conversations,
                 premises=self.premises,
                 clock=app.clock,
-                indexes=[self.archive, _KnownTexts(self.embedding)],
+                rebuilds=[self.archive.rebuild, partial(drop_known_texts, self.embedding)],
                 revised=app.outbox.catch_up if app.is_running else None,
             ),
             premises=self.premises,
@@ -306,17 +306,8 @@ class Afterthoughts:
         await self.insights.after(ended.turn, ended.end)
 
 
-class _KnownTexts:
-    """Implements `memory.erasure.erase.Rebuilds`: what is kept of texts only to be quick."""
-
-    def __init__(self, embedding: Embedding) -> None:
-        self._drops = (
-            history.drop_known,
-            words.drop_known,
-            embedding.drop_known,
-        )
-
-    async def rebuild(self) -> None:
-        """Keeps nothing; it comes back with the next turn."""
-        for drop in self._drops:
-            drop()
+async def drop_known_texts(embedding: Embedding) -> None:
+    """Keep nothing of texts that is there only to be quick; it comes back with the next turn."""
+    history.drop_known()
+    words.drop_known()
+    embedding.drop_known()

@@ -93,12 +93,6 @@ def select_ids(
     return found
 
 
-def exists(connection: sqlite3.Connection, where: Narrowed) -> bool:
-    """Whether there is one."""
-    sql = f"select 1 from facts where {where.sql} limit 1"  # noqa: S608 - conditions of ours
-    return connection.execute(sql, where.values).fetchone() is not None
-
-
 def insert(connection: sqlite3.Connection, new: NewFact, text: str, *, now_ms: int) -> StoredFact:
     """Adds a row. Of a quote that holds a secret nothing is kept."""
     values = (

@@ -18,7 +18,6 @@ from agent.history.compaction import SqliteCompactor
 from agent.models.chat_request import body
 from agent.policy.approval import Policy
 from agent.policy.gate import Gate
-from agent.policy.tool_access import Reach, ReachOptions
 from agent.prompt.context import ContextBuilder, ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.skills.library import SkillLibrary
@@ -30,7 +29,7 @@ from agent.tools.call import ToolLimits
 from agent.tools.files import FileTools, ResultStore
 from agent.tools.selection import SelectionOptions, ToolSelector
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, ReachOptions, Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import EngineLimits, LocalEngine
