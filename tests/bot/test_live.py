@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.models.choose import Choice, ModelWish, choose
+from agent.models.service import ask_once
 from bot.doctor import reach as doctor_reach
 from bot.doctor.base import FindingLevel
 from bot.doctor.live import (
@@ -17,7 +18,6 @@ from bot.doctor.live import (
     host_of,
     offers,
     shown_name,
-    try_model,
 )
 from bot.doctor.live_slack import socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import PollConflict, account, first_message
@@ -172,7 +172,7 @@ async def test_a_model_in_trouble_is_not_asked_again(
         model.named_fault(kind, times=None)
 
         with pytest.raises(error):
-            await try_model(await chosen(model), limit_s=10)
+            await ask_once(await chosen(model), limit_s=10)
 
         assert len(model.requests) == 1
 
@@ -180,7 +180,7 @@ async def test_a_model_in_trouble_is_not_asked_again(
 async def test_a_model_that_takes_too_long_is_given_up() -> None:
     async with ScriptedModel(delay_s=30) as model:
         with pytest.raises(ModelTimeout):
-            await try_model(await chosen(model), limit_s=0.3)
+            await ask_once(await chosen(model), limit_s=0.3)
 
 
 async def test_the_doctor_says_which_address_answers() -> None:
