@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.channels.slack.api import Limited, NoAnswer, SaidNo, SlackAnswer, SlackWeb
-from bot.channels.slack.raw import EventKind, sketch
+from bot.channels.slack.wire import EventKind, sketch
 from bot.doctor.live import ASK_S, Unreachable, host_of, shown_name
 from bot.doctor.live_telegram import Newcomer
 from memory.records.errors import SettingsWrong
@@ -119,9 +119,9 @@ def _writer(frame: str) -> Newcomer | None:
         return None
     if (
         found is None
-        or found.kind is not EventKind.POST
+        or found.payload.kind is not EventKind.POST
         or found.is_group
-        or found.home != found.team
+        or found.payload.home != found.payload.team
     ):
         return None  # whoever sets the bot up is of its own workspace
     return Newcomer(address=found.person, name=shown_name(found.sender))

@@ -16,8 +16,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.app.app import App
-from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
-from bot.channels.slack.tokens import SlackRefused
+from bot.channels.slack.api import SlackRefused
+from bot.channels.slack.http_events import FRESH_S, is_signed, read_body
+from bot.channels.webhook import BODY_BYTES_MAX
 from bot.inbox.intake import InboundEvent, Intake
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, hold
 from bot.lab.slack import SIGNING_SECRET, flood, refusal
