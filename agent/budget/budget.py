@@ -19,7 +19,6 @@ import structlog
 
 from agent.budget.circuit_breaker import (
     Brakes,
-    EstimateError,
     HandPause,
     Usual,
     brake_words,
@@ -224,11 +223,6 @@ class Budget:
     def brakes(self) -> Brakes:
         """For their figures."""
         return self._brakes
-
-    @property
-    def estimate_error(self) -> EstimateError:
-        """How good the estimates were."""
-        return self._usual.error()
 
     async def standings(self, charge: Charge) -> Sequence[Standing]:
         """How the budgets stand that a call of this charge would be on; those of turns only where

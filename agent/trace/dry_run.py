@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from agent.budget.charge import charge_of
+from agent.budget.ledger import charge_of
 from agent.history.window import estimate_tokens, text_of
 from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import structlog
 
 from agent.budget.budget import Budget
-from agent.budget.charge import charge_of
+from agent.budget.ledger import charge_of
 from agent.budget.rate_limit import RateLimiter
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.unhelpful import looks_unhelpful
