@@ -439,7 +439,12 @@ class Budget:
             totals = self._books.totals([account for _, account in wanted])
             if totals is not None:
                 return [
-                    Bound(limit, account, total, self._zone(limit, charge))
+                    Bound(
+                        limit,
+                        account,
+                        total,
+                        zone_for(limit.scope, charge.time_zone, self._host_zone),
+                    )
                     for (limit, account), total in zip(wanted, totals, strict=True)
                 ]
             await self._books.load([account for _, account in wanted])
@@ -463,9 +468,6 @@ class Budget:
 
     def _free(self, bound: Bound) -> str:
         return free_words(bound.limit, bound.account.end_ms, at=self._clock.now(), zone=bound.zone)
-
-    def _zone(self, limit: Limit, charge: Charge) -> tzinfo:
-        return zone_for(limit.scope, charge.time_zone, self._host_zone)
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)

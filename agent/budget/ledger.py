@@ -390,8 +390,13 @@ class Books:
 
 def charge_of(run_id: RunId, turn: TurnInput) -> Charge:
     """A subagent's calls go on the person's account, and on a turn's budget of its own."""
+    purpose = Purpose.CHAT
+    if turn.task is not None:
+        purpose = Purpose.SUBAGENT
+    elif turn.job is not None:
+        purpose = Purpose.HEARTBEAT if turn.job.is_heartbeat else Purpose.JOB
     return Charge(
-        purpose=_purpose(turn),
+        purpose=purpose,
         person_id=turn.person_id,
         is_owner=turn.role is Role.OWNER,
         lane=turn.message.address.key,
@@ -401,11 +406,3 @@ def charge_of(run_id: RunId, turn: TurnInput) -> Charge:
         agent=turn.agent,
         time_zone=turn.time_zone,
     )
-
-
-def _purpose(turn: TurnInput) -> Purpose:
-    if turn.task is not None:
-        return Purpose.SUBAGENT
-    if turn.job is None:
-        return Purpose.CHAT
-    return Purpose.HEARTBEAT if turn.job.is_heartbeat else Purpose.JOB
