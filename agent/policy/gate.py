@@ -29,11 +29,12 @@ from agent.policy.taint import has_said, is_once, is_said_now, taint_start
 from agent.tools.tool import Caller, Effect, Needs, Tool
 from memory.records.errors import AssistantError, StorageError
 from memory.records.messages import Origin
-from memory.records.ports import Approvals, Conversations
+from memory.records.ports import Approvals
 from memory.records.rows import NewApproval, Outcome
 from memory.records.text import clean
 from memory.records.transcript import Entry, Said, ToolCall
 from memory.records.turns import ToolCallState
+from memory.stores.conversations import SqliteConversations
 
 OWN_WORDS = {"remind_me": ("text",), "record_event": ("name", "note")}
 """Tools that only keep something for the person, with the arguments in which that stands."""
@@ -91,7 +92,9 @@ class Waits:
 class Gate:
     """Asks the policy, and a person where it says so. Raises StorageError."""
 
-    def __init__(self, policy: Policy, approvals: Approvals, conversations: Conversations) -> None:
+    def __init__(
+        self, policy: Policy, approvals: Approvals, conversations: SqliteConversations
+    ) -> None:
         self._policy = policy
         self._approvals = approvals
         self._conversations = conversations

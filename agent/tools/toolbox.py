@@ -98,8 +98,13 @@ class Toolbox:
 
     def named(self, names: Iterable[str]) -> tuple[ToolSpec, ...]:
         """The tools of these names, in the order given; unknown names are left out."""
-        found = ((name, self.get(name)) for name in names)
-        return tuple(self._spec(name, tool) for name, tool in found if tool is not None)
+        specs: list[ToolSpec] = []
+        for name in names:
+            if (tool := self.get(name)) is not None:
+                if name not in self._specs:
+                    self._specs[name] = tool.card.spec()
+                specs.append(self._specs[name])
+        return tuple(specs)
 
     def redo(self, call: ToolCall) -> Redo:
         """What a kill in mid-call permits. A call of an unknown tool does nothing."""
@@ -145,11 +150,6 @@ class Toolbox:
     def _called(self, call: ToolCall) -> Tool | None:
         inner = self.resolved(call)
         return None if isinstance(inner, ToolResult) else self.get(inner.name)
-
-    def _spec(self, name: str, tool: Tool) -> ToolSpec:
-        if name not in self._specs:
-            self._specs[name] = tool.card.spec()
-        return self._specs[name]
 
     def cut_off(self, call: ToolCall) -> ToolResult:
         """The result of a call whose answer was cut by the output limit: nothing was done."""

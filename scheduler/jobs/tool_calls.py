@@ -66,7 +66,7 @@ class CallTimes:
                 raise JobRefused(f"nothing was saved. {why}")
 
     def rows(self, time: TimeRead, caller: Caller) -> list[str]:
-        """How it was read, and the first due times: for who is asked."""
+        """Return how it was read, and the first due times: for who is asked."""
         zone = self._times.zone(caller.person_id)
         following = [moment_words(one, zone) for one in time.next]
         return [f"when: {time.sentence} ({zone})", f"next: {'; '.join(following) or 'never'}"]
@@ -152,5 +152,5 @@ class ToolCalls:
 
 
 def _alone(caller: Caller) -> Caller:
-    """The same person when nobody is there."""
+    """Return the same person when nobody is there."""
     return replace(caller, unattended=True, makes_jobs=False)

@@ -56,7 +56,7 @@ from memory.records.rows import Person
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox
-from memory.stores.people import SqlitePeople
+from memory.stores.people import AboutPeople, SqlitePeople
 from memory.stores.traces import SqliteTraces
 from tests.agent.house import OWNER, House, Somebody, Words
 from tests.agent.obedient import CANARY, ObedientModel
@@ -256,7 +256,12 @@ class Castle(House):
 
         self.desk = await stack.enter_async_context(
             ApprovalService(
-                SqliteApprovals(database), app.access, self.outbox, signal, clock=self.clock
+                SqliteApprovals(database),
+                app.access,
+                signal,
+                deliver=self.outbox.deliver,
+                revise=self.outbox.revise,
+                clock=self.clock,
             )
         )
         self.made = made = app.abilities
@@ -322,7 +327,7 @@ class Castle(House):
         gathering = ContextBuilder(
             library,
             self.shelf,
-            self.recalled or SqliteRecall(self.database),
+            self.recalled or SqliteRecall(about=AboutPeople(self.database)),
             clock=self.clock,
             options=self.gathering,
         )

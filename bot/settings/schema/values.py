@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from agent.skills import rules as patterns
-from bot.channels.telegram.reactions import REACTIONS, telegram_reaction
+from bot.channels.telegram.wire import REACTIONS, telegram_reaction
 
 
 def _person_number(value: object) -> int:
@@ -77,8 +77,8 @@ def _pattern(value: str) -> str:
     try:
         patterns.Pattern(value)
     except patterns.PatternWrong as wrong:
-        at = f" at character {wrong.fault.position}" if wrong.fault.position else ""
-        raise ValueError(f"not a regular expression that works: {wrong.fault.text}{at}") from None
+        at = f" at character {wrong.position}" if wrong.position else ""
+        raise ValueError(f"not a regular expression that works: {wrong.text}{at}") from None
     return value
 
 

@@ -53,11 +53,21 @@ def _cut_deep(text: str) -> str:
     return "".join(kept)
 
 
-# --- slack fields -------------------------------------------------------------------------------
-#
-# Single fields of what Slack sends, read so that a missing or odd one is an error or nothing.
-#
-# Called by `bot.channels.slack.raw` and whatever else of Slack reads a payload.
+# --- what strangers write -----------------------------------------------------------------------
+
+_LINK = re.compile(r"/link(?:@[A-Za-z0-9_]{1,64})?[ \t]{1,9}([A-Za-z0-9]{8})[ \t\n]{0,9}", re.ASCII)
+
+
+def link_code(text: object) -> str:
+    """Return the code of a message that is `/link CODE` and nothing else; empty for any other.
+
+    This is all that is ever read of a stranger's words, and it is kept nowhere.
+    """
+    found = _LINK.fullmatch(text) if isinstance(text, str) else None
+    return found[1].upper() if found else ""
+
+
+# --- single fields ------------------------------------------------------------------------------
 
 Json = Mapping[str, Any]
 

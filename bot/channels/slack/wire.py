@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from bot.channels.odd_json import (
+from bot.channels.wire import (
     ID,
     WORD,
     Json,
     is_direct,
+    link_code,
     needed,
     needed_direct,
     needed_id,
@@ -25,7 +26,6 @@ from bot.channels.odd_json import (
     read_json,
     text_of,
 )
-from bot.people.linking import link_code
 
 SLACKBOT = "USLACKBOT"
 SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
@@ -53,36 +53,65 @@ class EventKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlackSketch:
-    """One event that may be for us. `us` is the bot's own user id, as far as Slack says it.
+class SlackPayload:
+    """What the inbox keeps of an event. `us` is the bot's own user id, as far as Slack says it.
 
-    `team` is the workspace in which we are installed, `home` the sender's. `home` and `sender`
-    together name the person, since people of other workspaces write in shared channels too.
-    `thread` is the thread that the event belongs to: in channels every post begins one, in a
-    direct message only a reply is in one. `link` is the code of a `/link CODE` and nothing else: of
-    a stranger's words, no other is looked at.
+    `team` is the workspace in which we are installed, `home` the sender's: people of other
+    workspaces write in shared channels too.
     """
 
     kind: EventKind
     team: str
     home: str
+    us: str
+    body: Json
+
+    def to_json(self) -> str:
+        """Return the stored text."""
+        kept = {"kind": self.kind, "team": self.team, "home": self.home, "us": self.us}
+        return json.dumps({**kept, "body": self.body}, ensure_ascii=False)
+
+    @classmethod
+    def of(cls, payload: str) -> SlackPayload:
+        """Read a stored text. Raise ValueError."""
+        found = read_json(payload)
+        if not isinstance(found, dict):
+            raise ValueError("not a stored event")
+        team = needed_id(found, "team")
+        return cls(
+            kind=EventKind(text_of(found, "kind")),
+            team=team,
+            home=text_of(found, "home") or team,  # stored by a version that had no `home`
+            us=text_of(found, "us"),
+            body=part(found, "body"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlackEvent:
+    """One event that may be for us: its key, place and sender.
+
+    `thread` is the thread that the event belongs to: in channels every post begins one, in a
+    direct message only a reply is in one. `link` is the code of a `/link CODE` and nothing else: of
+    a stranger's words, no other is looked at.
+    """
+
+    payload: SlackPayload
     event_id: str
     channel: str
-    thread: str | None
     sender: str
-    us: str
-    body: dict[str, Any]
+    thread: str | None = None
     link: str = ""
 
     @property
     def source(self) -> str:
         """The inbox's name for the events of this workspace."""
-        return f"slack:{self.team}"
+        return f"slack:{self.payload.team}"
 
     @property
     def chat_id(self) -> str:
         """The conversation, as `Address` holds it: `:` would part it."""
-        return f"{self.team}.{self.channel}"
+        return f"{self.payload.team}.{self.channel}"
 
     @property
     def is_group(self) -> bool:
@@ -91,39 +120,8 @@ class SlackSketch:
 
     @property
     def person(self) -> str:
-        """The sender's address."""
-        return f"slack:{self.home}:{self.sender}"
-
-    def to_payload(self) -> str:
-        """What the inbox keeps."""
-        kept = {"kind": self.kind, "team": self.team, "home": self.home, "us": self.us}
-        return json.dumps({**kept, "body": self.body}, ensure_ascii=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPayload:
-    """A payload read back."""
-
-    kind: EventKind
-    team: str
-    home: str
-    us: str
-    body: dict[str, Any]
-
-    @classmethod
-    def of(cls, payload: str) -> StoredPayload:
-        """Raises ValueError."""
-        found = read_json(payload)
-        if not isinstance(found, dict) or not isinstance(found.get("body"), dict):
-            raise ValueError("not a stored event")
-        team = needed_id(found, "team")
-        return cls(
-            kind=EventKind(text_of(found, "kind")),
-            team=team,
-            home=text_of(found, "home") or team,  # stored by a version that had no `home`
-            us=text_of(found, "us"),
-            body=found["body"],
-        )
+        """The sender's address. An id alone names nobody: it is one of the sender's workspace."""
+        return f"slack:{self.payload.home}:{self.sender}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +152,7 @@ def opened(payload: Json) -> OpenedPane | None:
         return None
 
 
-def sketch(payload: Json) -> SlackSketch | None:
+def sketch(payload: Json) -> SlackEvent | None:
     """What a payload is, if it may be for us: not what we or other bots do, nor what was not
     said at all. Raises ValueError for one that claims to be something and is not."""
     match payload.get("type"):
@@ -170,7 +168,7 @@ def sketch(payload: Json) -> SlackSketch | None:
 # --- posts ---------------------------------------------------------------------------------------
 
 
-def _event(payload: Json) -> SlackSketch | None:
+def _event(payload: Json) -> SlackEvent | None:
     event = payload.get("event")
     if not isinstance(event, dict):
         raise ValueError("an event without its body")
@@ -190,7 +188,7 @@ def _event(payload: Json) -> SlackSketch | None:
     return None
 
 
-def _post(event: dict[str, Any], here: _Installation) -> SlackSketch | None:
+def _post(event: dict[str, Any], here: _Installation) -> SlackEvent | None:
     if not _is_of_a_person(event, here):
         return None
     channel, ts = needed_id(event, "channel"), needed_ts(event, "ts")
@@ -202,21 +200,17 @@ def _post(event: dict[str, Any], here: _Installation) -> SlackSketch | None:
         # Slack says that we are meant and the text does not show it, so `message` alone would
         # not say it either: kept as an event of its own, which counts only where that did not.
         event_id = f"{event_id}:mention"
-    return SlackSketch(
-        kind=EventKind.POST,
-        team=here.team,
-        home=here.home_of(event),
+    return SlackEvent(
+        payload=here.payload(EventKind.POST, event, by=event),
         event_id=event_id,
         channel=channel,
         thread=thread_of(event, channel),
         sender=needed_id(event, "user"),
-        us=here.us,
-        body=event,
         link="" if shared_with(event) else link_code(event.get("text")),
     )
 
 
-def _edit(event: dict[str, Any], here: _Installation) -> SlackSketch | None:
+def _edit(event: dict[str, Any], here: _Installation) -> SlackEvent | None:
     now, before = event.get("message"), event.get("previous_message")
     if not isinstance(now, dict):
         raise ValueError("an edit without its message")
@@ -229,20 +223,16 @@ def _edit(event: dict[str, Any], here: _Installation) -> SlackSketch | None:
         return None  # a preview of a link came, or the first reply
     channel = needed_id(event, "channel")
     ts = needed_ts(now, "ts")
-    return SlackSketch(
-        kind=EventKind.EDIT,
-        team=here.team,
-        home=here.home_of(now),
+    return SlackEvent(
+        payload=here.payload(EventKind.EDIT, event, by=now),
         event_id=f"{channel}:{ts}:edit:{needed_ts(event, 'ts')}",
         channel=channel,
         thread=thread_of(now, channel),
         sender=needed_id(now, "user"),
-        us=here.us,
-        body=event,
     )
 
 
-def _deletion(event: dict[str, Any], here: _Installation) -> SlackSketch | None:
+def _deletion(event: dict[str, Any], here: _Installation) -> SlackEvent | None:
     before = event.get("previous_message")
     if not isinstance(before, dict) or not _is_of_a_person(before, here):
         return None
@@ -250,16 +240,12 @@ def _deletion(event: dict[str, Any], here: _Installation) -> SlackSketch | None:
         return None
     channel = needed_id(event, "channel")
     ts = needed_ts(event, "deleted_ts")
-    return SlackSketch(
-        kind=EventKind.DELETION,
-        team=here.team,
-        home=here.home_of(before),
+    return SlackEvent(
+        payload=here.payload(EventKind.DELETION, event, by=before),
         event_id=f"{channel}:{ts}:deleted",
         channel=channel,
         thread=thread_of({"ts": ts, **before}, channel),
         sender=needed_id(before, "user"),
-        us=here.us,
-        body=event,
     )
 
 
@@ -273,6 +259,10 @@ class _Installation(NamedTuple):
     us: str
     app: str
     came_from: str
+
+    def payload(self, kind: EventKind, body: Json, *, by: Json) -> SlackPayload:
+        """Return what is kept of an event whose author wrote the message `by`."""
+        return SlackPayload(kind=kind, team=self.team, home=self.home_of(by), us=self.us, body=body)
 
     def home_of(self, message: Json) -> str:
         """Return the workspace, or organisation, of whoever wrote a message. `team` and `user_team`
@@ -291,18 +281,14 @@ def _installed(payload: Json) -> _Installation:
     installed = first if isinstance(first, dict) else {}
     named = (text_of(installed, "team_id"), text_of(payload, "context_team_id"))
     team = next(filter(ID.fullmatch, named), "") or needed_id(payload, "team_id")
+    us = text_of(installed, "user_id")
     return _Installation(
         team=team,
         org=text_of(installed, "enterprise_id") or text_of(payload, "context_enterprise_id"),
-        us=_us(installed),
+        us=us if installed.get("is_bot") is True and ID.fullmatch(us) else "",
         app=text_of(payload, "api_app_id"),
         came_from=text_of(payload, "team_id"),
     )
-
-
-def _us(installed: Json) -> str:
-    us = text_of(installed, "user_id")
-    return us if installed.get("is_bot") is True and ID.fullmatch(us) else ""
 
 
 def _is_of_a_person(message: Json, here: _Installation) -> bool:
@@ -342,43 +328,39 @@ def mentions(text: str, us: str) -> bool:
 # --- the home tab --------------------------------------------------------------------------------
 
 
-def _home(payload: Json, event: Json) -> SlackSketch | None:
+def _home(payload: Json, event: Json) -> SlackEvent | None:
     """Somebody looks at their home. The other tab is the chat, in which nothing was said."""
     if text_of(event, "tab") != "home":
         return None
     here = _installed(payload)
     channel, sender = needed_direct(event, "channel"), needed_id(event, "user")
-    return SlackSketch(
-        kind=EventKind.HOME,
-        team=here.team,
-        home=here.home_of({}),
+    return SlackEvent(
+        payload=here.payload(EventKind.HOME, {"channel": channel, "user": sender}, by={}),
         event_id=f"home:{needed(payload, 'event_id', WORD)}",
         channel=channel,
-        thread=None,
         sender=sender,
-        us=here.us,
-        body={"channel": channel, "user": sender},
     )
 
 
 # --- commands and buttons ------------------------------------------------------------------------
 
 
-def _command(payload: Json) -> SlackSketch:
+def _command(payload: Json) -> SlackEvent:
     channel = needed_id(payload, "channel_id")
     # The rest are names, which can change, and addresses and tokens, which are no one's business.
     kept = ("command", "text", "user_id", "channel_id", "trigger_id")
     team = needed_id(payload, "team_id")
-    return SlackSketch(
-        kind=EventKind.COMMAND,
-        team=team,
-        home=team,  # only our own members are offered the command
+    return SlackEvent(
+        payload=SlackPayload(
+            kind=EventKind.COMMAND,
+            team=team,
+            home=team,  # only our own members are offered the command
+            us="",
+            body={name: text_of(payload, name) for name in kept},
+        ),
         event_id=f"command:{needed(payload, 'trigger_id', WORD)}",
         channel=channel,
-        thread=None,
         sender=needed_id(payload, "user_id"),
-        us="",
-        body={name: text_of(payload, name) for name in kept},
         link=link_code(f"/{text_of(payload, 'text').strip().removeprefix('/')}"),
     )
 
@@ -417,7 +399,7 @@ def presser(payload: Json) -> Presser:
     )
 
 
-def _button(payload: Json) -> SlackSketch | None:
+def _button(payload: Json) -> SlackEvent | None:
     """Of the message above the button, its place alone is kept; and no address that is given with
     it, which lets whoever has it write in our name."""
     actions = payload.get("actions")
@@ -439,22 +421,20 @@ def _button(payload: Json) -> SlackSketch | None:
     place = message if isinstance(message, dict) else {}
     ts, thread = text_of(place, "ts"), text_of(place, "thread_ts")
     in_thread = needed_ts(place, "thread_ts") if thread not in ("", ts) else None
-    return SlackSketch(
-        kind=EventKind.BUTTON,
-        team=who.team,
-        home=who.home,
-        event_id=f"button:{when}:{who.user}:{action_id[:255]}",
+    press_id = f"{when}:{who.user}:{action_id[:255]}"
+    body = {
+        "id": press_id,
+        "value": text_of(action, "value")[:VALUE_CHARS_MAX],
+        "channel": channel,
+        "user": who.user,
+        "ts": when if on_home else ts,
+        "thread": in_thread,
+        "home": on_home,
+    }
+    return SlackEvent(
+        payload=SlackPayload(kind=EventKind.BUTTON, team=who.team, home=who.home, us="", body=body),
+        event_id=f"button:{press_id}",
         channel=channel,
         thread=in_thread,
         sender=who.user,
-        us="",
-        body={
-            "id": f"{when}:{who.user}:{action_id[:255]}",
-            "value": text_of(action, "value")[:VALUE_CHARS_MAX],
-            "channel": channel,
-            "user": who.user,
-            "ts": when if on_home else ts,
-            "thread": in_thread,
-            "home": on_home,
-        },
     )
