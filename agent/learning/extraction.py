@@ -17,11 +17,11 @@ from itertools import islice
 
 import structlog
 
-from agent.history.window import estimate_tokens
 from agent.learning.evidence import keys
 from agent.learning.proposals import FactRefusal, FoundFacts, Judge, plain
 from agent.models.json_answer import AnswerUnreadable, read_answer
 from agent.prompt.assemble import from_template
+from agent.prompt.tokens import estimate_tokens
 from memory.facts.store import SqliteFacts
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.facts import StoredFact, Storing, Whose
@@ -57,7 +57,7 @@ Texts = Callable[[], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionOptions:
-    """The settings `memory.extraction`."""
+    """The section `[memory.extraction]` of the settings."""
 
     exchanges_max: int = 10
     messages_min: int = 4

@@ -15,7 +15,8 @@ import pytest
 
 from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import Summaries
-from agent.history.window import estimate_tokens, repair, since_compaction
+from agent.history.window import repair, since_compaction
+from agent.prompt.tokens import estimate_tokens
 from memory.database.connection import Database
 from memory.records.errors import Overloaded
 from memory.records.facts import Compaction
