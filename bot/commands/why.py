@@ -22,7 +22,8 @@ from bot.commands.services import Answer
 from bot.commands.why_messages import NAME_CHARS, RESULT_CHARS, Reader, WhyKnown, moment
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
-from memory.records.facts import Facts, StoredFact, fact_id_of, fact_key, place_of, whose
+from memory.facts.store import SqliteFacts
+from memory.records.facts import StoredFact, fact_id_of, fact_key, place_of, whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import IncomingMessage, PersonId, Role, RunId
 from memory.records.rows import Person
@@ -98,7 +99,7 @@ class WhySources:
     """What is known beside the records. `counted` returns once the figures of what was spent are
     stored; `texts` are the library's templates."""
 
-    facts: Facts
+    facts: SqliteFacts
     jobs: FindsJobs
     memory: MemoryCommands
     counted: Callable[[], Awaitable[object]]

@@ -25,7 +25,7 @@ from bot.commands.usage import cost_words
 from bot.markup.render import slack_parts
 from bot.people.access import Access
 from memory.records.errors import AssistantError
-from memory.records.facts import Facts, Whose
+from memory.records.facts import StoredFact, Whose
 from memory.records.jobs import Job, JobKind, JobStatus, SetBy
 from memory.records.messages import Address, PersonId, Role
 from memory.records.ports import Clock
@@ -251,7 +251,7 @@ class HomeView:
         *,
         jobs: JobService,
         events: EventService,
-        facts: Facts,
+        facts: Callable[[Whose], Awaitable[Sequence[StoredFact]]],
         models: Router,
         sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]],
         open_questions: Callable[[], Awaitable[Sequence[StoredApproval]]],
@@ -316,7 +316,7 @@ class HomeView:
     # --- what is known, and what it cost ------------------------------------------------------
 
     async def _known(self, person: Person) -> HomeSection:
-        facts = await self._facts.list(Whose(person_id=person.id))
+        facts = await self._facts(Whose(person_id=person.id))
         zone = self._jobs.times.zone(person.id)
         many = "1 fact" if len(facts) == 1 else f"{len(facts):,} facts"
         shown = [
