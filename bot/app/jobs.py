@@ -28,7 +28,7 @@ from scheduler.jobs.service import JobService
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.times import TimeReader
 from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
-from scheduler.notify.quiet_hours import read_hours
+from scheduler.notify.delivery import read_hours
 
 if TYPE_CHECKING:
     from bot.app.app import App
