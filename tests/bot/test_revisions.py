@@ -151,29 +151,6 @@ async def test_a_sent_message_is_edited_and_loses_its_buttons(
     assert await left(store, outbox_id) == (OTHER, (), None)
 
 
-async def test_what_reads_so_already_is_left_alone(
-    run: Any, store: SqliteOutbox, channel: ShowingChannel
-) -> None:
-    async with run() as outbox:
-        outbox_id = await card(outbox)
-        for _ in range(3):
-            await outbox.revise(outbox_id, OTHER)
-            await idle(outbox)
-        await outbox.revise(OutboxId(77), OTHER)
-        await idle(outbox)
-
-    assert channel.tries == ["shall I?", f"edit {OTHER}"]
-
-
-async def test_an_unchanged_text_still_loses_its_buttons(run: Any, channel: ShowingChannel) -> None:
-    async with run() as outbox:
-        outbox_id = await card(outbox)
-        await outbox.revise(outbox_id, "shall I?")
-        await idle(outbox)
-
-    assert (channel.messages, channel.buttons) == ({"1": "shall I?"}, {"1": False})
-
-
 async def test_with_a_blank_text_the_buttons_alone_go(run: Any, channel: ShowingChannel) -> None:
     async with run() as outbox:
         outbox_id = await card(outbox)

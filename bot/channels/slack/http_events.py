@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl
 import structlog
 from aiohttp import web
 
+from bot.channels.http import RefusalLog, listening
 from bot.channels.slack.socket_mode import Receive
-from bot.channels.webhook import RefusalLog, listening
 from bot.channels.wire import read_json
 
 log = structlog.get_logger()
