@@ -120,17 +120,15 @@ class ApprovalService:
         person = self._access.person(approval.person_id)
         place = await self._place(approval, person)
         expires_ms = self._now_ms() + round(self._valid_s * 1000)
-        shown = words.ApprovalCard(
-            asked=approval,
+        minutes = words.minutes_of(self._valid_s)
+        text = words.card_text(
+            approval,
             person=person,
             reader=place.reader,
             is_shared=is_shared(place.lane),
-            answer=f"within {words.minutes_of(self._valid_s)}",
+            answer=f"within {minutes}",
         )
-        card = NewMessage(
-            lane=place.lane, text=words.card_text(shown), buttons=words.buttons(approval)
-        )
-        minutes = words.minutes_of(self._valid_s)
+        card = NewMessage(lane=place.lane, text=text, buttons=words.buttons(approval))
         elsewhere = words.notice_text(approval, minutes=minutes, is_asked=bool(place.lane))
         ready = await self._store.add(
             approval,
@@ -209,14 +207,13 @@ class ApprovalService:
                 found = await self._open_one(person, code)
                 if found is None:
                     return words.UNKNOWN
-                card = words.ApprovalCard(
-                    asked=found.asked,
+                return words.card_text(
+                    found.asked,
                     person=self._access.person(found.asked.person_id),
                     reader=person,
                     is_shared=False,
                     answer=f"by {self._spelled(found.expires_ms, person)}",
                 )
-                return words.card_text(card)
             case [code, word] if word.lower() in words.ANSWERS:
                 found = await self._open_one(person, code)
                 return await self.answer(person, found.id if found is not None else code, word)

@@ -338,11 +338,9 @@ hostile = st.lists(
 @given(why=hostile, value=hostile)
 def test_what_stands_in_a_card_can_look_like_nothing_else(why: str, value: str) -> None:
     asked = replace(question(), why=why, shows=fenced(rows({"text": value})))
-    card = words.ApprovalCard(
-        asked=asked, person=BOB, reader=ANN, is_shared=False, answer="by 12:10"
-    )
+    text = words.card_text(asked, person=BOB, reader=ANN, is_shared=False, answer="by 12:10")
 
-    parts = telegram_parts(words.card_text(card))
+    parts = telegram_parts(text)
 
     entities = [entity for part in parts for entity in telegram_entities(part.markup)]
     shown = "".join(telegram_text(part.markup) for part in parts)

@@ -390,23 +390,6 @@ async def test_a_death_at_any_write_ends_with_the_outcome_once_it_was_wished(
     assert await left(store, OutboxId(1)) == (OTHER, (), None)
 
 
-async def test_a_wished_pause_holds_over_a_restart(
-    run: Any, store: SqliteOutbox, channel: ShowingChannel, clock: StillClock
-) -> None:
-    async with run() as outbox:
-        outbox_id = await card(outbox)
-    await store.revise(outbox_id, OTHER)
-    await store.postpone(
-        outbox_id, not_before_ms=int((clock.now().timestamp() + 90) * 1000), attempts=1
-    )
-
-    async with run() as outbox:
-        await idle(outbox)
-
-    assert channel.messages == {"1": OTHER}
-    assert clock.monotonic() == 90
-
-
 # --- the reply of a turn -------------------------------------------------------------------------
 
 
