@@ -22,9 +22,9 @@ from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
 from memory.records.errors import Permanent, Temporary
 from memory.records.messages import Address, Attachment, IncomingMessage, PersonId
-from memory.records.ports import Conversations
 from memory.records.rows import Button, NewMessage, Person
 from memory.records.usage import NOBODY, Notice
+from memory.stores.conversations import SqliteConversations
 
 log = structlog.get_logger()
 
@@ -140,7 +140,7 @@ class BotMessenger:
     """Implements `agent.tools.messages.Messenger` over the outbox."""
 
     def __init__(
-        self, access: Access, conversations: Conversations, outbox: Callable[[], Outbox]
+        self, access: Access, conversations: SqliteConversations, outbox: Callable[[], Outbox]
     ) -> None:
         """`outbox` builds it with the first message: a command that only lists tools needs none,
         nor the libraries of the channels."""

@@ -172,7 +172,6 @@ def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
             clock=app.clock,
             host_zone=host_zone(),
             language=settings.prompt.language,
-            zones=app.calendar.zones,
             asking=app.pairing,
         ),
         snippets=app.snippets,

@@ -19,7 +19,7 @@ LINE_BYTES_MAX = 4_096
 
 
 class ConsoleTerminal:
-    """Implements `bot.setup.terminal.SetupTerminal` on standard input and output: a terminal.
+    """Implements `bot.setup.steps.SetupTerminal` on standard input and output: a terminal.
 
     The end of the input counts as Ctrl-C: a half-answered set-up is not saved.
     """

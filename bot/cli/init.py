@@ -21,7 +21,7 @@ from memory.records.errors import SettingsWrong, StorageError
 if TYPE_CHECKING:
     from bot.settings.home import Home
     from bot.settings.schema.settings import Settings
-    from bot.setup.terminal import Plan, SetupState
+    from bot.setup.steps import Plan, SetupState
 
 LOOK_S = 2.0
 
@@ -81,7 +81,7 @@ class _Here:
     def situation(self) -> SetupState:
         """Looks at the database and for a running bot; changes nothing."""
         from bot.settings.options import host_zone
-        from bot.setup.terminal import SetupState
+        from bot.setup.steps import SetupState
 
         return SetupState(
             settings=self.settings,

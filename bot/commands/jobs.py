@@ -300,7 +300,7 @@ class JobCommands:
             await self._jobs.set_quiet_hours(person.id, "")
             return words.QUIET_ENDED
         try:
-            hours = await self._jobs.set_quiet_hours(person.id, wanted, lane=message.address.key)
+            hours = await self._jobs.set_quiet_hours(person.id, wanted)
         except Permanent as refused:
             return f"{refused} {words.QUIET_USE}"
         zone = self._jobs.times.zone(person.id)

@@ -42,9 +42,11 @@ from memory.records.messages import (
     RunId,
     TurnInput,
 )
-from memory.records.ports import Conversations, History, Json, StoredEntry, Traces
+from memory.records.ports import History, Json, StoredEntry
 from memory.records.rows import Person, PromptTrace
 from memory.records.transcript import Answered, Context, Entry, Said
+from memory.stores.conversations import SqliteConversations
+from memory.stores.traces import SqliteTraces
 
 NOW = "now"
 """In place of a turn: what would be sent now."""
@@ -69,8 +71,8 @@ class Prompts:
     def __init__(
         self,
         plan: Callable[[PromptOccasion], Awaitable[PromptPlan]],
-        traces: Traces,
-        conversations: Conversations,
+        traces: SqliteTraces,
+        conversations: SqliteConversations,
         access: Access,
         *,
         toolbox: Toolbox,

@@ -11,8 +11,9 @@ from bot.commands.models import ModelCommand
 from bot.commands.people import PeopleCommands
 from bot.commands.usage import UsageCommand
 from memory.records.messages import IncomingMessage
-from memory.records.ports import Conversations, TurnEngine
+from memory.records.ports import TurnEngine
 from memory.records.rows import ButtonRows, Person
+from memory.stores.conversations import SqliteConversations
 
 if TYPE_CHECKING:  # they import the table of commands, and it imports this
     from agent.skills.service import SkillService
@@ -106,7 +107,7 @@ class Tools:
     engine: TurnEngine
     lanes: Callable[[], Collection[str]]
     """The addresses where a turn runs, or waits."""
-    conversations: Conversations
+    conversations: SqliteConversations
     status: Status
     context: TellsContext
     why: TellsWhy

@@ -227,11 +227,9 @@ async def link(tools: Tools, asked: CommandCall) -> str:
     return as_typed(text, asked.message.address.channel) if asked.rest else text
 
 
-async def time_zone(tools: Tools, asked: CommandCall) -> Answer:
-    """What time it is for a person, and what goes by another zone."""
-    said = await tools.people.time_zone(asked.person, asked.rest)
-    moves = await tools.people.moves(asked.message)
-    return Answer(text=f"{said}\n\n{moves.text}".strip(), buttons=moves.buttons)
+async def time_zone(tools: Tools, asked: CommandCall) -> str:
+    """What time it is for a person."""
+    return await tools.people.time_zone(asked.person, asked.rest)
 
 
 async def language(tools: Tools, asked: CommandCall) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from agent.tools.former_files import ProtectedFiles
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused, Workspace
 from bot.people.approval_messages import TOOLS
@@ -104,9 +104,7 @@ class UndoCommand:
         for file in await self._memory.former_files.of(turn.runs):
             former = _Former(file)
             try:
-                await asyncio.to_thread(
-                    self._workspace.change, file.path, caller, former, missing=b""
-                )
+                await ProtectedFiles(self._workspace).change(file.path, caller, former, missing=b"")
             except PathRefused as refused:
                 left[file.path] = f"- {refused}"
                 continue

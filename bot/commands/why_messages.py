@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
-from agent.policy.presentation import visible
+from agent.guards.signs import visible
 from agent.trace.explanation import BY_RULE, CUT_BACK, SUMMED_UP, Explained, ExplainedCall
 from bot.channels.base import EDIT_FACT
 from bot.commands.memory_messages import bare, fact_from

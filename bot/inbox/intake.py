@@ -30,9 +30,10 @@ from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
-from memory.records.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
+from memory.records.ports import Clock, InboxState, NewRun, TurnEngine
 from memory.records.rows import NewEvent, NewMessage, Person, StoredEvent
 from memory.records.text import one_line
+from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
 
 log = structlog.get_logger()
@@ -96,7 +97,7 @@ class Intake:
         inbox: SqliteInbox,
         access: Access,
         engine: TurnEngine,
-        conversations: Conversations,
+        conversations: SqliteConversations,
         outbox: Outbox,
         *,
         command_tools: Tools,

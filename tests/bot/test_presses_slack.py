@@ -17,7 +17,6 @@ from bot.channels.base import MessagePart
 from bot.channels.slack.channel import TEXT_CHARS_MAX, SlackChannel
 from bot.channels.slack.send import SECTION_CHARS_MAX, marked_blocks, plain_blocks
 from bot.lab.slack import FakeSlack, flood, refusal
-from bot.lab.slack_blocks import block_problems
 from bot.lab.slack_state import SeenInSlack
 from bot.markup.render import slack_parts
 from bot.outbox.outbox import REPEATED
@@ -26,6 +25,7 @@ from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually, slack_settings
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Question, process
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, Mode, free_port
+from tests.judges.block_kit import judge_block
 
 SHOWN = "May I run *ls -la*?"
 PEOPLE = (f"slack:{TEAM}:{ANN}", f"slack:{TEAM}:{BOB}", f"slack:{TEAM}.{CHANNEL}")
@@ -269,7 +269,8 @@ def test_blocks_are_what_slack_takes_and_lose_nothing(
             markup=part.markup + REPEATED, source=part.source + REPEATED, buttons=buttons
         )
         for blocks in (marked_blocks(message), plain_blocks(message)):
-            assert block_problems(blocks) == []
+            for block in blocks:
+                judge_block(block)
             texts = [one["text"]["text"] for one in blocks if one["type"] == "section"]
             assert all(len(text) <= SECTION_CHARS_MAX for text in texts)
             assert blocks[0]["text"]["type"] == "plain_text" or all(

@@ -158,7 +158,7 @@ async def test_in_channels_it_answers_by_the_policy(
 ) -> None:
     rig.set(slack__group_policy=policy)
     async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
-        ours = rig.slack._api.chat.post(
+        ours = rig.slack._api.post(
             rig.slack._workspace.conversation(CHANNEL), {"text": "Good morning"}
         ).ts
         rig.writes("plain", channel=CHANNEL)

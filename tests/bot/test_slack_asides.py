@@ -16,7 +16,8 @@ from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, EphemeralMe
 from bot.channels.slack.wire import sketch
 from bot.lab.faults import answer
 from bot.lab.slack import TOKEN, FakeSlack
-from bot.lab.slack_state import RESPONSE_URL_USES, SeenInSlack
+from bot.lab.slack_api import RESPONSE_URL_USES
+from bot.lab.slack_state import SeenInSlack
 from memory.records.messages import Address
 from memory.records.rows import Button
 from tests.bot.kit import eventually, slack_settings

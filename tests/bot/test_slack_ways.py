@@ -22,8 +22,7 @@ from bot.channels.slack.http_events import FRESH_S, is_signed, read_body
 from bot.inbox.intake import InboundEvent, Intake
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, hold
 from bot.lab.slack import SIGNING_SECRET, flood, refusal
-from bot.lab.slack_delivery import forged, stale
-from bot.lab.slack_http import signature
+from bot.lab.slack_delivery import forged, signature, stale
 from memory.records.errors import SettingsWrong, StorageFull
 from memory.records.rows import StoredEvent
 from tests.bot.kit import eventually

@@ -142,11 +142,11 @@ async def test_an_update_that_nobody_can_read_is_set_aside_and_the_next_is_answe
 
 
 async def test_ids_that_begin_anew_are_no_trouble(rig: Rig) -> None:
-    rig.telegram.next_update_id = 900
+    rig.telegram.change(next_update_id=900)
     async with rig.running(OWNER) as bot:
         rig.says("before")
         await rig.reads("You said: before")
-        rig.telegram.next_update_id = 10
+        rig.telegram.change(next_update_id=10)
         rig.says("after")
         rig.says("and again")
         await eventually(lambda: len(rig.texts()) == 3)
