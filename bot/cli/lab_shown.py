@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bot.channels.console import PRESS, OpenQuestions
 from bot.cli.chat_io import Buttons
-from bot.inbox.buttons import NO_LONGER
+from bot.inbox.commands import NO_LONGER
 from memory.records.rows import Button
 
 if TYPE_CHECKING:

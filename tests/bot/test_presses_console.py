@@ -17,7 +17,7 @@ from bot.channels.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, 
 from bot.cli.chat import WAITED, _say, _say_once, _show
 from bot.cli.chat_io import Buttons, OwnAnswer
 from bot.cli.screen import PlainScreen
-from bot.inbox.buttons import NO_LONGER, Press
+from bot.inbox.commands import NO_LONGER, Press
 from bot.inbox.intake import InboundEvent
 from bot.rpc import ControlClient, ControlServer
 from memory.records.rows import Button, NewMessage
