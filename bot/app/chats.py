@@ -22,7 +22,7 @@ from bot.channels.base import (
     Reacted,
     Reacts,
 )
-from bot.commands.table import as_typed
+from bot.markup.command_text import as_typed
 from bot.outbox.outbox import NewFile
 from bot.people.access import Access
 from bot.people.approvals import is_shared

@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 from agent.budget.service import UsageService
 from bot.app.chats import Reactions
 from bot.channels.base import Pressed
-from bot.commands.context import ContextCommand
 from bot.commands.conversation import CompactionCommands, SubagentCommands
 from bot.commands.heartbeat import HeartbeatCommands
 from bot.commands.jobs import JobCommands, TimeQuestions
@@ -19,15 +18,16 @@ from bot.commands.memory import PrivateCommand
 from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairingQuestions
 from bot.commands.people import PeopleCommands
-from bot.commands.services import Answer, Tools
+from bot.commands.prompts import ContextCommand
 from bot.commands.status import BotStatus, Kept, StatusSources
+from bot.commands.table import Tools
 from bot.commands.undo import UndoCommand
 from bot.commands.usage import NOT_PAUSED, UsageCommand, names_of
 from bot.inbox.intake import Intake, IntakeHooks
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
 from bot.settings.options import bindings_of, host_zone
-from memory.records.messages import IncomingMessage, PersonId, Role
+from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.records.usage import Scope, zone_for
 from memory.stores.approvals import SqliteApprovals, SqliteCards
@@ -127,16 +127,6 @@ def why_desk_of(app: App) -> WhyCommand:
     return WhyCommand(SqliteTraces(app.database), sources, host_zone=host_zone())
 
 
-class _Why:
-    """Implements `bot.commands.services.TellsWhy`; `/why` is loaded when somebody first asks."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> Answer:
-        return await self._app.why.tell(message, person, rest)
-
-
 def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
     """Build what slash commands act on."""
     settings = app.settings
@@ -146,7 +136,7 @@ def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
         conversations=app.conversations,
         status=app.status,
         context=ContextCommand(app.prompts),
-        why=_Why(app),
+        why=lambda: app.why,
         logs=app.logs,
         models=ModelCommand(app.models),
         skills=app.abilities.skills,

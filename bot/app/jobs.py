@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent.trace.dry_run import DryRunner, DryRunOptions
 from bot.app.schedules import Schedules
-from bot.commands.job_messages import takes_words
-from bot.commands.job_service import OperatorJobs
+from bot.commands.schedule_messages import takes_words
 from bot.outbox.edits import QuestionMessages
 from bot.people.zone_question import AssumedZones, ZoneQuestions
 from bot.settings.options import host_zone
@@ -183,11 +182,6 @@ class Calendar:
             clock=clock,
             past=PastCosts(self.store, self.app.usage_store, priced, payment=payment),
         )
-
-    @cached_property
-    def operator(self) -> OperatorJobs:
-        """What the command line does with jobs."""
-        return OperatorJobs(self.jobs, self.dry_runs)
 
 
 def beat_minutes(settings: Settings, agent: str) -> int:

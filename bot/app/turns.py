@@ -31,7 +31,7 @@ from agent.turn.steps.tools import ToolStep
 from bot.app.chats import OwnerNotices
 from bot.channels.base import around
 from bot.commands.prompts import Prompts
-from bot.commands.table import as_typed
+from bot.markup.command_text import as_typed
 from bot.people.approval_messages import plain
 from bot.people.approvals import ApprovalOptions, ApprovalService
 from bot.settings.home import shipped

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from bot.cli.chat import LEAVE
-from bot.cli.chat_io import typed_lines
+from bot.channels.console import PRESS, OpenQuestions
+from bot.cli.chat import LEAVE, Buttons, typed_lines
 from bot.cli.context import Opened, exit_for, logged_apart, opened
 from memory.records.messages import DEFAULT_AGENT
+from memory.records.rows import Button
 
 if TYPE_CHECKING:
     from bot.app.app import App
     from bot.lab.telegram import FakeTelegram
+    from bot.lab.telegram_state import SeenInTelegram
     from bot.settings.schema.settings import Settings
 
 PERSON = 1001
@@ -113,8 +116,6 @@ def rehearsed(settings: Settings, *, telegram: str, model: str) -> Settings:
 
 async def _converse(bot: App, telegram: FakeTelegram) -> None:
     """Lines in, and whatever the chat then shows out, until a line leaves or there are no more."""
-    from bot.cli.lab_shown import LabChat
-
     typer.echo("The lab: a stand-in Telegram, a scripted model, a copy of your settings.")
     typer.echo("Slack, other models, MCP servers and the web are off: nothing leaves this machine.")
     typer.echo("Type a message; /quit or Ctrl-D leaves.")
@@ -135,3 +136,85 @@ async def _converse(bot: App, telegram: FakeTelegram) -> None:
 def _ask() -> None:
     if sys.stdin.isatty():
         typer.echo("telegram> ", nl=False)
+
+
+# --- the chat at the terminal -------------------------------------------------------------------
+
+PICTURE = "picture"
+"""What stands for a photo's name: Telegram keeps none."""
+
+
+class LabChat:
+    """One person's private chat with the bot at the stand-in."""
+
+    def __init__(self, telegram: FakeTelegram, person: int) -> None:
+        self._telegram = telegram
+        self._person = person
+        self._cards = OpenQuestions()
+        self._buttons = Buttons()
+        self._shown: dict[int, str] = {}
+        self._reactions: dict[int, str] = {}
+        self._answered: set[str] = set()
+        self._notices: list[str] = []
+
+    def types(self, line: str) -> None:
+        """A line of the person: a number or `/press` with one presses, all else is a message."""
+        meant = self._buttons.meant(line)
+        word, _, rest = meant.partition(" ")
+        if word != PRESS:
+            self._telegram.message(chat_id=self._person, user_id=self._person, text=line)
+            return
+        card, _, data = rest.partition(" ")
+        if not data or not card.isdecimal():
+            from bot.inbox.buttons import NO_LONGER
+
+            self._notices.append(NO_LONGER)
+            return
+        self._telegram.callback(
+            chat_id=self._person, message_id=int(card), data=data, user_id=self._person
+        )
+
+    def news(self) -> Iterator[str]:
+        """What the chat shows that it did not show before, as text for a terminal."""
+        yield from self._notices
+        self._notices.clear()
+        for answer in self._telegram.answers():
+            if answer["callback_query_id"] not in self._answered:
+                self._answered.add(answer["callback_query_id"])
+                if answer["text"]:
+                    yield answer["text"]
+        there = self._telegram.chat(self._person)
+        for message_id in self._shown.keys() - {message.message_id for message in there}:
+            # A message that was deleted has no buttons any more.
+            del self._shown[message_id]
+            self._buttons.see(self._cards.event("edit", str(message_id), text="", buttons=()))
+        for message in there:
+            if message.is_bot:
+                yield from self._message(message)
+            emoji = " ".join(str(one.get("emoji", "")) for one in message.reaction).strip()
+            if self._reactions.get(message.message_id, "") != emoji:
+                self._reactions[message.message_id] = emoji
+                if emoji:
+                    yield emoji
+
+    def _message(self, message: SeenInTelegram) -> Iterator[str]:
+        message_id = message.message_id
+        kind = "edit" if message_id in self._shown else "message"
+        file = f"📎 {message.file_name or PICTURE}" if message.file_id else ""
+        text = "\n\n".join(part for part in (file, message.text) if part)
+        # A card that did not change keeps its numbers, so asking for it anew is harmless.
+        event = self._cards.event(kind, str(message_id), text=text, buttons=_buttons(message))
+        if self._shown.get(message_id) != event["text"]:
+            self._shown[message_id] = event["text"]
+            self._buttons.see(event)
+            yield event["text"]
+
+
+def _buttons(message: SeenInTelegram) -> list[Button]:
+    rows = (message.markup or {}).get("inline_keyboard", ())
+    return [
+        Button(label=str(one["text"]), data=str(one["callback_data"]))
+        for row in rows
+        for one in row
+        if "callback_data" in one
+    ]

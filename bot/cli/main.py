@@ -18,9 +18,8 @@ from bot.cli import (
     skills,
     usage,
 )
-from bot.cli.root import new_app
 
-app = new_app()
+app = run.new_app()
 app.command("chat")(chat.chat)
 app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)

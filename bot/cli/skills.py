@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.skills.skill import Skill, SkillRefused, SkillState
 from bot.app.app import App
-from bot.cli.client import ask, call, caller
-from bot.cli.context import FAILED, WRONG_USAGE, Opened, exit_for, opened
-from bot.cli.skills_json import details_as_json, list_as_json, report_as_json, why_as_json
-from bot.cli.skills_shown import (
-    Lines,
-    approved_lines,
-    failed_tests,
-    list_lines,
-    list_table,
-    print_lines,
-    shown_lines,
-    tested_line,
-    validated_lines,
-    warning_lines,
-    why_lines,
-)
-from bot.commands.skill_messages import counted, state_words, when_words
+from bot.cli import render as out
+from bot.cli import skill_lines as shown
+from bot.cli.client import Bot, call, run
+from bot.cli.context import FAILED, exit_for
+from bot.commands.skills import counted, state_words, when_words
+from memory.records.errors import AssistantError
+
+if TYPE_CHECKING:
+    from agent.skills.checks import TriggerReport
 
 app = typer.Typer(help="Skills and playbooks: what the bot knows how to do.", no_args_is_help=True)
 playbook_app = typer.Typer(
@@ -37,12 +27,7 @@ playbook_app = typer.Typer(
 )
 app.add_typer(playbook_app, name="playbook")
 
-Answer = dict[str, Any]
-"""What `bot.cli.skills_json` makes; its keys stand there."""
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(help="As `hearthbot skills list` names it.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 STDIN = "-"
 
@@ -56,23 +41,23 @@ def list_skills(
         bool,
         typer.Option("--all", help="Also warnings, and skills hidden by one of the same name."),
     ] = False,
-    as_json: AsJson = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Show all skills: whether each is used, and if not, why."""
-    answer = list_as_json(call(App.skills.list))
+    found = call(App.skills.list)
     if as_json:
-        _print_json(answer)
-    elif sys.stdout.isatty():
-        list_table(answer, show_all=show_all)
-    else:
-        print_lines(list_lines(answer, show_all=show_all))
+        out.print_json(shown.list_json(found))
+        return
+    out.print_rows(shown.by_kind(found), shown.columns(found), piped_only=("State",))
+    below = shown.below_table if out.is_terminal() else shown.below_rows
+    out.print_lines(below(found, show_all=show_all))
 
 
 @app.command("show")
-def show(name: Name, as_json: AsJson = False) -> None:
+def show(name: Name, as_json: out.AsJson = False) -> None:
     """Show one skill: what it says, when it comes in, what it consists of."""
-    answer = details_as_json(call(App.skills.show, name))
-    _print(answer, shown_lines, as_json=as_json)
+    found = call(App.skills.show, name)
+    out.render(shown.details_json(found), shown.details_lines(found), as_json=as_json)
 
 
 @app.command("why")
@@ -81,13 +66,17 @@ def why(
     show_all: Annotated[
         bool, typer.Option("--all", help="Also those that were not picked and not close.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Say which skills a message would bring in, and by what; sends nothing."""
     if not text.strip():
         raise typer.BadParameter("it is empty: write a message in quotes", param_hint="TEXT")
-    answer = why_as_json(text, call(App.skills.why, text))
-    _print(answer, lambda found: why_lines(found, show_all=show_all), as_json=as_json)
+    found = call(App.skills.why, text)
+    out.render(
+        shown.why_json(text, found),
+        shown.why_lines(text, found, show_all=show_all),
+        as_json=as_json,
+    )
 
 
 @app.command("validate")
@@ -100,7 +89,7 @@ def validate(
         ),
     ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail too.")] = False,
-    as_json: AsJson = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Check the files of skills, with file and line. Changes nothing and needs no home.
 
@@ -110,23 +99,16 @@ def validate(
 
     with exit_for():
         places = _places_of(what)
-        found = [one for path, shown in places for one in look_at(path, shown=shown)]
-    if as_json:
-        skills = [
-            {
-                "name": one.name,
-                "file": one.file,
-                "tests": one.tests,
-                "problems": [
-                    {"file": p.file, "line": p.line, "severity": p.severity.value, "text": p.text}
-                    for p in one.problems
-                ],
-            }
-            for one in found
-        ]
-        _print_json({"skills": skills})
-    else:
-        print_lines(validated_lines(found))
+        found = [one for path, name in places for one in look_at(path, shown=name)]
+    names = ("file", "line", "severity", "text")
+    skills = [
+        {
+            **out.fields(one, "name", "file", "tests"),
+            "problems": [out.fields(problem, *names) for problem in one.problems],
+        }
+        for one in found
+    ]
+    out.render({"skills": skills}, shown.validated_lines(found), as_json=as_json)
     if any(not one.is_usable or (strict and one.problems) for one in found):
         raise typer.Exit(FAILED)
 
@@ -151,40 +133,39 @@ def _places_of(what: str) -> list[tuple[Path, str]]:
 @app.command("test")
 def run_tests(
     name: Annotated[str, typer.Argument(help="Of one skill; else of all.")] = "",
-    as_json: AsJson = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Run the trigger tests beside SKILL.md: which messages bring a skill in. No model is asked."""
-    with exit_for(), opened(log_to_terminal=False) as home:
-        tested = asyncio.run(_test_all(home, name, shows=not as_json))
-    failed = sum(not one["passed"] for skill in tested for one in skill["results"])
-    passed = sum(len(skill["results"]) for skill in tested) - failed
-    broken = [p for skill in tested for p in skill["problems"] if p["severity"] == "error"]
-    if as_json:
-        _print_json({"skills": tested, "passed": passed, "failed": failed})
-    else:
-        print_lines(failed_tests(tested, passed=passed, failed=failed))
-    if failed or broken:
+    tested = run(lambda bot: _test_all(bot, name, shows=not as_json))
+    results = [one for report in tested for one in report.results]
+    failed = sum(not one.passed for one in results)
+    passed = len(results) - failed
+    answer = {
+        "skills": [shown.report_json(one) for one in tested],
+        "passed": passed,
+        "failed": failed,
+    }
+    out.render(answer, shown.failed_tests(tested, passed=passed, failed=failed), as_json=as_json)
+    if failed or any(p.severity.value == "error" for one in tested for p in one.problems):
         raise typer.Exit(FAILED)
 
 
-async def _test_all(home: Opened, name: str, *, shows: bool) -> list[Answer]:
+async def _test_all(bot: Bot, name: str, *, shows: bool) -> list[TriggerReport]:
     from rich.console import Console
     from rich.progress import Progress
 
-    tested: list[Answer] = []
-    async with caller(home) as bot:
-        names = await bot.call(App.skills.tested, name)
-        live = shows and sys.stdout.isatty()
-        with Progress(transient=True, disable=not live, console=Console()) as progress:
-            task = progress.add_task("", total=len(names))
-            for number, one in enumerate(names):
-                progress.update(task, description=one, completed=number)
-                answer = report_as_json(await bot.call(App.skills.test, one))
-                tested.append(answer)
-                if live:
-                    progress.print(tested_line(answer)[0], markup=False, highlight=False)
-                elif shows:
-                    print_lines([tested_line(answer)])
+    names = await bot.call(App.skills.tested, name)
+    live = shows and out.is_terminal()
+    tested = []
+    with Progress(transient=True, disable=not live, console=Console()) as progress:
+        task = progress.add_task("", total=len(names))
+        for number, one in enumerate(names):
+            progress.update(task, description=one, completed=number)
+            tested.append(report := await bot.call(App.skills.test, one))
+            if live:
+                progress.print(shown.tested_line(report)[0], markup=False, highlight=False)
+            elif shows:
+                out.print_lines([shown.tested_line(report)])
     return tested
 
 
@@ -197,13 +178,13 @@ def install(
     replace: Annotated[
         bool, typer.Option("--replace", help="Take the place of one of the same name.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Copy a skill into the workspace. It waits there until you approve it; nothing of it runs."""
     try:
         source = Path(path).expanduser().resolve()  # The bot may run in another folder.
     except (OSError, RuntimeError):
-        raise _wrong_usage(f"{path} leads nowhere: its links go round in a circle.") from None
+        raise out.wrong_usage(f"{path} leads nowhere: its links go round in a circle.") from None
     made = call(App.skills.install, source, replace_it=replace)
     answer = {
         "name": made.name,
@@ -214,39 +195,37 @@ def install(
         f"Look at it: hearthbot skills show {made.name}\n"
         f"Approve it: hearthbot skills approve {made.name}",
     }
-    _print(answer, approved_lines, as_json=as_json)
+    _print(answer, as_json=as_json)
 
 
 @app.command("approve")
-def approve(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+def approve(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> None:
     """Let a skill be used that waits in quarantine: exactly as it is shown here."""
-    with exit_for(), opened(log_to_terminal=False) as home:
-        details = asyncio.run(ask(home, App.skills.show, name))
-        is_waiting = details.skill.state is SkillState.QUARANTINED
-        if is_waiting and not as_json:
-            print_lines(shown_lines(details_as_json(details)))
-            if not yes:
-                # Nothing is held open while somebody reads: another command may run meanwhile.
-                _confirm("\nApprove it?")
-        # What was shown is what is approved: if it changes meanwhile, the bot refuses.
-        skill = asyncio.run(ask(home, App.skills.approve, name, digest=details.skill.digest))
+    details = call(App.skills.show, name)
+    is_waiting = details.skill.state is SkillState.QUARANTINED
+    if is_waiting and not as_json:
+        out.print_lines(shown.details_lines(details))
+        if not yes:
+            out.confirm("\nApprove it?")
+    # What was shown is what is approved: if it changes meanwhile, the bot refuses.
+    skill = call(App.skills.approve, name, digest=details.skill.digest)
     text = f"{name} is approved." if is_waiting else f"{name} needs no approval."
     if skill.state is SkillState.OFF:
         text += f" It runs by the clock once it is enabled: hearthbot skills enable {name}"
     else:
         text += f" It is {_state(skill)}."
     answer = {"name": name, "state": skill.state.value, "text": text}
-    _print(answer, approved_lines, as_json=as_json)
+    _print(answer, as_json=as_json)
 
 
 @app.command("enable")
-def enable(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+def enable(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> None:
     """Let a skill that runs by the clock run; says before what that will cost."""
-    cost = call(App.jobs.cost, name)
+    cost = run(lambda bot: _cost(bot, name))
     if not as_json:
-        print_lines([(cost["text"], "")])
+        out.print_lines([(cost["text"], "")])
         if not yes:
-            _confirm(f"\nEnable {name}?")
+            out.confirm(f"\nEnable {name}?")
     skill = call(App.skills.enable, name, enabled=True)
     assert skill.schedule is not None, "what has no schedule is refused"
     when = when_words(skill.schedule)
@@ -257,22 +236,33 @@ def enable(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     else:
         text = f"{name} is switched on ({when}), but it is {_state(skill)}."
     answer = {"name": name, "state": skill.state.value, "text": text, "cost": cost}
-    _print(answer, approved_lines, as_json=as_json)
+    _print(answer, as_json=as_json)
+
+
+async def _cost(bot: Bot, name: str) -> out.Json:
+    """What it would take; that it cannot be told is words too."""
+    from bot.cli.jobs import cost_json, pace_words
+
+    try:
+        found = await bot.call(App.dry_runs.skill_estimate, name)
+    except AssistantError as error:
+        return {"text": f"What it will cost cannot be told: {str(error).rstrip('.')}."}
+    return {**cost_json(found), "text": pace_words(found)}
 
 
 @app.command("disable")
-def disable(name: Name, as_json: AsJson = False) -> None:
+def disable(name: Name, as_json: out.AsJson = False) -> None:
     """Stop a skill that runs by the clock."""
     skill = call(App.skills.enable, name, enabled=False)
     answer = {"name": name, "state": skill.state.value, "text": f"{name} is off."}
-    _print(answer, approved_lines, as_json=as_json)
+    _print(answer, as_json=as_json)
 
 
 @app.command("remove")
-def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+def remove(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> None:
     """Delete a skill of the workspace with its files, or a stored playbook."""
     if not yes and not as_json:
-        _confirm(f"Delete {name} with all its files?")
+        out.confirm(f"Delete {name} with all its files?")
     nothing = f"there is no skill {name[:64]!r}, so nothing was removed"
     _print_removed(App.skills.remove, name, nothing, as_json=as_json)
 
@@ -288,7 +278,7 @@ def set_playbook(
     file: Annotated[
         str, typer.Option(help="Where the instructions are; - reads what is piped in.")
     ] = "",
-    as_json: AsJson = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Store a playbook of your own, or change one: what is left out stays as it is.
 
@@ -296,7 +286,7 @@ def set_playbook(
     """
     text = _instructions(file)
     if all(one is None for one in (keywords, description, priority, text)):
-        raise _wrong_usage("Say what to set, such as --keywords and --file.")
+        raise out.wrong_usage("Say what to set, such as --keywords and --file.")
     skill, is_new, warnings = call(
         App.skills.set_playbook,
         name,
@@ -314,14 +304,14 @@ def set_playbook(
         "text": f"The playbook {name} is {done} and in use. It comes in when a message has one "
         f"of: {', '.join(skill.keywords)}",
     }
-    _print(answer, approved_lines, as_json=as_json)
+    _print(answer, as_json=as_json)
 
 
 @playbook_app.command("remove")
-def remove_playbook(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+def remove_playbook(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> None:
     """Delete a stored playbook."""
     if not yes and not as_json:
-        _confirm(f"Delete the playbook {name}?")
+        out.confirm(f"Delete the playbook {name}?")
     nothing = f"there is no stored playbook {name[:64]!r}: nothing was removed"
     _print_removed(App.skills.remove_playbook, name, nothing, as_json=as_json)
 
@@ -331,18 +321,16 @@ def _print_removed(
 ) -> None:
     """Remove it, and say which skill of this name comes to light."""
 
-    async def removed(home: Opened) -> Skill | None:
-        async with caller(home) as bot:
-            if not await bot.call(remove, name):
-                raise SkillRefused(nothing)
-            return (await bot.call(App.skills.now)).get(name)
+    async def removed(bot: Bot) -> Skill | None:
+        if not await bot.call(remove, name):
+            raise SkillRefused(nothing)
+        return (await bot.call(App.skills.now)).get(name)
 
-    with exit_for(), opened(log_to_terminal=False) as home:
-        rest = asyncio.run(removed(home))
+    rest = run(removed)
     text = f"{name} is removed."
     if rest is not None:
         text += f" Another one of this name is there now: {rest.location}, {_state(rest)}."
-    _print({"name": name, "text": text}, approved_lines, as_json=as_json)
+    _print({"name": name, "text": text}, as_json=as_json)
 
 
 def _instructions(file: str) -> str | None:
@@ -353,21 +341,9 @@ def _instructions(file: str) -> str | None:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).expanduser().read_bytes()
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise _wrong_usage(f"{file} cannot be read: {error.strerror}.") from None
+        raise out.wrong_usage(f"{file} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise _wrong_usage(f"{file} is not text in UTF-8.") from None
-
-
-def _wrong_usage(sentence: str) -> typer.Exit:
-    """One sentence, and the exit to raise."""
-    typer.secho(sentence, err=True, fg="red")
-    return typer.Exit(WRONG_USAGE)
-
-
-def _confirm(question: str) -> None:
-    """Asks where somebody can answer; a script has made up its mind."""
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        typer.confirm(question, abort=True)
+        raise out.wrong_usage(f"{file} is not text in UTF-8.") from None
 
 
 # --- printing ----------------------------------------------------------------------------------
@@ -378,13 +354,9 @@ def _state(skill: Skill) -> str:
     return "in quarantine" if is_waiting else state_words(skill, None)
 
 
-def _print(answer: Answer, lines: Callable[[Answer], Lines], *, as_json: bool) -> None:
-    if as_json:
-        _print_json(answer)
-    else:
-        print_lines(warning_lines(answer))
-        print_lines(lines(answer))
-
-
-def _print_json(answer: Answer) -> None:
-    typer.echo(json.dumps(answer, ensure_ascii=False))
+def _print(answer: out.Json, *, as_json: bool) -> None:
+    """Print what was done, after what to look at twice."""
+    warnings = [(f"  {one}", "warn") for one in answer.get("warnings", ())]
+    head = [("Look twice at:", "warn")] if warnings else []
+    lines = [(line, "") for line in answer["text"].splitlines()]
+    out.render(answer, [*head, *warnings, *lines], as_json=as_json)

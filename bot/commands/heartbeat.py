@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
 from bot.commands import schedule_messages as words
-from bot.commands.memory_messages import bare
+from bot.markup.command_text import bare
 from memory.records.errors import Permanent
 from memory.records.jobs import list_name
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage

@@ -16,7 +16,7 @@ import structlog
 
 from bot.channels.base import Pressed
 from bot.commands import schedule_messages as words
-from bot.commands.memory_messages import bare
+from bot.markup.command_text import bare
 from bot.outbox.edits import QuestionMessages
 from bot.people.approvals import is_shared
 from memory.records.errors import Permanent

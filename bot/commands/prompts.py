@@ -1,14 +1,14 @@
 """What a prompt is made of, for `hearthbot prompt show` and `/context`: looks, sends and stores
-nothing. Built by `bot.app`.
+nothing.
 
-The answers are JSON objects, documented at `view_as_json` and `diff_as_json`; texts come as events
-{"part": number, "text": piece}, for a whole prompt may be longer than a line of the socket.
+Guests may ask for `/context` too: it is their own conversation, nothing is done and no model
+called. But only sizes and names are told to them, as in a group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from agent.history.window import repair, shorten_before
 from agent.models.router import Router
@@ -17,7 +17,7 @@ from agent.prompt.context import PromptOccasion
 from agent.prompt.scene import PromptKind
 from agent.prompt.templates import CHAT
 from agent.tools.toolbox import Toolbox
-from agent.trace.difference import LayerChange, PromptDiff, diff
+from agent.trace.difference import PromptDiff, diff
 from agent.trace.inspect import (
     Bill,
     PromptView,
@@ -28,9 +28,10 @@ from agent.trace.inspect import (
     view_of_plan,
     view_of_trace,
 )
-from agent.trace.sent import PromptRow, StoredTexts
+from agent.trace.sent import StoredTexts, Where
 from agent.turn.agents import Bindings
 from agent.turn.steps.plan import PromptPlan
+from bot.commands.usage import money, percent
 from bot.people.access import ADMITTED, CONSOLE_ADDRESS, Access
 from memory.records.errors import Permanent
 from memory.records.messages import (
@@ -42,7 +43,7 @@ from memory.records.messages import (
     RunId,
     TurnInput,
 )
-from memory.records.ports import Conversations, History, Json, StoredEntry, Traces
+from memory.records.ports import Conversations, History, StoredEntry, Traces
 from memory.records.rows import Person, PromptTrace
 from memory.records.transcript import Answered, Context, Entry, Said
 
@@ -61,6 +62,15 @@ class UnknownChat(Permanent):
 
 class UnknownTurn(Permanent):
     """A turn is not there, or no longer recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedPrompt:
+    """A prompt, and what it costs by its model; None: the price is not known."""
+
+    view: PromptView
+    model: str
+    costs: Bill | None
 
 
 class Prompts:
@@ -111,10 +121,6 @@ class Prompts:
             known=await self._known(trace),
         )
 
-    async def either(self, wanted: str, *, chat: str) -> PromptView:
-        """A turn, or what would be sent now."""
-        return await (self.now(chat) if wanted == NOW else self.turn(wanted, chat=chat))
-
     async def last(self, chat: str) -> PromptView | None:
         """The last one of the conversation that is open in a chat; None when nothing was sent."""
         conversation = await self._conversations.current(chat)
@@ -148,26 +154,23 @@ class Prompts:
         message: str = "",
         kind: PromptKind = PromptKind.CHAT,
         task: str = "",
-        full: bool = False,
-    ) -> Json:
-        """Return what would be sent now, or was sent in a turn, as `view_as_json` describes; with
-        the texts if `full`. Raise UnknownChat, UnknownTurn, NotRecorded, StorageError."""
+    ) -> PricedPrompt:
+        """Return what would be sent now, or was sent in a turn. Raise UnknownChat, UnknownTurn,
+        NotRecorded, StorageError."""
         if turn:
             view = await self.turn(turn, chat=chat)
         else:
             view = await self.now(chat, text=message, kind=kind, task=task)
         model, costs = await self.billed(view)
-        shown = view_as_json(view, costs, model=model)
-        if full:
-            for part, row in zip(shown["parts"], view.rows, strict=True):
-                part["text"] = row.text
-        return shown
+        return PricedPrompt(view=view, model=model, costs=costs)
 
-    async def compare(self, chat: str, before: str, after: str) -> Json:
-        """Return how two prompts differ, as `diff_as_json` describes; each is a turn, or `now`.
-        Raise as `show` does."""
-        first = await self.either(before, chat=chat)
-        return diff_as_json(diff(first, await self.either(after, chat=chat)))
+    async def compare(self, chat: str, before: str, after: str) -> PromptDiff:
+        """Return how two prompts differ; each is a turn, or `now`. Raise as `show` does."""
+        first, second = [
+            await (self.now(chat) if wanted == NOW else self.turn(wanted, chat=chat))
+            for wanted in (before, after)
+        ]
+        return diff(first, second)
 
     async def _answer_max(self, lane: str) -> int:
         traits = (await self._models.standing(lane)).answering.choice.traits
@@ -230,7 +233,9 @@ class Prompts:
             conversation = await self._conversations.current(chat)
         history = await self._conversations.history(conversation)
         place = _place(history)
-        is_group = self._is_group(address) or place.is_group
+        chats = self._access.directory.chats
+        is_admitted = chats.get(f"{address.channel}:{address.chat_id}") == ADMITTED
+        is_group = is_admitted or place.is_group
         return TurnInput(
             message=IncomingMessage(
                 address=address,
@@ -270,10 +275,6 @@ class Prompts:
             f"Nobody is known in the chat {address.key}, so nothing would be sent there; "
             "`hearthbot access list` shows the chats and people that are."
         )
-
-    def _is_group(self, address: Address) -> bool:
-        chats = self._access.directory.chats
-        return chats.get(f"{address.channel}:{address.chat_id}") == ADMITTED
 
 
 def _too_far(chat: str, back: int, found: int) -> str:
@@ -320,113 +321,128 @@ def _last_speaker(history: History) -> str:
     return next((entry.sender for entry in said if entry.sender), "")
 
 
-# --- for other commands --------------------------------------------------------------------------
+# --- /context ----------------------------------------------------------------------------------
+
+CACHE_WORDS = {
+    "cached": "stands in the request before, so that a provider's cache can serve it",
+    "partly": "its older part can be served by the cache",
+    "behind": "unchanged, but behind a part that changed: read anew",
+    "changed": "stood in the request before with another text",
+    "new": "was not in the request before",
+}
+"""What each cache state means."""
+
+BIGGEST = 5
+"""Parts that are named one by one."""
 
 
-def view_as_json(view: PromptView, costs: Bill | None, *, model: str) -> Json:
-    """The keys of `prompt show --json`:
-
-    - kind, chat, turn (null: would be sent now), started_ms, model
-    - tokens, window, fullness (share of the window, 0 to 1), answer_tokens (room for an answer)
-    - cached_tokens, cacheable (share, 0 to 1), first (no request before is recorded), broke
-    - money: null when the price is unknown, else in US dollars request, request_with_cache,
-      counted (all requests of the turn with their answers, null: not known)
-    - parts, as sent: name, where, tokens, share, money, cache, cached_tokens, sources, known
-      (whether its text is), and with --full text (null: not known)
-    - tools, spared, cuts (layer, tokens_before, tokens_after), picked (name, why)
-    - requests of a turn: tokens, cached_tokens, changed, model, error, counted (prompt, completion,
-      cached; null: the provider did not say)
-    """
-    each = costs.rows if costs else [None] * len(view.rows)
-    return {
-        "kind": view.kind,
-        "chat": view.lane,
-        "turn": view.turn or None,
-        "started_ms": view.started_ms or None,
-        "model": model,
-        "tokens": view.tokens,
-        "window": view.window,
-        "fullness": round(view.fullness, 6),
-        "answer_tokens": view.answer_tokens,
-        "cached_tokens": view.cached_tokens,
-        "cacheable": round(view.cacheable, 6),
-        "first": view.is_first,
-        "broke": view.broke,
-        "money": costs
-        and {
-            "request": costs.whole,
-            "request_with_cache": costs.with_cache,
-            "counted": costs.counted,
-        },
-        "parts": [
-            _row_as_json(row, view.tokens, dollars)
-            for row, dollars in zip(view.rows, each, strict=True)
-        ],
-        "tools": list(view.tools),
-        "spared": list(view.spared),
-        "cuts": [asdict(cut) for cut in view.cuts],
-        "picked": [{"name": name, "why": why} for name, why in view.picked],
-        "requests": [
-            {
-                "tokens": asked.tokens,
-                "cached_tokens": asked.kept_tokens,
-                "changed": asked.changed,
-                "model": asked.model,
-                "error": asked.error,
-                "counted": None if asked.usage is None else asdict(asked.usage),
-            }
-            for asked in view.requests
-        ],
-    }
+NOTHING_RECORDED = (
+    "Nothing is recorded of what went to the model in this conversation. It is noted with each "
+    "answer, and kept for some time (trace.keep_days)."
+)
 
 
-def _row_as_json(row: PromptRow, whole: int, dollars: float | None) -> Json:
-    return {
-        "name": row.name,
-        "where": row.where.value,
-        "tokens": row.tokens,
-        "share": round(row.tokens / whole, 6) if whole else 0.0,
-        "money": dollars,
-        "cache": row.cache.value,
-        "cached_tokens": row.cached_tokens,
-        "sources": list(row.sources),
-        "known": row.text is not None,
-    }
+class ContextCommand:
+    """What `/context` says."""
+
+    def __init__(self, prompts: Prompts) -> None:
+        self._prompts = prompts
+
+    async def tell(self, message: IncomingMessage, person: Person) -> str:
+        """The last prompt of this conversation, in a few lines."""
+        view = await self._prompts.last(message.address.key)
+        if view is None:
+            return NOTHING_RECORDED
+        _, costs = await self._prompts.billed(view)
+        own = not message.is_group and view.person_id == person.id
+        return context_text(view, costs, detailed=own and person.role is not Role.GUEST)
 
 
-def diff_as_json(found: PromptDiff) -> Json:
-    """The keys of `prompt show --diff A B --json`:
-
-    - before, after: turn (null: would be sent now), chat, tokens
-    - tokens, history_tokens: by how much request and history grew
-    - layers: name, where, change (came, went, changed, spared), tokens_before, tokens_after, diff
-      (lines of a unified diff; null where a text is not known any more)
-    - tools_came, tools_went, broke (what broke the prefix of `after`, empty for nothing)
-    - first (no request before `after` is recorded)
-    """
-    return {
-        "before": _side(found.before),
-        "after": _side(found.after),
-        "tokens": found.tokens,
-        "history_tokens": found.history_tokens,
-        "layers": [_change_as_json(change) for change in found.layers],
-        "tools_came": list(found.tools_came),
-        "tools_went": list(found.tools_went),
-        "broke": found.broke,
-        "first": found.after.is_first,
-    }
+def context_text(view: PromptView, costs: Bill | None, *, detailed: bool) -> str:
+    """Short lines for a phone. Without `detailed` names and sizes alone: in a group, and for
+    guests, nobody is told what things are from, why they were picked, or what they cost."""
+    paragraphs = [
+        f"**{view.tokens:,} tokens went to the model** (estimated), "
+        f"{percent(view.fullness)} of what it can take ({view.window:,}).",
+        "\n".join(_biggest(view)),
+        _cache(view, detailed=detailed),
+    ]
+    cut = [f"- {cut_words(one.layer, one.tokens_before, one.tokens_after)}" for one in view.cuts]
+    if cut:
+        paragraphs.append("\n".join(["Cut:", *cut]))
+    if detailed and view.picked:
+        picked = [f"- {name}: {why}" for name, why in view.picked]
+        paragraphs.append("\n".join(["Picked for this message:", *picked]))
+    if detailed:
+        paragraphs.append(_paid(view, costs))
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-def _side(view: PromptView) -> Json:
-    return {"turn": view.turn or None, "chat": view.lane, "tokens": view.tokens}
+def _biggest(view: PromptView) -> list[str]:
+    rows = sorted(view.rows, key=lambda row: -row.tokens)
+    lines = [_part(row.name, row.tokens, view) for row in rows[:BIGGEST]]
+    if rest := rows[BIGGEST:]:
+        parts = "1 smaller part" if len(rest) == 1 else f"{len(rest)} smaller parts"
+        lines.append(_part(parts, sum(row.tokens for row in rest), view))
+    return lines
 
 
-def _change_as_json(change: LayerChange) -> Json:
-    return {
-        "name": change.name,
-        "where": change.where.value,
-        "change": change.change.value,
-        "tokens_before": change.tokens_before,
-        "tokens_after": change.tokens_after,
-        "diff": None if change.lines is None else list(change.lines),
-    }
+def _part(name: str, tokens: int, view: PromptView) -> str:
+    return f"- {name}: {tokens:,} ({percent(tokens / view.tokens)})"
+
+
+def _cache(view: PromptView, *, detailed: bool) -> str:
+    broke = view.broke if detailed else view.broke.partition(":")[0]
+    follows = [row.name for row in view.rows if row.where is Where.BLOCK]
+    words = broke_words(broke, is_first=view.is_first, follows=follows)
+    if view.is_first:
+        return words
+    return f"A cache can serve {percent(view.cacheable)} of it. {words}"
+
+
+def _paid(view: PromptView, costs: Bill | None) -> str:
+    lines = []
+    if usage := view.usage:
+        lines.append(counted_words(view.tokens, usage.prompt, usage.cached))
+    if costs is None:
+        lines.append("What it cost is not known: the model is in no price table.")
+    elif costs.counted is not None:
+        answers = "its answer" if len(view.requests) == 1 else f"{len(view.requests)} requests"
+        lines.append(f"It cost {money(costs.counted)} with {answers}.")
+    else:
+        lines.append(
+            f"It costs about {money(costs.whole)}, with a cache {money(costs.with_cache)}."
+        )
+    return "\n".join(lines)
+
+
+# --- words, for chat and terminal alike ---------------------------------------------------------
+
+
+def cut_words(layer: str, before: int, after: int) -> str:
+    """What had no room."""
+    what = f"{before:,} → {after:,} tokens" if after else f"{before:,} tokens, left out"
+    return f"{layer} {what}: no room"
+
+
+def broke_words(broke: str, *, is_first: bool, follows: Sequence[str] = ()) -> str:
+    """What became of the prefix, as a sentence. `follows` names what stands behind it."""
+    if is_first:
+        return "No request before it is recorded in this conversation, so nothing is cached yet."
+    if broke:
+        return f"What broke the prefix: {broke}."
+    behind = ""
+    if follows:
+        verb = (
+            "is not in the prefix: it follows"
+            if len(follows) == 1
+            else ("are not in the prefix: they follow")
+        )
+        behind = f" ({', '.join(follows)} {verb})"
+    return f"Nothing broke the prefix{behind}."
+
+
+def counted_words(estimate: int, prompt: int, cached: int) -> str:
+    """The provider's own count beside ours."""
+    served = f", {cached:,} of them from its cache" if cached else ", none from its cache"
+    return f"The provider counted {prompt:,} tokens{served} (estimated here: {estimate:,})."

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import assert_never
 from zoneinfo import ZoneInfo
 
-from bot.commands.memory_messages import bare
+from bot.commands.usage import PRICE_UNKNOWN, money
+from bot.markup.command_text import bare
 from memory.records.jobs import (
     COUNTED_MAX,
     MADE_UP_MAX,
@@ -27,6 +28,7 @@ from memory.records.jobs import (
 from memory.records.recurrence import At, Cron, Every, When
 from memory.records.rows import Button, ButtonRows, NewMessage
 from memory.records.schedule import (
+    Estimate,
     Event,
     TimeRead,
     due_words,
@@ -235,6 +237,28 @@ def run_line(run: JobRun, zone: tzinfo) -> str:
     """One row of the ledger."""
     note = f" ({bare(run.note)})" if run.note else ""
     return f"- {due_words(run.due, zone)}: {STATES[run.state]}{note}"
+
+
+def takes_words(job: Job, estimate: Estimate) -> str:
+    """The same before it is kept, in a line: `about 2,400 tokens a run, 3 runs a day: about $0.01 a
+    day with fake/model`."""
+    cost, a_day, model = estimate.cost, estimate.a_day, estimate.model
+    run = f"about {cost.tokens:,.0f} tokens"
+    if isinstance(job.when, At):
+        price = PRICE_UNKNOWN if cost.dollars is None else f"about {money(cost.dollars)}"
+        return f"{run}, once: {price} with {model}"
+    if a_day.dollars is not None:
+        whole = f"about {money(a_day.dollars)} a day with {model}"
+    else:
+        whole = f"about {a_day.tokens:,.0f} tokens a day with {model}; {PRICE_UNKNOWN}"
+    return f"{run} a run, {_often(a_day.runs)}: {whole}"
+
+
+def _often(runs_a_day: float) -> str:
+    for runs, span in ((runs_a_day, "day"), (runs_a_day * 7, "week")):
+        if runs >= 0.99:
+            return f"1 run a {span}" if runs < 1.05 else f"{runs:.2g} runs a {span}"
+    return f"{max(runs_a_day * 365, 1):.0f} runs a year"
 
 
 # --- cards that ask ----------------------------------------------------------------------------

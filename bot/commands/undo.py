@@ -11,7 +11,7 @@ from agent.tools.workspace import PathRefused, Workspace
 from bot.people.approval_messages import TOOLS
 from bot.people.timezone import zone_of
 from memory.records.erasure import Done, FormerFile, LastTurn, digest_of, loss_of
-from memory.records.facts import ProfileChange, StoredFact, Whose, whose
+from memory.records.facts import StoredFact, Whose, whose
 from memory.records.messages import ConversationId, IncomingMessage, RunId
 from memory.records.ports import Clock
 from memory.records.rows import Person
@@ -90,8 +90,9 @@ class UndoCommand:
             lines += [f"- no longer known: {_quoted(fact)}" for fact in gone]
             lines += [f"- known again: {_quoted(fact)}" for fact in back]
             if not is_group:
-                changes = await self._memory.profiles.undo(of.person_id, run_id)
-                lines += [_of_profile(change) for change in changes]
+                for change in await self._memory.profiles.undo(of.person_id, run_id):
+                    now = "empty" if change.old is None else str(change.old)[:TEXT_CHARS]
+                    lines.append(f"- profile: {change.path} is {now} again")
         return lines
 
     async def _files_put_back(
@@ -188,9 +189,3 @@ def _cannot(done: Iterable[Done]) -> Iterable[str]:
 
 def _quoted(fact: StoredFact) -> str:
     return f"{fact.key} “{fact.text[:TEXT_CHARS]}”"
-
-
-def _of_profile(change: ProfileChange) -> str:
-    if change.old is None:
-        return f"- profile: {change.path} is empty again"
-    return f"- profile: {change.path} is {str(change.old)[:TEXT_CHARS]} again"

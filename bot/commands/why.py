@@ -16,10 +16,10 @@ from agent.trace.explanation import Explained, explained
 from bot.channels.base import HAVE_FORMS, Pressed
 from bot.commands import why_messages as words
 from bot.commands.memory import MemoryCommands
-from bot.commands.memory_messages import bare
 from bot.commands.schedule_messages import name_of, when_words
-from bot.commands.services import Answer
+from bot.commands.table import Answer
 from bot.commands.why_messages import NAME_CHARS, RESULT_CHARS, Reader, WhyKnown, moment
+from bot.markup.command_text import bare
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
 from memory.records.facts import Facts, StoredFact, fact_id_of, fact_key, place_of, whose
@@ -109,7 +109,7 @@ class WhySources:
 
 
 class WhyCommand:
-    """Implements `bot.commands.services.TellsWhy`."""
+    """Answers `/why`."""
 
     def __init__(self, records: SqliteTraces, sources: WhySources, *, host_zone: str) -> None:
         self._records = records
@@ -122,7 +122,8 @@ class WhyCommand:
         if back is None:
             return Answer(text=words.USE)
         behind = await self._replied_to(message)
-        is_reply = bool(message.reply_to) and not _begins_thread(message)
+        # Everything in a thread replies to what its thread began with.
+        is_reply = bool(message.reply_to) and message.reply_to != message.address.thread_id
         if behind is None and is_reply:
             return Answer(text=words.NOT_MINE.format(use=words.USE))
         behind = behind or await self._records.newest(message.address.key, back=back)
@@ -196,7 +197,9 @@ class WhyCommand:
         theirs = next(iter(owners)) if len(owners) == 1 else person.id
         reader = self._reader(message, person, whose_turn=theirs)
         said = clock_text(behind, jobs, await self._known(None, message, person), reader)
-        runs = {slot.run_id for slot in behind.slots if _asked_a_model(jobs[slot.job_id], slot)}
+        calls = {id for id, job in jobs.items() if job is not None and job.kind is JobKind.TOOL}
+        # What calls a tool asks no model.
+        runs = {one.run_id for one in behind.slots if one.run_id and one.job_id not in calls}
         if len(runs) != 1:
             return Answer(text=said)
         made = await self._of_turn(RunId(runs.pop()), message, person)
@@ -233,10 +236,6 @@ class WhyCommand:
         )
 
 
-def _asked_a_model(job: Job | None, slot: DueSlot) -> bool:
-    return bool(slot.run_id) and (job is None or job.kind is not JobKind.TOOL)
-
-
 def _gone(record: TurnRecord) -> str:
     if not record.is_erased:
         return words.EXPIRED if record.ended_ms is not None else words.STILL_MADE
@@ -250,8 +249,3 @@ def _back(rest: str) -> int | None:
         return 1
     is_number = text.isascii() and text.isdecimal() and len(text) <= BACK_DIGITS_MAX
     return int(text) if is_number and int(text) > 0 else None
-
-
-def _begins_thread(message: IncomingMessage) -> bool:
-    """Whether it replies to what its thread began with, as everything in a thread does."""
-    return message.reply_to == message.address.thread_id

@@ -14,9 +14,9 @@ from datetime import UTC, datetime, tzinfo
 from agent.policy.presentation import visible
 from agent.trace.explanation import BY_RULE, CUT_BACK, SUMMED_UP, Explained, ExplainedCall
 from bot.channels.base import EDIT_FACT
-from bot.commands.memory_messages import bare, fact_from
-from bot.commands.prompt_messages import percent
-from bot.commands.usage import cost_words
+from bot.commands.memory import fact_from
+from bot.commands.usage import cost_words, percent
+from bot.markup.command_text import bare
 from memory.records.facts import StoredFact, fact_key
 from memory.records.messages import PersonId
 from memory.records.rows import Button, ButtonRows, Outcome

@@ -16,7 +16,7 @@ from agent.turn.aftermath import EndedTurn
 from bot.channels.base import Pressed
 from bot.commands.people import Offer
 from bot.commands.schedule_messages import event_words, name_of
-from bot.commands.typed import as_typed
+from bot.markup.command_text import as_typed
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
@@ -213,7 +213,7 @@ class ZoneQuestions:
             f"Is it **{now:%H:%M}** where you are? I take {zone}, this machine's zone, for you.\n"
             "`/timezone CITY` if not."
         )
-        return as_typed(text, lane, {"timezone"})
+        return as_typed(text, lane)
 
     # --- presses ------------------------------------------------------------------------------
 

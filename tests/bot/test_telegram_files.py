@@ -21,7 +21,6 @@ from bot.channels.base import (
     SentMessage,
 )
 from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel, TelegramOptions
-from bot.channels.telegram.reactions import REACTIONS, telegram_reaction
 from bot.channels.telegram.send import CAPTION_UNITS_MAX, captioned
 from bot.channels.throttle import SendRates
 from bot.lab.faults import bad_gateway, drop, hold, reset
@@ -29,6 +28,7 @@ from bot.lab.telegram import FakeTelegram, flood, refusal, refuse_markup
 from bot.markup.render import utf16_length
 from bot.outbox.outbox import REPEATED
 from bot.settings.load import load
+from bot.settings.schema.reactions import REACTIONS, telegram_reaction
 from memory.records.errors import SettingsWrong
 from memory.records.messages import Address, IncomingMessage
 from scheduler.clock.machine import SystemClock

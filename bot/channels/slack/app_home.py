@@ -20,8 +20,8 @@ from bot.channels.slack.api import Limited, SlackTrouble, SlackWeb
 from bot.channels.slack.raw import HOME_CHANNEL
 from bot.channels.slack.send import ROW_BUTTONS_MAX, SECTION_CHARS_MAX, Block, button_block, marked
 from bot.commands import schedule_messages as words
-from bot.commands.memory_messages import bare, day
 from bot.commands.usage import cost_words
+from bot.markup.command_text import bare, day
 from bot.markup.render import slack_parts
 from bot.people.access import Policy
 from memory.records.errors import AssistantError

@@ -62,8 +62,8 @@ from bot.channels.slack.socket_mode import OpenAddress, SlackSockets, read_once
 from bot.channels.slack.tokens import SlackTokens, Us
 from bot.channels.throttle import EditPace, SendRates, SendThrottle
 from bot.channels.tokens import TokenNotices
-from bot.commands.table import as_typed
 from bot.inbox.intake import Intake
+from bot.markup.command_text import as_typed
 from bot.markup.render import slack_parts
 from memory.records.messages import Address, Attachment
 from memory.records.ports import Clock

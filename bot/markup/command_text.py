@@ -1,5 +1,4 @@
-"""How a command is typed on a channel. Used by `bot.commands.table`, and by notices that name a
-command.
+"""Commands in texts of ours, as they are typed where a text goes, and words of others in them.
 
 Most platforms hand us what begins with a slash. Slack keeps such words for itself and knows one of
 ours, `/hearth`, behind which the command stands. On the command line there is `hearthbot …`.
@@ -8,8 +7,19 @@ ours, `/hearth`, behind which the command stands. On the command line there is `
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
 from types import MappingProxyType
+
+NAMES = frozenset(
+    (
+        *("help", "new", "stop", "status", "model", "context", "why", "skills", "snippets"),
+        *("usage", "compact", "restore", "memory", "remember", "undo", "private", "remind"),
+        *("jobs", "job", "quiet", "heartbeat", "agents", "approve", "timezone", "language"),
+        *("link", "pair", "access", "pause", "resume", "logs"),
+    )
+)
+"""Of all commands (`bot.commands.table`), which stands above whoever writes a text."""
 
 _BEHIND = MappingProxyType({"slack": "/hearth "})
 _IN_THREADS = MappingProxyType({"slack": "@hearth /"})
@@ -32,12 +42,12 @@ def slash(where: str) -> str:
     return _BEHIND.get(where.partition(":")[0], "/")
 
 
-def as_typed(text: str, where: str, names: Collection[str]) -> str:
-    """Markdown of ours, with the commands in it as they are typed there. `where` as for `slash`.
+def as_typed(text: str, where: str) -> str:
+    """Return Markdown of ours with the commands in it as they are typed there (`slash`).
 
-    A command is code that begins with one of these names: words that persons wrote are shown
-    without code (`bot.commands.memory_messages.bare`), or quoted or fenced, which is left as it is.
-    What is done to a text a second time changes nothing.
+    A command is code that begins with a name of one: words that persons wrote are shown without
+    code (`bare`), or quoted or fenced, which is left as it is. What is done to a text a second time
+    changes nothing.
     """
     before = slash(where)
     if before == "/":
@@ -45,19 +55,19 @@ def as_typed(text: str, where: str, names: Collection[str]) -> str:
 
     def typed(found: re.Match[str]) -> str:
         command = _COMMAND.match(found[2])
-        if command is None or command[1] not in names or found[1] != "`":
+        if command is None or command[1] not in NAMES or found[1] != "`":
             return found[0]
         return f"`{before}{found[2][1:]}`"
 
     return "\n".join(_outside_of_quotes(text, lambda line: _CODE.sub(typed, line)))
 
 
-def all_as_typed(text: str, where: str, names: Collection[str]) -> str:
+def all_as_typed(text: str, where: str) -> str:
     """As `as_typed`, of a text in which nobody else has a word: commands count without being code
     too."""
 
     def typed(found: re.Match[str]) -> str:
-        return f"{slash(where)}{found[1]}" if found[1] in names else found[0]
+        return f"{slash(where)}{found[1]}" if found[1] in NAMES else found[0]
 
     return _BARE.sub(typed, text)
 
@@ -136,3 +146,34 @@ def _outside_of_quotes(text: str, change: Callable[[str], str]) -> list[str]:
         fence = next((one for one in _FENCES if bare.startswith(one)), "")
         lines.append(line if fence or bare.startswith(">") else change(line))
     return lines
+
+
+# --- words of others ----------------------------------------------------------------------------
+
+TEXT_CHARS = 300
+_MARKUP = re.compile(r"([\\*_<>~|\[])")
+_ESCAPED = re.compile(r"\\([\\*_<>~|\[])")
+
+
+def bare(text: str, *, chars_max: int = TEXT_CHARS) -> str:
+    """Return somebody's words on one line, without a meaning as markup.
+
+    A bracket that closes needs no escape where none opens, and a pair of escaped ones could be read
+    as the marks of a formula.
+    """
+    flat = " ".join(text.split())
+    if len(flat) > chars_max:
+        flat = flat[:chars_max].rstrip() + " …"
+    return _MARKUP.sub(r"\\\1", flat.replace("`", "'"))
+
+
+def plain(text: str) -> str:
+    """Return Markdown of ours for a terminal: without its marks, and with words as they were said
+    (`bare`)."""
+    return _ESCAPED.sub(r"\1", text.replace("**", "").replace("`", ""))
+
+
+def day(at_ms: int, zone: tzinfo | None) -> str:
+    """`1 Aug 2026`, on the person's calendar."""
+    at = datetime.fromtimestamp(at_ms / 1000, zone or UTC)
+    return f"{at.day} {at:%b %Y}"
