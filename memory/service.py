@@ -101,12 +101,16 @@ class MemoryService:
         open conversation at the address `lane`."""
         since_ms = self._database.now_ms() - CORRECTED_WITHIN_MS
         is_private = not of.scope
+        rows = await self._database.rows(_IN_MIND, (lane,))
+        items = [item for row in rows for part in row for item in json.loads(part)]
+        texts = [item.get("text", "") if isinstance(item, dict) else item for item in items]
+        in_mind = [text for text in texts if isinstance(text, str) and text]
         return Overview(
             facts=await self.facts.list(of),
             corrected=await self.facts.corrected(of, since_ms=since_ms, limit=CORRECTED_SHOWN),
             profile=tuple(await self.profiles.get(of.person_id)) if is_private else (),
             documents=len(await self.documents.list(of)),
-            in_mind=await self._in_mind(lane) if is_private else (),
+            in_mind=in_mind if is_private else (),
         )
 
     async def fact(self, of: Whose, key: str) -> StoredFact:
@@ -123,12 +127,6 @@ class MemoryService:
         if found.whose.person_id != of.person_id:
             raise FactOfAnother(found)
         return found
-
-    async def _in_mind(self, lane: str) -> list[str]:
-        row = await self._database.read(lambda c: c.execute(_IN_MIND, (lane,)).fetchone())
-        items = [item for part in row or () for item in json.loads(part)]
-        texts = [item.get("text", "") if isinstance(item, dict) else item for item in items]
-        return [text for text in texts if isinstance(text, str) and text]
 
     async def keeps(self, person_id: PersonId) -> bool:
         """Return whether anything is kept of somebody, also of one who was removed, or is being

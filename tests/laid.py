@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from memory.database.backup import folder_of
-from memory.database.schema import MIGRATIONS, read_migrations
+from memory.database.migrate import MIGRATIONS, read_migrations
 from memory.database.soundness import DatabasePlace, open_writer
 
 

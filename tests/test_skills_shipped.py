@@ -371,10 +371,10 @@ def test_the_example_of_a_fact_keeps_its_own_rules() -> None:
 
     fact = json.loads(example)["facts"][0]
 
-    keys = {"text", "category", "confidence", "speaker", "quote", "replaces"}
+    keys = {"text", "category", "certainty", "speaker", "quote", "contradicts"}
     assert set(fact) == keys
     assert fact["category"] in template("extraction").partition("category: ")[2].split("\n")[0]
-    assert 0.7 <= fact["confidence"] <= 1
+    assert 0.7 <= fact["certainty"] <= 1
 
 
 def test_an_example_of_insights_keeps_to_the_length_it_demands() -> None:

@@ -13,7 +13,7 @@ import sys
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from agent.files.worker import Bounds, NoRoom, answer_of, bound_itself
+from agent.sandbox.worker import Bounds, NoRoom, answer_of, bound_itself
 from memory.records.errors import DocumentWrong
 from memory.records.text import clean
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from agent.files.sniff import picture_of
 from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
-from agent.files.worker import Bounds, NoRoom, answer_of, bound_itself
+from agent.sandbox.worker import Bounds, NoRoom, answer_of, bound_itself
 
 if TYPE_CHECKING:
     from PIL.Image import Image, Transpose

@@ -1,6 +1,7 @@
 """JSON objects as models write them: read in one way, whoever has to know what a call means.
 
-What runs a call, what counts it and what looks back at it would else each see another call. Pure.
+What runs a call, what counts it and what looks back at it would else each see another call. So
+which tool a recorded call means is told here, too. Pure.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
+
+from memory.records.transcript import ToolCall
 
 REPAIRED_CHARS_MAX = 200_000
 """What is longer is not read again; one pass over so much takes about 0.1 s."""
@@ -28,6 +31,27 @@ def read_object(text: str) -> dict[str, Any] | None:
     if data is None:
         data = _repaired(text)
     return data if isinstance(data, dict) else None
+
+
+TOOL_CALL = "tool_call"
+"""The tool by which any other can be called."""
+
+
+def called_name(call: ToolCall) -> str:
+    """The tool that a call means: that within a tool_call."""
+    if call.name != TOOL_CALL:
+        return call.name
+    inner = read_object(call.arguments)
+    return call.name if inner is None else str(inner.get("name", "")).strip()
+
+
+def called_arguments(call: ToolCall) -> dict[str, Any]:
+    """What the tool that is meant was given; what cannot be read is one value without a name."""
+    given = read_object(call.arguments)
+    if given is not None and call.name == TOOL_CALL:
+        inner = given.get("arguments") or {}
+        given = read_object(inner) if isinstance(inner, str) else inner
+    return given if isinstance(given, dict) else {"": call.arguments}
 
 
 def _without_fence(text: str) -> str:

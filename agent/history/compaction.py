@@ -1,4 +1,4 @@
-"""What of a conversation need not be sent whole any more is summed up: the `Compactor` of the core.
+"""Compaction: what of a conversation need not be sent whole any more is summed up.
 
 The history itself is never changed: a row says from where on it is sent, and what stands for the
 rest. Called after a turn, where a history does not fit, and by /compact.
@@ -88,7 +88,8 @@ class _Summed:
 
 
 class SqliteCompactor:
-    """Implements `memory.records.facts.Compactor`."""
+    """Sums up what need not be sent whole. May be called at any time, also while a turn runs: what
+    it does counts from the next turn on."""
 
     def __init__(
         self,
@@ -113,7 +114,9 @@ class SqliteCompactor:
         self._locks: dict[ConversationId, asyncio.Lock] = {}
 
     async def compact(self, wanted: CompactionWanted) -> Compaction | None:
-        """One at a time in a conversation. See `memory.records.facts.Compactor`."""
+        """Compact if it is due, or forced and there is something to compact; None when nothing was
+        done. One at a time in a conversation. Raise StorageError alone: without a model there is a
+        mechanical digest."""
         async with self._alone(wanted.conversation):
             found = await self._compactions.stretch(wanted.conversation)
             if found is None or not found.sent:
@@ -123,12 +126,21 @@ class SqliteCompactor:
             cut = await asyncio.to_thread(self._cut, found, wanted, window)
             if cut is None:
                 return None
-            if not found.is_private:
-                await self._facts_first(wanted)
+            if not found.is_private and self._extract is not None:
+                # What is worth keeping for good is looked for while all of it is there.
+                try:
+                    async with asyncio.timeout(self._limit_s(wanted)):
+                        await self._extract(wanted.conversation)
+                except (AssistantError, TimeoutError) as trouble:
+                    log.warning("compaction.no_facts", why=str(trouble) or "it took too long")
             material = await self._compactions.unsummed(wanted.conversation, found.floor)
             summed = await self._summed(material, found, cut, wanted)
             row = await asyncio.to_thread(_row, found, cut, summed)
-            row = replace(row, tainted=_is_tainted(material, found.former, wanted))
+            # It is shown answers, which may quote text from outside.
+            entries = (one.stored.entry for one in material)
+            is_tainted = bool(tainted_by(entries, person_id=wanted.person_id))
+            was_tainted = found.former is not None and found.former.tainted
+            row = replace(row, tainted=is_tainted or was_tainted)
             if row.tokens_after >= row.tokens_before:
                 return None  # a summary as long as what it stands for
             made = await self._compactions.add(
@@ -233,16 +245,6 @@ class SqliteCompactor:
         options = self._options
         return options.ask_in_turn_s if wanted.tokens_max else options.ask_s
 
-    async def _facts_first(self, wanted: CompactionWanted) -> None:
-        """What is worth keeping for good is looked for while all of it is there."""
-        if self._extract is None:
-            return
-        try:
-            async with asyncio.timeout(self._limit_s(wanted)):
-                await self._extract(wanted.conversation)
-        except (AssistantError, TimeoutError) as trouble:
-            log.warning("compaction.no_facts", why=str(trouble) or "it took too long")
-
     async def _summed(
         self,
         material: Sequence[Dated],
@@ -266,7 +268,14 @@ class SqliteCompactor:
         self, material: Sequence[Dated], former: str, cut: _CutPoint, wanted: CompactionWanted
     ) -> _Summed:
         zone = zone_for(Scope.PERSON, wanted.time_zone, self._host_zone)
-        charge = _charge(wanted)
+        charge = Charge(
+            purpose=Purpose.COMPACTION,
+            person_id=wanted.person_id,
+            is_owner=wanted.is_owner,
+            lane=wanted.lane,
+            conversation=wanted.conversation,
+            time_zone=wanted.time_zone,
+        )
         lines = await asyncio.to_thread(lines_of, material, zone)
         detected = await self._summaries.detect(lines, former, charge)
         boundary = detected.boundary
@@ -275,28 +284,25 @@ class SqliteCompactor:
             and boundary >= cut.start
             and detected.confidence >= self._options.confidence_min
         ):
-            start = _turn_start(material, boundary)
+            turns = exchanges_in(material)
+            # Where the turn of that message begins.
+            start = next((turn[0].id for turn in turns if turn[-1].id >= boundary), boundary)
             done = [one for one in material if one.id < start]
             summary = await asyncio.to_thread(_finished, former, done, cut.summary_tokens)
             return _Summed(kind="truncate", start=start, summary=summary, reason=detected.reason)
         before = [one for one in material if one.id < cut.start]
         lines = [line for line in lines if line.id < cut.start]
         summary = detected.summary
+
+        def older(first: int, former: str) -> str:
+            # What is more than a model is shown, as a digest.
+            shown = [one for one in before if one.id < first]
+            return digest(shown, former, tokens_max=cut.summary_tokens)
+
         if len(lines) > ONE_CALL_LINES:
-            summary = await self._summaries.of(
-                lines, former, charge, older=_older(before, cut.summary_tokens)
-            )
+            summary = await self._summaries.of(lines, former, charge, older=older)
         summary = await asyncio.to_thread(_finished, summary, before, cut.summary_tokens)
         return _Summed(kind="summarise", start=cut.start, summary=summary, reason=detected.reason)
-
-
-def _older(before: Sequence[Dated], tokens_max: int) -> Callable[[int, str], str]:
-    """What is more than a model is shown, as a digest."""
-
-    def older(first: int, former: str) -> str:
-        return digest([one for one in before if one.id < first], former, tokens_max=tokens_max)
-
-    return older
 
 
 def _as_sent(found: HistoryStretch) -> list[StoredEntry]:
@@ -321,14 +327,6 @@ def _row(found: HistoryStretch, cut: _CutPoint, summed: _Summed) -> Compaction:
     )
 
 
-def _is_tainted(
-    material: Sequence[Dated], former: Compaction | None, wanted: CompactionWanted
-) -> bool:
-    """Whether a summary can repeat text from outside: it is shown answers, which may quote it."""
-    entries = (one.stored.entry for one in material)
-    return bool(former and former.tainted) or bool(tainted_by(entries, person_id=wanted.person_id))
-
-
 def _finished(summary: str, before: Sequence[Dated], tokens_max: int) -> str:
     """Within its bound, with what was really done at its end where it does not say so: what is
     forgotten may be done twice."""
@@ -347,22 +345,3 @@ def _is_told(effect: str, told: str) -> bool:
     tool, _, values = effect.casefold().partition(" ")
     words = [word for word in values.split() if len(word) > 3 or any(map(str.isdigit, word))]
     return any(word in told for word in words) if words else tool in told
-
-
-def _turn_start(material: Sequence[Dated], entry_id: int) -> int:
-    """The id at which the turn of an entry begins."""
-    for turn in exchanges_in(material):
-        if turn[-1].id >= entry_id:
-            return turn[0].id
-    return entry_id
-
-
-def _charge(wanted: CompactionWanted) -> Charge:
-    return Charge(
-        purpose=Purpose.COMPACTION,
-        person_id=wanted.person_id,
-        is_owner=wanted.is_owner,
-        lane=wanted.lane,
-        conversation=wanted.conversation,
-        time_zone=wanted.time_zone,
-    )

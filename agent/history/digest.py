@@ -108,7 +108,7 @@ def mentioned(text: str) -> list[str]:
         elif name_ends + 1 == match.start() and text[name_ends] == " ":
             found[-1] += f" {word}"
             name_ends = match.end()
-        elif word.isupper() or not _begins(text, match.start()):
+        elif word.isupper() or not _BEGINS.search(text, max(0, match.start() - 8), match.start()):
             # The first word of a sentence has a capital letter whatever it is.
             found.append(word)
             name_ends = match.end()
@@ -123,11 +123,6 @@ def _telling(phrase: str) -> str:
     if len(words) > 1 and words[-1].islower() and words[-1] in STOP_WORDS:
         words.pop()
     return " ".join(words).strip(_TRIMMED)
-
-
-def _begins(text: str, at: int) -> bool:
-    """Whether a sentence begins here."""
-    return _BEGINS.search(text, max(0, at - 8), at) is not None
 
 
 def _words(entry: Said | Answered) -> str:
@@ -167,24 +162,17 @@ def _taken_up(former: str) -> dict[str, list[str]]:
 
 def _newest(label: str, items: Iterable[str], tokens_max: int) -> str:
     """As many as fit, the newest; each once, where it came last."""
-    once = {item.casefold(): item for item in map(_item, items) if item}
+    once: dict[str, str] = {}
+    for item in filter(None, map(_item, items)):
+        once.pop(item.casefold(), None)
+        once[item.casefold()] = item
     kept: list[str] = []
-    for key in reversed(_by_last(map(_item, items), once)):
-        longer = [once[key], *kept]
+    for item in reversed(once.values()):
+        longer = [item, *kept]
         if estimate_tokens(label + "; ".join(longer)) > tokens_max:
             break
         kept = longer
     return label + "; ".join(kept) if kept else ""
-
-
-def _by_last(items: Iterable[str], once: dict[str, str]) -> list[str]:
-    order: dict[str, None] = {}
-    for item in items:
-        key = item.casefold()
-        if key in once:
-            order.pop(key, None)
-            order[key] = None
-    return list(order)
 
 
 def _item(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import structlog
 from pydantic import Field
 
-from agent.learning.proposals import AnswerUnreadable, ModelAnswer, PlainText, read_answer
+from agent.models.json_answer import AnswerUnreadable, ModelAnswer, PlainText, read_answer
 from agent.prompt.assemble import from_template
 from memory.records.errors import ContextTooLong, ModelRefused
 from memory.records.ports import CheapModel

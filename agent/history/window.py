@@ -43,10 +43,14 @@ def repair(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     What a person said is never lost. Repairing twice changes nothing more, and entries appended
     later do not change what became of those before, unless they hold a result for them.
     """
-    kept = [entry for entry in entries if not _says_nothing(entry)]
+    kept = [
+        entry
+        for entry in entries
+        if not isinstance(entry, Answered) or entry.calls or entry.text.strip()
+    ]
     results = _paired(kept)
     repaired: list[Entry] = []
-    names = _Ids()
+    taken: set[str] = set()
     follows_words = False
     for position, entry in enumerate(kept):
         match entry:
@@ -63,14 +67,10 @@ def repair(entries: Sequence[Entry]) -> tuple[Entry, ...]:
                 repaired.append(entry)
             case Answered():
                 follows_words = False
-                repaired.extend(_closed(entry, results[position], names))
+                repaired.extend(_closed(entry, results[position], taken))
             case ToolResult():
                 pass  # stands after its answer, or nowhere
     return tuple(repaired)
-
-
-def _says_nothing(entry: Entry) -> bool:
-    return isinstance(entry, Answered) and not entry.calls and not entry.text.strip()
 
 
 _Results = dict[int, ToolResult]
@@ -99,26 +99,20 @@ def _paired(entries: Sequence[Entry]) -> dict[int, _Results]:
     return found
 
 
-class _Ids:
-    """Gives each call an id that no call before it has."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def own(self, call: ToolCall) -> ToolCall:
+def _closed(answer: Answered, results: _Results, taken: set[str]) -> list[Entry]:
+    """An answer with its results behind it, in the order of its calls, each under an id that no
+    call before it has."""
+    calls: list[ToolCall] = []
+    for call in answer.calls:
         name, number = call.id or "call", 1
-        while not name.strip() or name in self._taken:
+        while not name.strip() or name in taken:
             number += 1
             name = f"{call.id[:32] or 'call'}-{number}"
-        self._taken.add(name)
-        return call if name == call.id else replace(call, id=name)
-
-
-def _closed(answer: Answered, results: _Results, ids: _Ids) -> list[Entry]:
-    """An answer with its results behind it, in the order of its calls."""
-    calls = tuple(ids.own(call) for call in answer.calls)
-    closed: list[Entry] = [answer if calls == answer.calls else replace(answer, calls=calls)]
-    for number, call in enumerate(calls):
+        taken.add(name)
+        calls.append(call if name == call.id else replace(call, id=name))
+    own = tuple(calls)
+    closed: list[Entry] = [answer if own == answer.calls else replace(answer, calls=own)]
+    for number, call in enumerate(own):
         result = results.get(number) or ToolResult(call_id=call.id, content=MISSING, ok=False)
         closed.append(result if result.call_id == call.id else replace(result, call_id=call.id))
     return closed
@@ -319,20 +313,15 @@ def _shorter(entry: Entry, names: dict[str, str], keep_chars: int) -> Entry:
         case ToolResult():
             return _shortened(entry, names, keep_chars)
         case Note() if entry.pictures or len(entry.content) > keep_chars:
-            return _put_away(entry, keep_chars)
+            content = "" if len(entry.content) > keep_chars else entry.content
+            # The answers after it stand, and may repeat what was in the files.
+            text = f"{entry.text} {PUT_AWAY}"
+            return replace(entry, text=text, content=content, pictures=(), untrusted=True)
         case _:
             return entry
 
 
 PUT_AWAY = "What was in the files is not shown any more; they are kept where they lie."
-
-
-def _put_away(note: Note, keep_chars: int) -> Note:
-    content = "" if len(note.content) > keep_chars else note.content
-    # The answers after it stand, and may repeat what was in the files.
-    return replace(
-        note, text=f"{note.text} {PUT_AWAY}", content=content, pictures=(), untrusted=True
-    )
 
 
 EXCHANGES_KEPT = 2
@@ -354,14 +343,14 @@ def shortening_step(
     if end >= len(stored) or stored[end].id <= shortened_to:
         return None
     candidates = entries[_place(stored, shortened_to) : end]
-    saved = sum([_saved(entry) for entry in candidates if isinstance(entry, _SHORTENED_ONES)])
+    saved = sum(
+        # What goes with its pictures, and with its text where that is too long to stay.
+        picture_tokens(entry)
+        + (estimate_tokens(entry.content) if len(entry.content) > OLD_RESULT_CHARS_MAX else 0)
+        for entry in candidates
+        if isinstance(entry, _SHORTENED_ONES)
+    )
     return stored[end].id if saved >= (1 if always else SAVED_TOKENS_MIN) else None
-
-
-def _saved(entry: ToolResult | Note) -> int:
-    """What goes with its pictures, and with its text where that is too long to stay."""
-    is_long = len(entry.content) > OLD_RESULT_CHARS_MAX
-    return picture_tokens(entry) + (estimate_tokens(entry.content) if is_long else 0)
 
 
 def shorten_before(stored: Sequence[StoredEntry], shortened_to: int) -> tuple[Entry, ...]:
@@ -446,14 +435,10 @@ def _exchange_start(entries: Sequence[Entry], count: int) -> int:
         if opens and start is not None:
             found += 1
             if found == count:
-                return _with_note(entries, start)
+                is_noted = start > 0 and isinstance(entries[start - 1], Note)
+                return start - 1 if is_noted else start
             start = None
     return 0 if found and count > 0 else len(entries)
-
-
-def _with_note(entries: Sequence[Entry], start: int) -> int:
-    is_noted = start > 0 and isinstance(entries[start - 1], Note)
-    return start - 1 if is_noted else start
 
 
 def _last_answer(entries: Sequence[Entry]) -> int:

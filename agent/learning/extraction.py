@@ -1,38 +1,37 @@
-"""Finds what is worth knowing about people in what they said, once a conversation is silent.
+"""Extraction: facts worth knowing about people, found in what they said.
 
-Called by the idle timer, and by compaction before it drops something. A cheap model proposes; code
-lets pass what rests on a person's own line (`agent.learning.proposals`). The conversation is never
-touched.
+Called by the idle timer once a conversation is silent, and by compaction before it drops something.
+A cheap model proposes and judges; code lets pass what rests on a person's own line
+(`agent.learning.proposals`). The conversation is never touched.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
 from agent.history.window import estimate_tokens
-from agent.learning.proposals import AnswerUnreadable, read_answer
+from agent.learning.evidence import keys
+from agent.learning.proposals import FactRefusal, FoundFacts, Judge, plain
+from agent.models.json_answer import AnswerUnreadable, read_answer
 from agent.prompt.assemble import from_template
+from memory.facts.store import SqliteFacts
 from memory.records.errors import BrokenAnswer, ContextTooLong
-from memory.records.facts import Facts, NewFact, Stored, StoredFact, Storing, Whose
+from memory.records.facts import StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
 from memory.records.text import one_line
 from memory.records.usage import Charge, Purpose, Scope, zone_for
-from memory.records.words import fold, read_list, squeezed
+from memory.records.words import read_list
 from memory.stores.lines import SpokenLine, SpokenStretch, SqliteLines
-
-if TYPE_CHECKING:
-    from agent.learning.proposals import FactRefusal, FoundFacts
 
 log = structlog.get_logger()
 
@@ -58,7 +57,7 @@ Texts = Callable[[], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionOptions:
-    """The settings `agent.learning.extraction`."""
+    """The settings `memory.extraction`."""
 
     exchanges_max: int = 10
     messages_min: int = 4
@@ -84,14 +83,6 @@ _NO_USE_IN_GOING_ON = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedFinding:
-    """`words` is the store's reason, fit for the person."""
-
-    why: FactRefusal
-    words: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
     """What came of it. `superseded` are new facts that closed an old one; `asked` counts model
     calls; `upto` is the last message that was there to look at."""
@@ -101,16 +92,9 @@ class Extracted:
     stored: tuple[StoredFact, ...] = ()
     superseded: tuple[StoredFact, ...] = ()
     refreshed: tuple[StoredFact, ...] = ()
-    refused: tuple[RefusedFinding, ...] = ()
+    refused: tuple[FactRefusal, ...] = ()
     asked: int = 0
     upto: int = 0
-
-
-class LearntFacts(Facts, Protocol):
-    """Facts that know of each wish to forget."""
-
-    async def generation(self) -> int:
-        """How often something was forgotten so far."""
 
 
 # --- the work ----------------------------------------------------------------------------------
@@ -126,7 +110,7 @@ class Extractor:
     def __init__(
         self,
         lines: SqliteLines,
-        facts: LearntFacts,
+        facts: SqliteFacts,
         model: CheapModel,
         texts: Texts,
         *,
@@ -138,8 +122,8 @@ class Extractor:
         self._texts = texts
         self._options = options
 
-    async def __call__(self, conversation: ConversationId) -> Extracted:
-        """Looks at what was said since the last look: at older exchanges, the oldest first, as far
+    async def __call__(self, conversation: ConversationId) -> Sequence[Extracted]:
+        """Look at what was said since the last look: at older exchanges, the oldest first, as far
         as the bound allows, and at the newest ones always. What is between them stays for the next
         call, and with it the newest ones, for the cursor passes nothing that was not looked at.
 
@@ -160,7 +144,7 @@ class Extractor:
         looks.append(await self._look(newest, moves=not left))
         if trouble is not None:
             raise trouble
-        return _together(looks)
+        return looks
 
     async def _look_at_older(self, conversation: ConversationId, looks: list[Extracted]) -> bool:
         """At what is older than the newest exchanges; whether some of it is left."""
@@ -211,14 +195,43 @@ class Extractor:
             log.debug("extraction.skipped", conversation=conversation, why=skipped)
             return Extracted(conversation=conversation, skipped=skipped, upto=stretch.upto)
         known = await self._known(stretch)
-        looking = _Looking(
-            stretch=stretch, known=known, options=self._options, generation=generation
-        )
-        found = await self._ask(looking, traits)
-        await self._store(looking, found)
+        found, asked = await self._ask(stretch, known, traits)
+        judge = Judge(stretch, known, confidence_min=self._options.confidence_min)
+        refused = [FactRefusal.UNREADABLE] * found.unreadable
+        made: dict[Storing, list[StoredFact]] = {kind: [] for kind in Storing}
+        for verdict in await asyncio.to_thread(judge.verdicts, found.facts):
+            if isinstance(verdict, FactRefusal):
+                refused.append(verdict)
+            elif sum(map(len, made.values())) >= self._options.facts_max:
+                refused.append(FactRefusal.TOO_MANY)
+            else:
+                stored = await self._facts.store(replace(verdict, generation=generation))
+                if stored.fact is None:
+                    refused.append(FactRefusal.BY_STORE)
+                else:
+                    made[stored.outcome].append(stored.fact)
         if moves:
             await self._lines.looked_at(conversation, upto=stretch.upto)
-        return looking.told()
+        # Counts, and never a text.
+        log.info(
+            "extraction.done",
+            conversation=conversation,
+            lines=len(stretch.lines),
+            asked=asked,
+            stored=len(made[Storing.STORED]),
+            superseded=len(made[Storing.SUPERSEDED]),
+            refreshed=len(made[Storing.REFRESHED]),
+            refused=dict(Counter(one.name.lower() for one in refused)),
+        )
+        return Extracted(
+            conversation=conversation,
+            stored=tuple(made[Storing.STORED]),
+            superseded=tuple(made[Storing.SUPERSEDED]),
+            refreshed=tuple(made[Storing.REFRESHED]),
+            refused=tuple(refused),
+            asked=asked,
+            upto=stretch.upto,
+        )
 
     def _reason_to_skip(self, stretch: SpokenStretch) -> Skipped | None:
         own = stretch.own()
@@ -230,11 +243,8 @@ class Extractor:
             return Skipped.NOBODY
         if len(stretch.lines) < self._options.messages_min and not stretch.is_full:
             return Skipped.TOO_SHORT  # of a full one there will never be more
-        # Here, not above: its tables of words take a start a while, and nothing was said then.
-        from agent.learning.evidence import keys
-
-        simple = {_plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
-        if not any(keys(line.text) and _plain(line.text) not in simple for line in own):
+        simple = {plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
+        if not any(keys(line.text) and plain(line.text) not in simple for line in own):
             return Skipped.SMALL_TALK
         return None
 
@@ -251,84 +261,51 @@ class Extractor:
             known.update(islice(theirs.items(), KNOWN_MAX))
         return known
 
-    async def _ask(self, looking: _Looking, traits: ModelTraits) -> FoundFacts:
-        from agent.learning.proposals import FoundFacts
-
+    async def _ask(
+        self, stretch: SpokenStretch, known: Mapping[int, StoredFact], traits: ModelTraits
+    ) -> tuple[FoundFacts, int]:
+        """Ask, and once more where what came cannot be used; return also how often."""
         tokens_max = traits.output_tokens(_ANSWER_TOKENS + _FACT_TOKENS * self._options.facts_max)
         room = int((traits.window - tokens_max) * WINDOW_SHARE)
-        prompt = looking.prompt(self._texts(), room=room)
-        charge = looking.charge()
+        prompt = self._prompt(stretch, known.values(), room=room)
+        last = stretch.own()[-1].person
+        assert last is not None, "own lines have a person"
+        charge = Charge(
+            purpose=Purpose.EXTRACTION,
+            person_id=last.id,
+            is_owner=last.role is Role.OWNER,
+            lane=stretch.lane,
+            conversation=stretch.conversation,
+            agent="default",
+            time_zone=last.time_zone,
+        )
         try:
-            looking.asked += 1
-            return read_answer(
-                await self._model.ask(prompt, charge, tokens_max=tokens_max), FoundFacts
-            )
+            text = await self._model.ask(prompt, charge, tokens_max=tokens_max)
+            return read_answer(text, FoundFacts), 1
         except (AnswerUnreadable, BrokenAnswer) as error:
             again = f"{prompt}\n\n{_AGAIN.format(why=error)}"
-        looking.asked += 1
-        return read_answer(await self._model.ask(again, charge, tokens_max=tokens_max), FoundFacts)
+        text = await self._model.ask(again, charge, tokens_max=tokens_max)
+        return read_answer(text, FoundFacts), 2
 
-    async def _store(self, looking: _Looking, found: FoundFacts) -> None:
-        from agent.learning.proposals import FactRefusal, Judge
-
-        looking.refused += [RefusedFinding(why=FactRefusal.UNREADABLE)] * found.unreadable
-        judge = Judge(looking.stretch, looking.known, confidence_min=self._options.confidence_min)
-        for verdict in await asyncio.to_thread(judge.verdicts, found.facts):
-            if isinstance(verdict, FactRefusal):
-                looking.refused.append(RefusedFinding(why=verdict))
-            elif len(looking.outcomes) >= self._options.facts_max:
-                looking.refused.append(RefusedFinding(why=FactRefusal.TOO_MANY))
-            else:
-                looking.count(await self._facts.store(looking.dated(verdict)))
-
-
-def _together(looks: Sequence[Extracted]) -> Extracted:
-    """Several looks as one; skipped where each of them was."""
-    last = looks[-1]
-    return Extracted(
-        conversation=last.conversation,
-        skipped=last.skipped if all(look.skipped is not None for look in looks) else None,
-        stored=tuple(fact for look in looks for fact in look.stored),
-        superseded=tuple(fact for look in looks for fact in look.superseded),
-        refreshed=tuple(fact for look in looks for fact in look.refreshed),
-        refused=tuple(one for look in looks for one in look.refused),
-        asked=sum(look.asked for look in looks),
-        upto=last.upto,
-    )
-
-
-_ANSWER_TOKENS, _FACT_TOKENS = 100, 160
-_AGAIN = "Your last answer could not be used: {why} Answer with one JSON object and nothing else."
-
-
-@dataclass(slots=True, kw_only=True)
-class _Looking:
-    """One look: what is looked at, what is known, and what came of it so far."""
-
-    stretch: SpokenStretch
-    options: ExtractionOptions
-    known: Mapping[int, StoredFact]
-    generation: int
-    outcomes: list[Stored] = field(default_factory=list)
-    refused: list[RefusedFinding] = field(default_factory=list)
-    asked: int = 0
-
-    def prompt(self, texts: Mapping[str, str], *, room: int) -> str:
+    def _prompt(self, stretch: SpokenStretch, facts: Iterable[StoredFact], *, room: int) -> str:
         """As large as fits into `room` tokens: without the oldest lines, then without known facts.
 
         Raises ContextTooLong where not even one line of a person fits.
         """
-        lines = list(self.stretch.lines)
-        known = [_known_line(fact) for fact in self.known.values()]
-        speakers = "; ".join(self.stretch.speakers())
+        lines = list(stretch.lines)
+        known = [
+            f"{fact.key} {f'{one_line(fact.speaker)}: ' if fact.speaker else ''}"
+            f"{one_line(fact.text, chars_max=KNOWN_CHARS_MAX)}"
+            for fact in facts
+        ]
         while True:
             made = from_template(
-                texts,
+                self._texts(),
                 "extraction",
-                SPEAKERS=speakers,
+                SPEAKERS="; ".join(stretch.speakers()),
                 KNOWN_FACTS="\n".join(known) or "(none)",
                 CONVERSATION=_conversation(lines),
-                FACTS_MAX=str(self.options.facts_max),
+                FACTS_MAX=str(self._options.facts_max),
             )
             if (over := made.tokens - room) <= 0:
                 return made.user
@@ -340,73 +317,12 @@ class _Looking:
             if not dropped:
                 known.pop()
 
-    def charge(self) -> Charge:
-        """On the account of who spoke last."""
-        last = self.stretch.own()[-1].person
-        assert last is not None, "own lines have a person"
-        return Charge(
-            purpose=Purpose.EXTRACTION,
-            person_id=last.id,
-            is_owner=last.role is Role.OWNER,
-            lane=self.stretch.lane,
-            conversation=self.stretch.conversation,
-            agent="default",
-            time_zone=last.time_zone,
-        )
 
-    def dated(self, new: NewFact) -> NewFact:
-        """As of when its line was read."""
-        return replace(new, generation=self.generation)
-
-    def count(self, outcome: Stored) -> None:
-        """What the store said."""
-        from agent.learning.proposals import FactRefusal
-
-        if outcome.outcome is Storing.REFUSED:
-            self.refused.append(RefusedFinding(why=FactRefusal.BY_STORE, words=outcome.why))
-        else:
-            self.outcomes.append(outcome)
-
-    def told(self) -> Extracted:
-        """The outcome, after one line in the log: counts, and never a text."""
-        refused = Counter(one.why.name.lower() for one in self.refused)
-        made = {kind: self._facts(kind) for kind in Storing}
-        log.info(
-            "extraction.done",
-            conversation=self.stretch.conversation,
-            lines=len(self.stretch.lines),
-            asked=self.asked,
-            stored=len(made[Storing.STORED]),
-            superseded=len(made[Storing.SUPERSEDED]),
-            refreshed=len(made[Storing.REFRESHED]),
-            refused=dict(refused),
-        )
-        return Extracted(
-            conversation=self.stretch.conversation,
-            stored=made[Storing.STORED],
-            superseded=made[Storing.SUPERSEDED],
-            refreshed=made[Storing.REFRESHED],
-            refused=tuple(self.refused),
-            asked=self.asked,
-            upto=self.stretch.upto,
-        )
-
-    def _facts(self, kind: Storing) -> tuple[StoredFact, ...]:
-        return tuple(
-            one.fact for one in self.outcomes if one.outcome is kind and one.fact is not None
-        )
-
-
-def _plain(text: str) -> str:
-    return squeezed(fold(text)).strip(" .,:;!?=()")
+_ANSWER_TOKENS, _FACT_TOKENS = 100, 160
+_AGAIN = "Your last answer could not be used: {why} Answer with one JSON object and nothing else."
 
 
 # --- what is shown -----------------------------------------------------------------------------
-
-
-def _known_line(fact: StoredFact) -> str:
-    said_by = f"{one_line(fact.speaker)}: " if fact.speaker else ""
-    return f"{fact.key} {said_by}{one_line(fact.text, chars_max=KNOWN_CHARS_MAX)}"
 
 
 def _conversation(lines: Sequence[SpokenLine]) -> str:

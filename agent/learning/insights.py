@@ -1,171 +1,54 @@
-"""Short notes for the next half hour of a conversation: what is needed, and how tools fare.
+"""Insights made after a turn: what is needed just now, and how tools are better used.
 
-Made after a turn, in the background, by a cheap model or by rules; kept in the database, so that a
-restart loses nothing. They belong to one conversation and are shown nowhere else.
+By a cheap model, or by rules where none can be asked; in the background. `memory.facts.insights`
+keeps them. What a page, a tool or the reply says must not steer: code compares each note with what
+the person wrote and how the tools fared.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import sqlite3
+import re
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from itertools import islice
+from typing import Literal
 
 import structlog
 from pydantic import Field
 
-from agent.learning.proposals import ModelAnswer, plain_text, read_answer
-from agent.prompt.assemble import Prompt, from_template
-from memory.database.connection import Database
-from memory.database.stored_text import dump
-from memory.facts.tombstones import generation
+from agent.guards.loose_json import called_name
+from agent.learning.evidence import has_foreign_address, is_carried, keys
+from agent.models.json_answer import ModelAnswer, plain_text, read_answer
+from agent.prompt.assemble import from_template
+from agent.prompt.templates import harmless
+from memory.facts.insights import Basis, Insights, SqliteInsights
+from memory.facts.secrets import secret_in
+from memory.facts.similarity import says_no
 from memory.records.errors import AssistantError, StorageError
-from memory.records.messages import ConversationId, Origin, Role, RunId, TurnInput
+from memory.records.messages import Origin, PersonId, Role, TurnInput
 from memory.records.ports import CheapModel, Clock, TurnEnd
+from memory.records.text import clean, one_line
+from memory.records.transcript import Answered, Said, ToolCall, ToolResult
 from memory.records.usage import Charge, Purpose
-from memory.records.words import fold, unbordered_runs, words
-
-if TYPE_CHECKING:
-    from agent.learning.insight_rules import Material
+from memory.records.words import fold, is_unbordered, unbordered_runs, words
+from memory.stores.lines import own_words
 
 log = structlog.get_logger()
 
-PINS_SHOWN, RECOMMENDATIONS_SHOWN = 2, 1
-PIN_MIN, RECOMMENDATION_MIN = 0.1, 0.05
-"""What a note's relevance must be more than."""
-BEGINS_ALIKE, FIRST_WORDS = 0.2, 3
-"""What is added where one of the message's first words occurs."""
-CHARS_MAX = 800
-"""Added to a prompt in all."""
+NOTES_MAX, NOTE_CHARS_MAX = 3, 150
+"""Of each kind, and characters of one (SPEC §9)."""
+REASON_CHARS_MAX, OUTSIDE_REASON_CHARS_MAX = 110, 60
+"""Of an error that is quoted; an error that somebody else wrote says less."""
+SAID_CHARS_MAX, FOREIGN_CHARS_MAX = 20_000, 60_000
+"""Of what the person wrote, and of what others did, that is looked at."""
+USES_MAX = 20
+WORDS_MIN = 10
+"""A message of fewer words in a turn without tools says nothing."""
+SENTENCE_CHARS_MAX = 400
 ANSWER_TOKENS = 400
 MESSAGE_CHARS_MAX, REPLY_CHARS_MAX = 2_000, 1_500
-
-_NOTED = """
-select pins, recommendations, updated_ms, is_private
-from conversations left join insights on conversation_id = id where id = ?
-"""
-_IS_ERASED = "select exists (select 1 from turns where run_id = ? and erased_ms is not null)"
-_PUT = """
-insert into insights (conversation_id, pins, recommendations, updated_ms)
-select id, ?, ?, ? from conversations where id = ? and not is_private
-on conflict (conversation_id) do update set pins = excluded.pins,
-    recommendations = excluded.recommendations, updated_ms = excluded.updated_ms
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Insights:
-    """The notes of a conversation; `updated_ms` 0: there were never any."""
-
-    pins: tuple[str, ...] = ()
-    recommendations: tuple[str, ...] = ()
-    updated_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
-    """What notes are made of: a turn, when something had been forgotten so many times."""
-
-    run_id: RunId
-    generation: int
-
-
-class SqliteInsights:
-    """Keeps the notes of conversations. Raises StorageError."""
-
-    def __init__(self, database: Database, *, minutes: float = 30.0) -> None:
-        """`minutes` is how long notes are used after their last update."""
-        self._database = database
-        self._used_ms = int(minutes * 60_000)
-
-    async def current(self, conversation: ConversationId, now: datetime) -> Insights | None:
-        """Those still in use, maybe none; None where memory is off or there is no such talk."""
-        row = await self._database.read(lambda c: c.execute(_NOTED, (conversation,)).fetchone())
-        if row is None or row[3]:
-            return None
-        pins, recommendations, updated_ms, _ = row
-        # Also of a future that a clock set back has left behind.
-        if updated_ms is None or abs(_ms(now) - updated_ms) > self._used_ms:
-            return Insights()
-        return Insights(
-            pins=_texts(pins), recommendations=_texts(recommendations), updated_ms=updated_ms
-        )
-
-    async def generation(self) -> int:
-        """How often something was forgotten so far."""
-        return await self._database.read(generation)
-
-    async def put(
-        self, conversation: ConversationId, insights: Insights, *, basis: Basis | None = None
-    ) -> None:
-        """Replaces the notes as a whole; nothing where memory is off, or where something was
-        forgotten that they may tell of."""
-        texts = (dump(list(insights.pins)), dump(list(insights.recommendations)))
-        values = (*texts, insights.updated_ms, conversation)
-
-        def work(connection: sqlite3.Connection) -> None:
-            if basis is None or _stands(connection, basis):
-                connection.execute(_PUT, values)
-
-        await self._database.write(work)
-
-    async def relevant(
-        self, conversation: ConversationId, text: str, now: datetime
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The pins and recommendations that fit a message, best first (SPEC §9)."""
-        insights = await self.current(conversation, now)
-        if insights is None:
-            return (), ()
-        pins = best(insights.pins, text, above=PIN_MIN, k=PINS_SHOWN)
-        recommendations = best(
-            insights.recommendations, text, above=RECOMMENDATION_MIN, k=RECOMMENDATIONS_SHOWN
-        )
-        room = CHARS_MAX - sum(len(pin) for pin in pins)
-        return pins, tuple(one for one in recommendations if len(one) <= room)
-
-
-def _stands(connection: sqlite3.Connection, basis: Basis) -> bool:
-    """A turn may have been erased before its notes were begun."""
-    (is_erased,) = connection.execute(_IS_ERASED, (basis.run_id,)).fetchone()
-    return not is_erased and generation(connection) == basis.generation
-
-
-def best(notes: Sequence[str], text: str, *, above: float, k: int) -> tuple[str, ...]:
-    """The `k` notes of the highest relevance, if it is more than `above`; ties in their order."""
-    scored = [(relevance(note, text), note) for note in notes]
-    fitting = sorted((one for one in scored if one[0] > above), key=lambda one: -one[0])
-    return tuple(note for _, note in fitting[:k])
-
-
-def relevance(note: str, text: str) -> float:
-    """Words shared ÷ words in the message, + 0.2 if one of its first three words occurs."""
-    asked, noted = _words(text), set(_words(note))
-    if not asked:
-        return 0.0
-    share = len(set(asked) & noted) / len(set(asked))
-    return share + (BEGINS_ALIKE if noted.intersection(asked[:FIRST_WORDS]) else 0.0)
-
-
-def _words(text: str) -> list[str]:
-    """In order; of scripts without blanks each character."""
-    folded = fold(text)
-    return [word.text for word in words(folded)] + [
-        char for run in unbordered_runs(folded) for char in run
-    ]
-
-
-def _texts(stored: str) -> tuple[str, ...]:
-    return tuple(str(one) for one in json.loads(stored))
-
-
-def _ms(now: datetime) -> int:
-    return int(now.timestamp() * 1000)
-
-
-# --- how they are made -------------------------------------------------------------------------
 
 
 class FoundInsights(ModelAnswer):
@@ -184,13 +67,6 @@ class MadeInsights:
     dropped: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InsightOptions:
-    """`words_min`: a message of fewer words in a turn without tools says nothing."""
-
-    words_min: int = 10
-
-
 class InsightMaker:
     """Makes the notes after each turn that may have something in it."""
 
@@ -200,19 +76,16 @@ class InsightMaker:
         model: CheapModel | None,
         texts: Callable[[], Mapping[str, str]],
         clock: Clock,
-        *,
-        options: InsightOptions | None = None,
     ) -> None:
         """`model` None: rules alone. `texts` is `agent.prompt.templates.PromptLibrary.texts`."""
         self._store = store
         self._model = model
         self._texts = texts
         self._clock = clock
-        self._options = options or InsightOptions()
 
     async def after(self, turn: TurnInput, end: TurnEnd) -> MadeInsights | None:
-        """Makes notes, or None where there is nothing to make any of. A model in trouble, and an
-        answer that cannot be read, leave it to the rules. Raises StorageError.
+        """Make notes; None where there is nothing to make any of. A model in trouble, and an
+        answer that cannot be read, leave it to the rules. Raise StorageError.
         """
         if turn.role is Role.GUEST or turn.origin is not Origin.CHAT:
             return None
@@ -220,11 +93,8 @@ class InsightMaker:
             return None
         if turn.message.is_group:
             return None  # what is noted of a person is shown in no group (SPEC §9)
-        # Here, not above: its tables of words take a start a while, and no turn has ended then.
-        from agent.learning.insight_rules import material_of
-
         material = material_of(end, person_id=turn.person_id)
-        if not material.uses and material.words < self._options.words_min:
+        if not material.uses and material.words < WORDS_MIN:
             return None
         basis = Basis(run_id=end.turn.run_id, generation=await self._store.generation())
         current = await self._store.current(end.conversation, self._clock.now())
@@ -247,54 +117,41 @@ class InsightMaker:
     async def _by_model(
         self, turn: TurnInput, material: Material, current: Insights
     ) -> MadeInsights | None:
+        """None where the model could only make things up, has no room, or is in trouble."""
         if self._model is None:
             return None
+        lane = turn.message.address.key
         try:
-            found = await self._asked(self._model, turn, material, current)
+            traits = await self._model.traits(lane)
+            tokens_max = traits.output_tokens(ANSWER_TOKENS)
+            prompt = from_template(
+                self._texts(),
+                "insights",
+                CURRENT=self._shown(current),
+                MESSAGE=material.said[:MESSAGE_CHARS_MAX] or "(nothing of their own)",
+                REPLY=material.reply[:REPLY_CHARS_MAX],
+                TOOLS="\n".join(f"- {use.line}" for use in material.uses) or "(none)",
+            )
+            if traits.demo or prompt.tokens > traits.window - tokens_max:
+                return None
+            charge = Charge(
+                purpose=Purpose.INSIGHTS,
+                person_id=turn.person_id,
+                is_owner=turn.role is Role.OWNER,
+                lane=lane,
+                conversation=turn.conversation,
+                agent="default",
+                time_zone=turn.time_zone,
+            )
+            answer = await self._model.ask(prompt.user, charge, tokens_max=tokens_max)
+            found = read_answer(answer, FoundInsights)
         except StorageError:
             raise
         except AssistantError as trouble:
             log.info("insights.by_rules", why=str(trouble))
             return None
-        if found is None:
-            return None
+        # In a thread: what tools returned may be long.
         return await asyncio.to_thread(self._carried, found, material, current)
-
-    async def _asked(
-        self, model: CheapModel, turn: TurnInput, material: Material, current: Insights
-    ) -> FoundInsights | None:
-        """None where the model could only make things up, or has no room."""
-        lane = turn.message.address.key
-        traits = await model.traits(lane)
-        tokens_max = traits.output_tokens(ANSWER_TOKENS)
-        prompt = self._prompt(material, current)
-        if traits.demo or prompt.tokens > traits.window - tokens_max:
-            return None
-        charge = Charge(
-            purpose=Purpose.INSIGHTS,
-            person_id=turn.person_id,
-            is_owner=turn.role is Role.OWNER,
-            lane=lane,
-            conversation=turn.conversation,
-            agent="default",
-            time_zone=turn.time_zone,
-        )
-        answer = await model.ask(prompt.user, charge, tokens_max=tokens_max)
-        return read_answer(answer, FoundInsights)
-
-    def _prompt(self, material: Material, current: Insights) -> Prompt:
-        uses = (
-            f"- {use.name} {use.arguments}: {f'failed: {use.trouble}' if use.trouble else 'ok'}"
-            for use in material.uses
-        )
-        return from_template(
-            self._texts(),
-            "insights",
-            CURRENT=self._shown(current),
-            MESSAGE=material.said[:MESSAGE_CHARS_MAX] or "(nothing of their own)",
-            REPLY=material.reply[:REPLY_CHARS_MAX],
-            TOOLS="\n".join(uses) or "(none)",
-        )
 
     def _shown(self, current: Insights) -> str:
         """With their age."""
@@ -306,23 +163,39 @@ class InsightMaker:
         return "\n".join([f"{minutes} min old:", *lines])
 
     def _carried(self, found: FoundInsights, material: Material, current: Insights) -> MadeInsights:
-        """What the turn carries. For a thread: what tools returned may be long."""
-        pins, recommendations = _notes(found.pins), _notes(found.recommendations)
-        good = [note for note in pins if material.carries_pin(note, current.pins)]
-        useful = [
-            note
-            for note in recommendations
-            if material.carries_recommendation(note, current.recommendations)
-        ]
-        insights = self._insights(good, useful)
-        kept = len(insights.pins) + len(insights.recommendations)
-        dropped = len(found.pins) + len(found.recommendations) - kept
+        """Keep what was noted before, and what the turn carries."""
+        foreign = _keys_of(material.foreign)
+        steering = foreign | _keys_of([material.reply])
+        fared = "\n".join([material.said, *(use.line for use in material.uses)])
+
+        def is_pin(note: str) -> bool:
+            return is_carried(note, by=material.said, foreign=steering)
+
+        def is_recommendation(note: str) -> bool:
+            is_of_a_tool = any(fold(use.name) in fold(note) for use in material.uses)
+            return is_of_a_tool and is_carried(note, by=fared, foreign=foreign)
+
+        def kept(
+            notes: Sequence[object], is_good: Callable[[str], bool], old: Sequence[str]
+        ) -> list[str]:
+            texts = (tidy(text) for one in notes if isinstance(text := plain_text(one), str))
+            own = "\n".join([fared, *old])
+            return [
+                note
+                for note in texts
+                if note and (note in old or (is_good(note) and not has_foreign_address(note, own)))
+            ]
+
+        insights = self._insights(
+            kept(found.pins, is_pin, current.pins),
+            kept(found.recommendations, is_recommendation, current.recommendations),
+        )
+        count = len(insights.pins) + len(insights.recommendations)
+        dropped = len(found.pins) + len(found.recommendations) - count
         return MadeInsights(by="model", insights=insights, dropped=dropped)
 
     def _by_rules(self, material: Material, current: Insights) -> MadeInsights | None:
         """What is new goes before what still holds; None where nothing is new."""
-        from agent.learning.insight_rules import pins_by_rules, recommendations_by_rules
-
         pins = pins_by_rules(material.said)
         recommendations = recommendations_by_rules(material.uses)
         if not pins and not recommendations:
@@ -333,8 +206,6 @@ class InsightMaker:
         return MadeInsights(by="rules", insights=insights)
 
     def _insights(self, pins: Sequence[str], recommendations: Sequence[str]) -> Insights:
-        from agent.learning.insight_rules import NOTES_MAX
-
         return Insights(
             pins=tuple(dict.fromkeys(pins))[:NOTES_MAX],
             recommendations=tuple(dict.fromkeys(recommendations))[:NOTES_MAX],
@@ -342,12 +213,107 @@ class InsightMaker:
         )
 
     def _now_ms(self) -> int:
-        return _ms(self._clock.now())
+        return int(self._clock.now().timestamp() * 1000)
 
 
-def _notes(found: Sequence[object]) -> list[str]:
-    """What is a text, as it may be kept."""
-    from agent.learning.insight_rules import tidy
+# --- what a turn shows -------------------------------------------------------------------------
 
-    plain = (plain_text(one) for one in found)
-    return [note for one in plain if isinstance(one, str) and (note := tidy(one))]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """One call and what came of it. `trouble` is why it failed, shortened; empty if it did not."""
+
+    name: str
+    arguments: str
+    trouble: str = ""
+
+    @property
+    def line(self) -> str:
+        """How it is told to a model."""
+        return (
+            f"{self.name} {self.arguments}: {f'failed: {self.trouble}' if self.trouble else 'ok'}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What of a turn notes may be made of: what the person wrote, how tools fared, and what was
+    said by others (`foreign`: texts that tools brought in, and what somebody else wrote)."""
+
+    said: str
+    reply: str
+    uses: tuple[ToolUse, ...]
+    foreign: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> int:
+        """Of the person; characters of scripts without blanks count in twos."""
+        folded = fold(self.said)
+        return len(words(folded)) + sum(len(run) + 1 for run in unbordered_runs(folded)) // 2
+
+
+def material_of(end: TurnEnd, *, person_id: PersonId) -> Material:
+    """Return that of a finished turn. Forwarded and quoted text is not said, nor what others said
+    meanwhile."""
+    said: list[str] = []
+    foreign: list[str] = []
+    uses: list[ToolUse] = []
+    calls: dict[str, ToolCall] = {}
+    for entry in end.turn.entries:
+        match entry:
+            case Said(by=by) if by in {"", person_id} and (text := own_words(entry)):
+                said.append(text)
+            case Said() | ToolResult(untrusted=True):
+                foreign.append(entry.text if isinstance(entry, Said) else entry.content)
+            case Answered():
+                calls.update((call.id, call) for call in entry.calls)
+            case _:
+                pass
+        if isinstance(entry, ToolResult) and (call := calls.get(entry.call_id)) is not None:
+            chars_max = OUTSIDE_REASON_CHARS_MAX if entry.untrusted else REASON_CHARS_MAX
+            why = one_line(harmless(clean(entry.content[:2_000])), chars_max=chars_max)
+            uses.append(
+                ToolUse(
+                    name=one_line(clean(called_name(call)), chars_max=64),
+                    arguments=one_line(clean(call.arguments[:400]), chars_max=120),
+                    trouble="" if entry.ok else why or "no reason was given",
+                )
+            )
+    return Material(
+        said="\n".join(said)[:SAID_CHARS_MAX],
+        reply=end.reply,
+        uses=tuple(uses[-USES_MAX:]),
+        foreign=tuple(foreign),
+    )
+
+
+def tidy(note: str) -> str:
+    """Return a note as it may be kept and shown: one harmless line; empty for a secret."""
+    text = one_line(harmless(clean(note).strip().lstrip("-*• ")), chars_max=NOTE_CHARS_MAX)
+    return "" if secret_in(text) else text
+
+
+def pins_by_rules(said: str) -> list[str]:
+    """Return the person's own sentences that name a number or say no: the bounds that can be told
+    in any language without a model. A question names none ("Must I bring a passport?")."""
+    found: list[str] = []
+    for match in _SENTENCE.finditer(said):
+        sentence = match.group().strip()
+        if not sentence or sentence.endswith(("?", "？")) or len(sentence) > SENTENCE_CHARS_MAX:
+            continue
+        if any(map(str.isdigit, sentence)) or says_no(sentence):
+            found.append(tidy(sentence if is_unbordered(sentence) else sentence.rstrip(".;")))
+    return list(islice(dict.fromkeys(note for note in found if note), NOTES_MAX))
+
+
+_SENTENCE = re.compile(r"[^.!?;\n。！？]*(?:\.(?=\S)[^.!?;\n。！？]*)*[.!?;。！？]?")
+
+
+def recommendations_by_rules(uses: Sequence[ToolUse]) -> list[str]:
+    """Return what failed, and why; the newest first."""
+    failed = (tidy(f"{use.name} failed: {use.trouble}") for use in reversed(uses) if use.trouble)
+    return list(islice(dict.fromkeys(note for note in failed if note), NOTES_MAX))
+
+
+def _keys_of(texts: Sequence[str]) -> AbstractSet[str]:
+    return keys("\n".join(texts)[:FOREIGN_CHARS_MAX])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,29 +23,22 @@ import structlog
 
 from agent.mcp.process import program, server_env
 from agent.mcp.values import (
-    BlobPart,
     Health,
-    LinkPart,
-    Part,
     RareWarnings,
-    RereadBackoff,
     ServerDown,
     ServerHealth,
     ServerOptions,
     ServerRefused,
-    ServerResult,
     ServerTool,
-    TextPart,
     Timing,
 )
-from agent.mcp.wire import MESSAGE_BYTES_MAX, StderrTail, spoken_to, watched
+from agent.mcp.wire import MESSAGE_BYTES_MAX, BoundedBodies, StderrTail, spoken_to, watched
 from agent.version import VERSION
-from memory.records.errors import AssistantError
 
 if TYPE_CHECKING:
-    from mcp import Client, Tool
+    from mcp import Client
     from mcp.client import Transport
-    from mcp_types import CallToolResult, ContentBlock
+    from mcp_types import CallToolResult
 
 PAGES_MAX = 50
 TOOLS_MAX = 500
@@ -81,7 +75,6 @@ class Connection:
         self._env = env
         self._listed = listed
         self._timing = timing
-        self._pace = RereadBackoff(timing)
         self._warnings = RareWarnings(options.name, timing)
         self._client: Client | None = None
         self._health = Health.IDLE
@@ -119,7 +112,7 @@ class Connection:
         self._closing = True
         self._nudge.set()
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> ServerResult:
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """One call, by the name that the server gave. Raises ServerDown, ServerRefused.
 
         A call that is cancelled is cancelled at the server too.
@@ -127,7 +120,12 @@ class Connection:
         client = self._client
         if client is None or self._lost:
             self.want()
-            raise ServerDown(f"{self._options.name} {self._down_words()}; nothing was done")
+            how = "is being started: try again in a moment"
+            if self._health is Health.DOWN:
+                why = f" ({self._trouble})" if self._trouble else ""
+                left = self.health.retry_s or 0.0
+                how = f"is not available{why}; it is tried again in {left:.0f} s"
+            raise ServerDown(f"{self._options.name} {how}; nothing was done")
         try:
             async with asyncio.timeout(self._options.timeout_s):
                 return await self._asked(client, tool, arguments)
@@ -138,7 +136,9 @@ class Connection:
                 "Whether it took effect is unknown: check before trying again"
             ) from None
 
-    async def _asked(self, client: Client, tool: str, arguments: Mapping[str, Any]) -> ServerResult:
+    async def _asked(
+        self, client: Client, tool: str, arguments: Mapping[str, Any]
+    ) -> CallToolResult:
         """Not by `Client.call_tool`, which refuses results that do not fit the tool's own word on
         them; what there is of them is worth more to a model."""
         from mcp import CallToolRequest, MCPError
@@ -149,21 +149,20 @@ class Connection:
             params=CallToolRequestParams(name=tool, arguments=dict(arguments))
         )
         try:
-            return _result(await client.session.send_request(request, CallToolResult))
+            return await client.session.send_request(request, CallToolResult)
         except MCPError as error:
-            raise self._refusal(error) from error
+            said = _short(error.message)
+            if error.code == CLOSED or "session terminated" in said.lower():
+                self._nudged(lost=True)
+                raise self._gone() from error
+            raise ServerRefused(
+                said or f"the server refused the call (code {error.code})"
+            ) from error
         except ValidationError as error:
             raise ServerRefused("the server's answer does not follow the protocol") from error
         except _trouble() as error:
             self._nudged(lost=True)
             raise self._gone() from error
-
-    def _refusal(self, error: Any) -> AssistantError:
-        said = _short(error.message)
-        if error.code == CLOSED or "session terminated" in said.lower():
-            self._nudged(lost=True)
-            return self._gone()
-        return ServerRefused(said or f"the server refused the call (code {error.code})")
 
     def _gone(self) -> ServerDown:
         why = f" ({self._excess})" if self._excess else ""
@@ -171,13 +170,6 @@ class Connection:
             f"the connection to {self._options.name} broke during the call{why}, and is made anew. "
             "Whether it took effect is unknown: check before trying again"
         )
-
-    def _down_words(self) -> str:
-        if self._health is not Health.DOWN:
-            return "is being started: try again in a moment"
-        left = self.health.retry_s or 0.0
-        why = f" ({self._trouble})" if self._trouble else ""
-        return f"is not available{why}; it is tried again in {left:.0f} s"
 
     # --- the task ------------------------------------------------------------------------------
 
@@ -226,7 +218,10 @@ class Connection:
         words = StderrTail()
         try:
             # In a thread: the loop has other things to do meanwhile.
-            await asyncio.to_thread(_load)
+            await asyncio.to_thread(importlib.import_module, SDK)
+            for name in (SDK, "httpx2"):
+                # Its own log would hold what servers and tools say.
+                logging.getLogger(name).setLevel(logging.CRITICAL)
             await self._held_open(words)
         except ServerDown as error:
             return str(error)
@@ -256,17 +251,16 @@ class Connection:
 
     async def _kept_fresh(self, client: Client) -> None:
         loop = asyncio.get_running_loop()
+        read_at = -math.inf
         due = loop.time() + self._options.refresh_s
         while not (self._closing or self._lost):
+            next_s = read_at + self._timing.reread_s if self._stale else due
+            await self._nudged_within(min(due, next_s) - loop.time())
             now = loop.time()
-            change_s = self._pace.wait_s(now) if self._stale else due - now
-            await self._nudged_within(min(due - now, change_s))
-            now = loop.time()
-            is_changed = self._stale and self._pace.wait_s(now) <= 0
+            is_changed = self._stale and now >= read_at + self._timing.reread_s
             if self._closing or self._lost or not (is_changed or now >= due):
                 continue
-            if self._stale:
-                self._pace.read(now)
+            read_at = now
             self._stale = False
             async with asyncio.timeout(self._timing.list_s):
                 tools = await self._tools(client)
@@ -299,7 +293,8 @@ class Connection:
             if getattr(message, "method", "") == "notifications/tools/list_changed":
                 self._nudged(stale=True)
 
-        transport = await self._transport(stack, words)
+        opened = self._of_command(stack, words) if self._options.command else self._of_url(stack)
+        transport = await opened
         return Client(
             watched(transport, lambda: self._nudged(lost=True)),
             message_handler=heard,
@@ -307,11 +302,6 @@ class Connection:
             read_timeout_seconds=self._options.timeout_s + self._timing.list_s,
             cache=None,
         )
-
-    async def _transport(self, stack: AsyncExitStack, words: StderrTail) -> Transport:
-        if self._options.command:
-            return await self._of_command(stack, words)
-        return await self._of_url(stack)
 
     async def _of_command(self, stack: AsyncExitStack, words: StderrTail) -> Transport:
         env = server_env(self._options, self._env)
@@ -338,8 +328,6 @@ class Connection:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        from agent.mcp.wire import BoundedBodies
-
         http = httpx2.AsyncClient(
             headers={"Accept-Encoding": "identity", **self._options.headers},
             event_hooks={"response": [BoundedBodies(bytes_max=MESSAGE_BYTES_MAX)]},
@@ -357,7 +345,17 @@ class Connection:
         cursor: str | None = None
         for _ in range(PAGES_MAX):
             page = await client.list_tools(cursor=cursor)
-            found += [_tool(one) for one in page.tools]
+            for one in page.tools:
+                hints = one.annotations
+                found.append(
+                    ServerTool(
+                        name=one.name,
+                        description=one.description or one.title or "",
+                        schema=one.input_schema,
+                        read_only=bool(hints and hints.read_only_hint),
+                        idempotent=bool(hints and hints.idempotent_hint),
+                    )
+                )
             cursor = page.next_cursor
             if cursor is None or len(found) >= TOOLS_MAX:
                 break
@@ -370,31 +368,22 @@ class Connection:
     async def _listening(self, client: Client) -> AsyncIterator[None]:
         """Hears of changes by the protocol of 2026, where a client has to ask for them."""
         import anyio
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._listen, client)
-            yield
-            group.cancel_scope.cancel()
-
-    async def _listen(self, client: Client) -> None:
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-        if client.session.discover_result is None:
-            return
-        try:
-            async with client.listen(tools_list_changed=True) as changes:
-                async for _ in changes:
-                    self._nudged(stale=True)
-        except (MCPError, ListenNotSupportedError, SubscriptionLost, TimeoutError):
-            _log.debug("mcp.not_listening", server=self._options.name)
+        async def listen() -> None:
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._nudged(stale=True)
+            except (MCPError, ListenNotSupportedError, SubscriptionLost, TimeoutError):
+                _log.debug("mcp.not_listening", server=self._options.name)
 
-
-def _load() -> None:
-    """Imports the SDK, without its own log: that would hold what servers and tools say."""
-    importlib.import_module(SDK)
-    for name in (SDK, "httpx2"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+        async with anyio.create_task_group() as group:
+            if client.session.discover_result is not None:
+                group.start_soon(listen)
+            yield
+            group.cancel_scope.cancel()
 
 
 def _trouble() -> tuple[type[Exception], ...]:
@@ -439,42 +428,3 @@ def _with_words(reason: str, words: StderrTail) -> str:
 
 def _short(text: str) -> str:
     return " ".join(text.split())[:REASON_CHARS_MAX]
-
-
-# --- the SDK's values, as ours -------------------------------------------------------------------
-
-
-def _tool(tool: Tool) -> ServerTool:
-    hints = tool.annotations
-    return ServerTool(
-        name=tool.name,
-        description=tool.description or tool.title or "",
-        schema=tool.input_schema,
-        read_only=bool(hints and hints.read_only_hint),
-        idempotent=bool(hints and hints.idempotent_hint),
-    )
-
-
-def _result(result: CallToolResult) -> ServerResult:
-    return ServerResult(
-        parts=[_part(one) for one in result.content],
-        structured=result.structured_content,
-        is_error=result.is_error,
-    )
-
-
-def _part(block: ContentBlock) -> Part:
-    match block.type:
-        case "text":
-            return TextPart(text=block.text)
-        case "image" | "audio":
-            return BlobPart(data=block.data, mime=block.mime_type)
-        case "resource_link":
-            return LinkPart(uri=str(block.uri), name=block.name, mime=block.mime_type or "")
-        case "resource":
-            found = block.resource
-            uri, mime = str(found.uri), found.mime_type or ""
-            text = getattr(found, "text", None)
-            if isinstance(text, str):
-                return TextPart(text=text, uri=uri)
-            return BlobPart(data=str(getattr(found, "blob", "")), mime=mime, uri=uri)

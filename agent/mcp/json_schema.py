@@ -66,14 +66,13 @@ def shown_properties(names: Iterable[str]) -> Mapping[str, str]:
     """Parameter names as providers take them, each with the original one."""
     shown: dict[str, str] = {}
     for name in names:
-        fits = re.fullmatch(rf"[A-Za-z0-9_.-]{{1,{PROPERTY_CHARS_MAX}}}", name) is not None
-        shown[name if fits else _fitted(name)] = name
+        key = name
+        if re.fullmatch(rf"[A-Za-z0-9_.-]{{1,{PROPERTY_CHARS_MAX}}}", name) is None:
+            digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", name)[: PROPERTY_CHARS_MAX - 9]
+            key = f"{plain}_{digest}"
+        shown[key] = name
     return shown
-
-
-def _fitted(name: str) -> str:
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)[: PROPERTY_CHARS_MAX - 9]}_{digest}"
 
 
 class _Inliner:
@@ -249,7 +248,9 @@ class Checker:
         for error in found[:ERRORS_SHOWN_MAX]:
             deepest = best_match([error]) or error
             where = ".".join(str(part)[:60] for part in deepest.absolute_path) or "the arguments"
-            words.append(seen(f"'{where}': {_cut(_said(deepest))}"))
+            said = _said(deepest)
+            said = said if len(said) <= MESSAGE_CHARS_MAX else said[:MESSAGE_CHARS_MAX] + "…"
+            words.append(seen(f"'{where}': {said}"))
         if len(found) > ERRORS_SHOWN_MAX:
             words.append(f"and {len(found) - ERRORS_SHOWN_MAX} more problems")
         return words
@@ -327,7 +328,3 @@ def _said(error: Any) -> str:
         unknown = [name for name in error.instance if name not in known]
         return f"unknown: {', '.join(unknown)} (known: {', '.join(known) or 'none'})"
     return str(error.message)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MESSAGE_CHARS_MAX else text[:MESSAGE_CHARS_MAX] + "…"

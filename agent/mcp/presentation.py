@@ -12,7 +12,7 @@ from typing import Any
 from agent.mcp.schema import sendable
 from agent.mcp.tools import ServerArguments, is_wanted
 from agent.mcp.values import ServerOptions, ServerTool
-from agent.tools.tool import Effect, Trust
+from agent.tools.tool import Effect
 from memory.records.rows import ApprovedTool
 from memory.records.text import seen
 
@@ -112,6 +112,6 @@ def effect_of(tool: ServerTool, options: ServerOptions) -> Effect:
 
 
 def is_vouched_for(tool: ServerTool, options: ServerOptions) -> bool:
-    """Whether the owner said that it only reads, or trusts its server in everything."""
+    """Whether the owner said that it only reads, or trusts its server with what it is told."""
     named = bool(options.read_only) and is_wanted(tool.name, options.read_only)
-    return named or options.trust is Trust.OURS
+    return named or options.is_trusted

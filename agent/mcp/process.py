@@ -13,7 +13,6 @@ import stat
 from asyncio.subprocess import DEVNULL, PIPE, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -207,57 +206,35 @@ def misplaced_paths(options: ServerOptions, workspace: Path) -> Iterator[tuple[s
     """What of its settings may be meant for another folder, or lets a tool change its program: each
     as what is wrong, and what to do. Blocks."""
     section = f"mcp.{options.name}"
-    for one in _named(options):
-        if one.path.is_absolute():
-            if one.is_run and _is_within(one.path, workspace):
-                yield (
-                    f"{one.said} has it run what is in the workspace, which tools write unasked",
-                    f"Move that out of {workspace}, and correct {section}.{one.key}.",
-                )
-        elif _exists(whole := workspace / one.path):
+    for key, said, value, is_run in _named(options):
+        path = Path(value)
+        try:
+            is_inside = path.is_absolute() and path.resolve().is_relative_to(workspace.resolve())
+            is_beside = not path.is_absolute() and (workspace / path).exists()
+        except (OSError, ValueError, RuntimeError):
+            continue  # a text that is no path, or one that leads to itself
+        if is_inside and is_run:
             yield (
-                f"{one.said} is also a path in the workspace, where the server does not run",
-                f"If it is meant, write {os.path.normpath(whole)} in {section}.{one.key}.",
+                f"{said} has it run what is in the workspace, which tools write unasked",
+                f"Move that out of {workspace}, and correct {section}.{key}.",
+            )
+        elif is_beside:
+            yield (
+                f"{said} is also a path in the workspace, where the server does not run",
+                f"If it is meant, write {os.path.normpath(workspace / path)} in {section}.{key}.",
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PathSetting:
-    """What may be a path, and the key where it stands; `is_run` when it is or holds a program."""
-
-    key: str
-    said: str
-    path: Path
-    is_run: bool
-
-
-def _named(options: ServerOptions) -> Iterator[_PathSetting]:
-    """Of a variable its value is not told. A command that is one word is looked for in PATH."""
+def _named(options: ServerOptions) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield what may be a path: the key where it stands, what to call it, the path, and whether it
+    is or holds a program. Of a variable its value is not told. A command that is one word is looked
+    for in PATH."""
     if os.sep in options.command:
-        said = f"the command {options.command[:SHOWN_CHARS]}"
-        yield _PathSetting(key="command", said=said, path=Path(options.command), is_run=True)
+        yield "command", f"the command {options.command[:SHOWN_CHARS]}", options.command, True
     for arg in options.args if options.command else ():
-        value = arg.partition("=")[2] if arg.startswith("-") else arg
-        if value:
-            said, path = f"the argument {arg[:SHOWN_CHARS]}", Path(value)
-            yield _PathSetting(
-                key="args", said=said, path=path, is_run=path.suffix.lower() in SCRIPTS
-            )
+        if value := arg.partition("=")[2] if arg.startswith("-") else arg:
+            is_run = Path(value).suffix.lower() in SCRIPTS
+            yield "args", f"the argument {arg[:SHOWN_CHARS]}", value, is_run
     for name, values in options.env.items() if options.command else ():
         for value in filter(None, values.split(os.pathsep)):
-            said, is_run = f"a value of {name}", name in CODE_FROM
-            yield _PathSetting(key="env", said=said, path=Path(value), is_run=is_run)
-
-
-def _is_within(path: Path, workspace: Path) -> bool:
-    try:
-        return path.resolve().is_relative_to(workspace.resolve())
-    except (OSError, ValueError, RuntimeError):  # no path at all, or one that leads to itself
-        return False
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a text that is no path
-        return False
+            yield "env", f"a value of {name}", value, name in CODE_FROM

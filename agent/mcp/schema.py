@@ -198,7 +198,8 @@ def _put_enum(schema: Schema, made: Schema, notes: list[str]) -> None:
         return
     values = [one for one in values if one is not None][:ENUM_MAX]
     values = [seen(one) if isinstance(one, str) else one for one in values]
-    if made.get("type") == "string" and values and all(_is_short(one) for one in values):
+    are_short = all(isinstance(one, str) and 0 < len(one) <= ENUM_CHARS_MAX for one in values)
+    if made.get("type") == "string" and values and are_short:
         made["enum"] = list(dict.fromkeys(values))
     elif values:
         notes.append(f"one of: {', '.join(_word(one) for one in values)}")
@@ -220,10 +221,6 @@ def _put_bounds(schema: Schema, made: Schema, notes: list[str]) -> None:
     for key, words in (("exclusiveMinimum", "more than"), ("exclusiveMaximum", "less than")):
         if key in schema:
             notes.append(f"{words} {_word(schema[key])}")
-
-
-def _is_short(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= ENUM_CHARS_MAX
 
 
 def _of_any_name(schema: Schema) -> list[str]:

@@ -26,7 +26,7 @@ from agent.mcp.presentation import (
     shown_tools,
 )
 from agent.mcp.process import misplaced_paths, server_folder
-from agent.mcp.tools import ForeignTool, ResultReader, is_hidden, is_wanted, shown_name
+from agent.mcp.tools import ForeignTool, is_hidden, is_wanted, shown_name
 from agent.mcp.values import (
     Decision,
     Health,
@@ -38,6 +38,7 @@ from agent.mcp.values import (
     Timing,
     ToolApprovals,
 )
+from agent.mcp.wire import ResultReader
 from agent.tools.tool import Caller, Effect, Tool, ToolCard
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent, StorageError
@@ -319,25 +320,12 @@ class _McpServer:
             first = await asyncio.to_thread(lambda: [tool.approved() for tool in wanted])
             await self._approvals.approve(self.options.name, first)
             approved = {one.tool: one for one in first}
-        await self._complete(approved)
         states = [self._state(tool, approved) for tool in self._found.values()]
         self._states = tuple(sorted(states, key=lambda one: one.name))
         self._offer([one for one in self._states if one.is_offered])
         waiting = [one.name for one in self.state.waiting]
         if waiting:
             self._warn("mcp.waits_for_approval", waiting)
-
-    async def _complete(self, approved: Mapping[str, ApprovedTool]) -> None:
-        """Adds to what an earlier version approved what it did not keep, where it is the same
-        still: a later change can then be shown as one."""
-        known = [one for one in approved.values() if not one.parameters]
-        same = [
-            found.approved()
-            for one in known
-            if (found := self._found.get(one.tool)) is not None and found.digest == one.digest
-        ]
-        if same:
-            await self._approvals.approve(self.options.name, same)
 
     def _state(self, tool: ShownTool, approved: Mapping[str, ApprovedTool]) -> ToolState:
         known = approved.get(tool.listed.name)
@@ -365,11 +353,15 @@ class _McpServer:
     def _offer(self, states: Sequence[ToolState]) -> None:
         """Makes the tools anew where anything of them changed."""
         former = {tool.card.name: tool for tool in self.offered}
-        made = [self._tool(state) for state in states]
-        kept = tuple(
-            former[tool.card.name] if _is_same(former.get(tool.card.name), tool) else tool
-            for tool in made
-        )
+
+        def as_before(tool: Tool) -> Tool:
+            """The former one, where neither a model nor the gate would see a difference."""
+            old, new = former.get(tool.card.name, tool), tool.card
+            is_same = old.card.spec() == new.spec()
+            is_same &= (old.card.effect, old.card.redo) == (new.effect, new.redo)
+            return old if is_same else tool
+
+        kept = tuple(as_before(self._tool(state)) for state in states)
         if kept != self.offered:
             self.offered = kept
             self.version += 1
@@ -398,11 +390,3 @@ class _McpServer:
             return await self._reader.text(result, caller)
 
         return ForeignTool(card, call)
-
-
-def _is_same(former: Tool | None, tool: Tool) -> bool:
-    """Whether a model, and the gate, would see no difference."""
-    if former is None:
-        return False
-    old, new = former.card, tool.card
-    return old.spec() == new.spec() and (old.effect, old.redo) == (new.effect, new.redo)

@@ -30,7 +30,8 @@ class ServerOptions:
     """One `[mcp.NAME]`. A `command` is run on this machine; else `url` is spoken to.
 
     `tools`: globs of what is offered, empty for all. `read_only` and `outside` are globs by which
-    the owner corrects what the server says of its tools; `outside` wins. `env` and `headers` may
+    the owner corrects what the server says of its tools; `outside` wins. `trust` is of what it
+    returns; with `is_trusted` it may be told whatever a conversation holds. `env` and `headers` may
     hold secrets. All globs are matched with the names as the server gives them. The list of tools
     is read again after `refresh_s`.
     """
@@ -46,6 +47,7 @@ class ServerOptions:
     read_only: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     trust: Trust = Trust.UNTRUSTED
+    is_trusted: bool = False
     timeout_s: float = CALL_S
     refresh_s: float = REFRESH_S
     start: ServerStart = ServerStart.LAZY
@@ -56,26 +58,20 @@ class Timing:
     """Seconds. A server that fails is started again after `backoff_s` x 2^n, n up to
     `backoff_doublings`; `steady_s` without trouble make n zero again.
 
-    A list that changes again is read after `reread_s` x 2^n, at most `reread_max_s`; `quiet_s`
-    without a change make n zero again. A warning is not said again within `warn_s`."""
+    A list that is said to have changed is read at once, and again no sooner than after `reread_s`,
+    however often that is said. A warning is not logged again within `warn_s`."""
 
     connect_s: float = 60.0
     list_s: float = 20.0
     backoff_s: float = 10.0
     backoff_doublings: int = 5
     steady_s: float = 60.0
-    reread_s: float = 1.0
-    reread_max_s: float = 60.0
-    quiet_s: float = 120.0
+    reread_s: float = 5.0
     warn_s: float = 60.0
 
     def pause_s(self, failures: int) -> float:
         """How long to wait after this many failures in a row (at least one)."""
         return float(self.backoff_s * 2 ** min(failures - 1, self.backoff_doublings))
-
-    def reread_pause_s(self, reads: int) -> float:
-        """How long to wait after this many reads in a row (at least one) of a changed list."""
-        return min(self.reread_s * 2.0 ** min(reads - 1, 30), self.reread_max_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,44 +83,6 @@ class ServerTool:
     schema: Mapping[str, Any]
     read_only: bool = False
     idempotent: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextPart:
-    """Words of a result; `uri` where they come from, if the server says so."""
-
-    text: str
-    uri: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlobPart:
-    """An image, a sound or a file, in base64 as it came."""
-
-    data: str
-    mime: str
-    uri: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkPart:
-    """Something that the server points to. It is told, and never opened."""
-
-    uri: str
-    name: str = ""
-    mime: str = ""
-
-
-Part = TextPart | BlobPart | LinkPart
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerResult:
-    """What a call gave. `structured` is any JSON value; None when there is none."""
-
-    parts: Sequence[Part] = ()
-    structured: Any = None
-    is_error: bool = False
 
 
 class Health(StrEnum):
@@ -191,62 +149,28 @@ def mended(result: object) -> int:
     """
     if not isinstance(result, dict) or not isinstance(result.get("tools"), list):
         return 0
-    tools = [_tool(one) for one in result["tools"]]
-    result["tools"] = [tool for tool in tools if tool is not None]
-    return len(tools) - len(result["tools"])
+    tools: list[dict[str, Any]] = []
+    for entry in (listed := result["tools"]):
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            continue
+        schema = entry.get("inputSchema")
+        if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+            schema = {}  # Arguments are an object; the rest of a schema is looked at later.
+        made = {"name": entry["name"], "inputSchema": {**schema, "type": "object"}}
+        made |= {k: entry[k] for k in ("title", "description") if isinstance(entry.get(k), str)}
+        if isinstance(hints := entry.get("annotations"), dict):
+            made["annotations"] = {k: hints[k] for k in HINTS if isinstance(hints.get(k), bool)}
+        tools.append(made)
+    result["tools"] = tools
+    return len(listed) - len(tools)
 
-
-def _tool(entry: object) -> dict[str, Any] | None:
-    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        return None
-    made: dict[str, Any] = {"name": entry["name"], "inputSchema": _schema(entry)}
-    for key in ("title", "description"):
-        if isinstance(entry.get(key), str):
-            made[key] = entry[key]
-    hints = entry.get("annotations")
-    if isinstance(hints, dict):
-        made["annotations"] = {k: hints[k] for k in HINTS if isinstance(hints.get(k), bool)}
-    return made
-
-
-def _schema(entry: dict[str, Any]) -> dict[str, Any]:
-    """Arguments are an object; the rest of the schema is looked at later."""
-    schema = entry.get("inputSchema")
-    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-        return {"type": "object"}
-    return {**schema, "type": "object"}
-
-
-# --- pace ---------------------------------------------------------------------------------------
-#
-# How often a server is given its way: a list that keeps changing is read at growing distances,
-# and what is wrong with it is said once a minute. Used by `agent.mcp.connection` and `servers`.
 
 _log = structlog.get_logger(__name__)
 
 
-class RereadBackoff:
-    """After a quiet time a changed list is read at once; while changes keep coming, after pauses
-    that double. Times are seconds of one clock."""
-
-    def __init__(self, timing: Timing) -> None:
-        self._timing = timing
-        self._reads = 0
-        self._read_at = -math.inf
-
-    def wait_s(self, now: float) -> float:
-        """How long from now a change waits to be read; at most 0 where it need not."""
-        return self._read_at + self._timing.reread_pause_s(self._reads) - now
-
-    def read(self, now: float) -> None:
-        """The list is read now, because it is said to have changed."""
-        is_quiet = now - self._read_at > self._timing.quiet_s
-        self._reads = 1 if is_quiet else self._reads + 1
-        self._read_at = now
-
-
 class RareWarnings:
-    """What is wrong with one server, into the log: each kind once in so many seconds."""
+    """A log of what is wrong with one server, each kind once in so many seconds: a server may list
+    the same trouble again and again."""
 
     def __init__(self, server: str, timing: Timing) -> None:
         self._server = server

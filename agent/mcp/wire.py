@@ -5,8 +5,13 @@ and mended. Called by `agent.mcp.connection`.
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
+import hashlib
+import json
+import mimetypes
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,13 +19,16 @@ import httpx2
 import structlog
 
 from agent.mcp.process import LineTooLong, ServerProgram
-from agent.mcp.values import mended
+from agent.mcp.values import ServerRefused, mended
+from agent.tools.tool import Caller
+from agent.tools.workspace import RESULTS, Workspace, results_folder
+from memory.records.errors import AssistantError
 from memory.records.text import clean
 
 if TYPE_CHECKING:
     from mcp.client import Transport
     from mcp.shared.message import SessionMessage
-
+    from mcp_types import CallToolResult, ContentBlock
 
 MESSAGE_BYTES_MAX = 32_000_000
 """Of one message of a server, by whichever way; a file of 20 MB is 27 MB of base64."""
@@ -224,3 +232,115 @@ class StderrTail:
         if not found:  # nobody writes any more
             asyncio.get_running_loop().remove_reader(handle)
         self._tail = (self._tail + found)[-KEPT_BYTES:]
+
+
+# --- results ------------------------------------------------------------------------------------
+#
+# What a server answered, as text for the model; what is no text is kept as a file.
+#
+# Files go to where long results of the chat are kept. Links are told and never opened (case TO-13).
+
+FILE_BYTES_MAX = 20_000_000
+FILES_MAX = 20
+PARTS_MAX = 500
+MIME_CHARS_MAX = 60
+WORD_CHARS_MAX = 500
+FAILED = "the server says that it failed, without a reason"
+
+
+class ResultReader:
+    """Makes a text of a result. Raises ServerRefused with that text where it is an error."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def text(self, result: CallToolResult, caller: Caller) -> str:
+        """Empty when the server said nothing."""
+        said: list[str] = []
+        files = 0
+        for part in result.content[:PARTS_MAX]:
+            match part.type:
+                case "text":
+                    said.append(part.text)
+                case "resource_link":
+                    about = ", ".join(
+                        _word(one) for one in (part.name, part.mime_type or "") if one
+                    )
+                    uri = _word(str(part.uri))
+                    said.append(f"[a link, not opened: {uri}{f' ({about})' if about else ''}]")
+                case "resource" if isinstance(text := getattr(part.resource, "text", None), str):
+                    uri = _word(str(part.resource.uri))
+                    said.append(f"[{uri}]\n{text}" if uri else text)
+                case _:
+                    files += 1
+                    said.append(await self._kept(part, caller, is_much=files > FILES_MAX))
+        if len(result.content) > PARTS_MAX:
+            said.append(f"[{len(result.content) - PARTS_MAX} more parts were left out]")
+        structured = result.structured_content
+        if structured is not None and not _is_told(structured, said):
+            said.append(_json(structured))
+        text = "\n\n".join(one for one in said if one)
+        if result.is_error:
+            raise ServerRefused(text.strip() or FAILED)
+        return text
+
+    async def _kept(self, part: ContentBlock, caller: Caller, *, is_much: bool) -> str:
+        """Keep an image, a sound or a file, in base64 as it came; return a line on it."""
+        if part.type == "resource":
+            data, uri = str(getattr(part.resource, "blob", "")), _word(str(part.resource.uri))
+            kind = part.resource.mime_type or ""
+        else:
+            data, uri, kind = getattr(part, "data", ""), "", getattr(part, "mime_type", "")
+        if is_much:
+            return f"[one more file, {_word(kind)}, was not kept]"
+        mime = _word(kind)[:MIME_CHARS_MAX] or "a file"
+        about = f"{mime} from {uri}" if uri else mime
+        if len(data) > FILE_BYTES_MAX * 4 // 3 + 4:
+            return f"[{about}: too large to be kept (at most {FILE_BYTES_MAX:,} bytes)]"
+        try:
+            path, size = await asyncio.to_thread(self._write, data, kind, caller)
+        except (binascii.Error, ValueError):
+            return f"[{about}: its content cannot be read]"
+        except AssistantError as error:
+            return f"[{about}: it could not be kept, {error}]"
+        return f"[{about}, {size:,} bytes, kept as {path}]"
+
+    def _write(self, data: str, mime: str, caller: Caller) -> tuple[str, int]:
+        """The same content gets the same name, so that a repeated call adds nothing."""
+        content = base64.b64decode(data, validate=True)
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        kind = mime.partition(";")[0].strip().lower()
+        suffix = _SUFFIXES.get(kind) or mimetypes.guess_extension(kind) or ".bin"
+        path = "/".join((*RESULTS, results_folder(caller), f"{digest}{suffix}"))
+        self._workspace.write(path, content, caller, bytes_max=FILE_BYTES_MAX)
+        return path, len(content)
+
+
+_SUFFIXES = {"audio/wav": ".wav", "audio/ogg": ".ogg", "image/webp": ".webp"}
+"""What not every machine knows."""
+
+
+def _is_told(structured: Any, said: Sequence[str]) -> bool:
+    """Whether the text is the same value: most servers send it twice."""
+    only = structured
+    if isinstance(structured, dict) and len(structured) == 1:
+        only = next(iter(structured.values()))  # a bare value is wrapped in one field
+    for text in said:
+        try:
+            if json.loads(text) in (structured, only):
+                return True
+        except (ValueError, RecursionError):
+            if text == only:
+                return True
+    return False
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return "[structured content that is nested too deep]"
+
+
+def _word(text: str) -> str:
+    return " ".join(clean(text).split())[:WORD_CHARS_MAX]

@@ -214,7 +214,32 @@ class PriceTable:
                 (self._path or shipped()).open("rb") as file,
                 mmap(file.fileno(), 0, access=ACCESS_READ) as table,
             ):
-                return _price(table, model)
+                # Raises ValueError when the table is broken where the model stands.
+                name = model.strip()
+                free = name.startswith("openrouter/") and name.endswith(":free")
+                for candidate in _candidates(name):
+                    entry = _entry(table, candidate) or _entry(table, _dated(table, candidate))
+                    if entry is not None:
+                        thresholds = sorted(
+                            int(found[1]) for key in entry if (found := _TIER.match(key))
+                        )
+                        rates = _rates(entry, "")
+                        price = Price(
+                            provider=str(entry["litellm_provider"]),
+                            rates=rates,
+                            tiers=tuple(
+                                (k * 1000, _rates(entry, f"_above_{k}k_tokens", rates))
+                                for k in thresholds
+                            ),
+                            window=_count(entry.get("max_input_tokens"))
+                            or _count(entry.get("max_tokens")),
+                            output_max=_count(entry.get("max_output_tokens")),
+                            effort=entry.get("supports_reasoning") is True,
+                            caching=entry.get("supports_prompt_caching") is True,
+                            vision=entry.get("supports_vision") is True,
+                        )
+                        return replace(price, rates=FREE.rates, tiers=()) if free else price
+                return Price(provider="openrouter", rates=FREE.rates) if free else None
         except (OSError, ValueError) as error:
             if not self._told:
                 self._told = True
@@ -248,18 +273,6 @@ def shipped(file: str = FILE) -> Path:
 
 _DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|\d{4}|latest)$")
 _VARIANT = re.compile(r":(?:free|nitro|floor|online|exacto|extended|thinking)$")
-
-
-def _price(table: mmap, model: str) -> Price | None:
-    """Raises ValueError when the table is broken where the model stands."""
-    name = model.strip()
-    free = name.startswith("openrouter/") and name.endswith(":free")
-    for candidate in _candidates(name):
-        entry = _entry(table, candidate) or _entry(table, _dated(table, candidate))
-        if entry is not None:
-            price = _read(entry)
-            return replace(price, rates=FREE.rates, tiers=()) if free else price
-    return Price(provider="openrouter", rates=FREE.rates) if free else None
 
 
 def _candidates(name: str) -> Iterator[str]:
@@ -310,21 +323,6 @@ def _entry(table: mmap, key: str) -> dict[str, Any] | None:
 
 
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens$")
-
-
-def _read(entry: dict[str, Any]) -> Price:
-    thresholds = sorted(int(found[1]) for key in entry if (found := _TIER.match(key)))
-    rates = _rates(entry, "")
-    return Price(
-        provider=str(entry["litellm_provider"]),
-        rates=rates,
-        tiers=tuple((k * 1000, _rates(entry, f"_above_{k}k_tokens", rates)) for k in thresholds),
-        window=_count(entry.get("max_input_tokens")) or _count(entry.get("max_tokens")),
-        output_max=_count(entry.get("max_output_tokens")),
-        effort=entry.get("supports_reasoning") is True,
-        caching=entry.get("supports_prompt_caching") is True,
-        vision=entry.get("supports_vision") is True,
-    )
 
 
 def _rates(entry: dict[str, Any], suffix: str, lower: Rates | None = None) -> Rates:

@@ -102,7 +102,15 @@ async def choose(
     if wanted.model:
         found = await _named(wanted, env, prices)
     elif wanted.api_base:
-        found = await _at_base(wanted, probe or models_at)
+        # A server was named, but no model: the first one that it lists.
+        names = _chatty(await (probe or models_at)(wanted.api_base))
+        if not names:
+            raise SettingsWrong(
+                f"llm.api_base is set but llm.model is not, and {wanted.api_base} lists no "
+                "model: set llm.model"
+            )
+        why = f"{names[0]} answers: the first model that {wanted.api_base} lists."
+        found = _at(replace(wanted, model=names[0]), why=why)
     else:
         found = (
             _by_environment(wanted, env)
@@ -157,14 +165,12 @@ async def _sized(choice: Choice, wanted: ModelWish, prices: PriceTable) -> Choic
             window=wanted.window
             or (LOCAL_WINDOW if local else known or window_of(choice.priced_as)),
             effort=effort and price is not None and price.effort,
-            vision=_sees(wanted.vision, known=price is not None and price.vision),
+            vision=(price is not None and price.vision)
+            if wanted.vision == "auto"
+            else wanted.vision == "on",
         ),
         output_tokens_max=price.output_max if price else 0,
     )
-
-
-def _sees(setting: Vision, *, known: bool) -> bool:
-    return known if setting == "auto" else setting == "on"
 
 
 async def models_at(api_base: str) -> Sequence[str]:
@@ -330,18 +336,6 @@ def _unread(key: str, name: str) -> str:
         f'it answers: set llm.model = "openrouter/{key}/{name}" with OPENROUTER_API_KEY, or '
         "llm.api_base to an OpenAI-compatible address that has it"
     )
-
-
-async def _at_base(wanted: ModelWish, probe: Probe) -> Choice:
-    """A server was named, but no model: the first one that it lists."""
-    names = _chatty(await probe(wanted.api_base))
-    if not names:
-        raise SettingsWrong(
-            f"llm.api_base is set but llm.model is not, and {wanted.api_base} lists no model: set "
-            "llm.model"
-        )
-    why = f"{names[0]} answers: the first model that {wanted.api_base} lists."
-    return _at(replace(wanted, model=names[0]), why=why)
 
 
 def _by_environment(wanted: ModelWish, env: Mapping[str, str]) -> Choice | None:

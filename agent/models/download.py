@@ -177,7 +177,14 @@ def _picked(files: Sequence[_Listed], repository: str, *, path: str, quant: str)
     elif quant:
         found = [file for file in whole if quant.lower() in file.path.lower()]
     else:
-        found = next((some for mark in PREFERRED if (some := _with(whole, mark))), whole)
+        found = next(
+            (
+                some
+                for mark in PREFERRED
+                if (some := [file for file in whole if mark in file.path.lower().replace("-", "_")])
+            ),
+            whole,
+        )
     if len(found) == 1:
         return found[0]
     if not whole or (path and any(file.path == path for file in files)):
@@ -185,10 +192,6 @@ def _picked(files: Sequence[_Listed], repository: str, *, path: str, quant: str)
     what = path or quant
     problem = f"has no {what}" if what and not found else "has several files that could be meant"
     raise PullRefused(f"{repository} {problem}. Name one, as {repository}/FILE; there are: {names}")
-
-
-def _with(files: Sequence[_Listed], mark: str) -> list[_Listed]:
-    return [file for file in files if mark in file.path.lower().replace("-", "_")]
 
 
 def _hub(env: Mapping[str, str]) -> str:
@@ -266,8 +269,17 @@ async def _fetch(source: Source, part: _PartialFile, folder: Path, progress: Pro
             raise PullBroken(f"{_host(source.url)} has nothing to add to what was fetched before.")
         _require_ok(answer, source.file)
         total = _total(answer, part)
-        _require_same_size(source, total)
-        _require_room(folder, missing=max(0, total - part.size))
+        if source.size and total and source.size != total:
+            raise PullRefused(
+                f"{source.file} should have {source.size:,} bytes; the server has {total:,}."
+            )
+        missing = max(0, total - part.size)
+        free = shutil.disk_usage(folder).free
+        if missing + SPARE_BYTES > free:
+            raise PullRefused(
+                f"There is too little space in {folder}: {size_words(missing)} are still to come, "
+                f"and {size_words(free)} are free. Nothing was fetched."
+            )
         progress(part.size, total)
         async for piece in _pieces(answer):
             _write(part, piece, folder)
@@ -307,22 +319,6 @@ def _write(part: _PartialFile, piece: bytes, folder: Path) -> None:
     if part.size >= len(MAGIC) > part.size - len(piece) and not part.begins_with(MAGIC):
         part.drop()
         raise PullRefused("What came is not a GGUF model file. Nothing of it is kept.")
-
-
-def _require_same_size(source: Source, total: int) -> None:
-    if source.size and total and source.size != total:
-        raise PullRefused(
-            f"{source.file} should have {source.size:,} bytes; the server has {total:,}."
-        )
-
-
-def _require_room(folder: Path, *, missing: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if missing + SPARE_BYTES > free:
-        raise PullRefused(
-            f"There is too little space in {folder}: {size_words(missing)} are still to come, and "
-            f"{size_words(free)} are free. Nothing was fetched."
-        )
 
 
 def _already_there(path: Path, source: Source) -> Pulled:

@@ -83,7 +83,10 @@ class Embedded:
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         """See `memory.records.ports.Model`. ModelRefused when library or weights cannot be used."""
         client = await self._started()
-        tokens = min(request.max_output_tokens, _output_tokens_max(self._traits))
+        tokens = min(
+            request.max_output_tokens,
+            DEMO_OUTPUT_TOKENS_MAX if self._traits.demo else self._traits.window // 2,
+        )
         return await client.answer(replace(request, max_output_tokens=tokens), on_text=on_text)
 
     async def _started(self) -> OpenAICompatible:
@@ -153,7 +156,11 @@ def _serve(path: Path, key: str, traits: ModelTraits) -> Any:
     params.cache_ram_mib = 0  # else it keeps up to 8 GB of former prompts
     params.api_keys = [key]
     params.fit_params = not traits.demo
-    threads = _threads(traits)
+    # Always fewer than there are cores: its threads wait for each other in a spin, and when one
+    # of them has to share its core with anything else, 110 tokens a second become 3. For the
+    # shipped model half of them: a second thread makes it 15 % faster and costs twice the CPU.
+    cores = os.cpu_count() or 1
+    threads = max(1, min(4, cores // 2) if traits.demo else cores - 1)
     for work in (params.cpuparams, params.cpuparams_batch):
         work.n_threads = threads
         work.poll = 0
@@ -163,15 +170,3 @@ def _serve(path: Path, key: str, traits: ModelTraits) -> Any:
         raise ModelRefused(
             f"The model file {path} cannot be loaded: it is damaged, or too large for this machine"
         ) from error
-
-
-def _threads(traits: ModelTraits) -> int:
-    """Always fewer than there are cores: its threads wait for each other in a spin, and when one of
-    them has to share its core with anything else, 110 tokens a second become 3. For the shipped
-    model half of them: a second thread makes it 15 % faster and costs twice the CPU."""
-    cores = os.cpu_count() or 1
-    return max(1, min(4, cores // 2) if traits.demo else cores - 1)
-
-
-def _output_tokens_max(traits: ModelTraits) -> int:
-    return DEMO_OUTPUT_TOKENS_MAX if traits.demo else traits.window // 2

@@ -278,7 +278,11 @@ def failure(error: Exception, asked: CallProgress) -> AssistantError:
                 "beside the bot, or choose another model"
             )
     bottom = chain[-1]
-    if asked.streams and not hasattr(bottom, "status_code") and not _is_openais(bottom):
+    if (
+        asked.streams
+        and not hasattr(bottom, "status_code")
+        and type(bottom).__module__.partition(".")[0] != "openai"
+    ):
         return broken(asked.server, f"{type(bottom).__name__}{asked.server.quote(f'{bottom}')}")
     for cause in reversed(chain):
         if isinstance(body := getattr(cause, "body", None), dict) and body.get("message"):
@@ -328,10 +332,6 @@ _PREFIXES = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout): ?|\w+
 _KEY_REFUSED = re.compile(r"API_KEY_INVALID|API key not valid|AuthenticationError|UnrecognizedClie")
 _TOO_LONG = re.compile(r"exceeds the maximum number of tokens|ContextWindowExceeded")
 _RETRY_DELAY = re.compile(r'"retryDelay":\s*"([\d.]+)s"')
-
-
-def _is_openais(error: BaseException) -> bool:
-    return type(error).__module__.partition(".")[0] == "openai"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

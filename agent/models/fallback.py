@@ -139,9 +139,19 @@ class ModelChain:
                 sink.restart()
                 try:
                     with self._seen(state):
+                        # What this model does not have is not asked of it.
+                        extra = {
+                            key: value
+                            for key, value in request.extra.items()
+                            if key != "reasoning_effort" or state.model.traits.effort
+                        }
                         return await self._patiently(
                             state.model,
-                            _made_for(state.model, request),
+                            replace(
+                                request,
+                                max_output_tokens=_output(state.model, request),
+                                extra=extra,
+                            ),
                             sink,
                             # Beside others a model that fails rests: their breakers would know it
                             # too late.
@@ -320,13 +330,3 @@ def _texts(request: ModelRequest) -> Iterator[str]:
 
 def _output(model: Model, request: ModelRequest) -> int:
     return min(request.max_output_tokens, model.traits.window // 4)
-
-
-def _made_for(model: Model, request: ModelRequest) -> ModelRequest:
-    """What this model does not have is not asked of it."""
-    extra = {
-        key: value
-        for key, value in request.extra.items()
-        if key != "reasoning_effort" or model.traits.effort
-    }
-    return replace(request, max_output_tokens=_output(model, request), extra=extra)

@@ -138,6 +138,8 @@ class LiteLLM:
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         """See `memory.records.ports.Model`. One request, never more."""
+        # Loading the library takes seconds, of which the provider is not to blame for one.
+        library = await self._open()
         call = _LibraryCall(
             asked=CallProgress(server=self._server, name=self._name),
             deadline=CallDeadline(self._limits, host=self._server.host),
@@ -146,7 +148,6 @@ class LiteLLM:
         self._running.add(call)
         try:
             async with call.deadline.running():
-                library = await self._open()
                 client = library.new_client(call.assembly)
                 arguments = self._arguments(request, library, client)
                 return await call.run(library, arguments, client)

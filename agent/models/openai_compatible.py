@@ -137,7 +137,10 @@ class OpenAICompatible:
         finally:
             self._running.discard(call)
         if response.connection is not None:
-            self._linger(response)
+            # The end of the body comes a moment after the answer: then the connection can be
+            # kept. A server that does not end it is hung up on.
+            self._lingering.add(response)
+            asyncio.get_running_loop().call_later(_LINGER_S, self._hang_up, response)
         return answer
 
     async def _open(self) -> _Route:
@@ -150,12 +153,6 @@ class OpenAICompatible:
             if self._route is None or self._closed:
                 raise self._gone()
             return self._route
-
-    def _linger(self, response: aiohttp.ClientResponse) -> None:
-        """The end of the body comes a moment after the answer: then the connection can be kept.
-        A server that does not end it is hung up on."""
-        self._lingering.add(response)
-        asyncio.get_running_loop().call_later(_LINGER_S, self._hang_up, response)
 
     def _hang_up(self, response: aiohttp.ClientResponse) -> None:
         self._lingering.discard(response)
@@ -200,13 +197,10 @@ class _HttpCall:
             raise refused(self.server, response.status, text, response.headers)
         self.begun = True
         if "json" in response.headers.get("content-type", ""):
-            return await self._whole(response)
+            # Some servers answer in one piece whatever was asked.
+            self._take((await self._read(response, EVENT_BYTES_MAX)).decode("utf-8", "replace"))
+            return self._finished(done=True)
         return await self._stream(response)
-
-    async def _whole(self, response: aiohttp.ClientResponse) -> Answered:
-        """Some servers answer in one piece whatever was asked."""
-        self._take((await self._read(response, EVENT_BYTES_MAX)).decode("utf-8", "replace"))
-        return self._finished(done=True)
 
     async def _stream(self, response: aiohttp.ClientResponse) -> Answered:
         import aiohttp

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.models.errors import CallProgress, ServerLabel, failure
 from agent.models.litellm import load_transcription
-from memory.records.errors import AssistantError, BrokenAnswer, ModelTimeout
+from memory.records.errors import BrokenAnswer, ModelTimeout
 
 TEXT_CHARS_MAX = 100_000
 """An hour of speech has some 50,000."""
@@ -51,11 +51,8 @@ class Speech:
         except TimeoutError as error:
             raise ModelTimeout(f"{self._server.host} did not answer in time") from error
         except Exception as error:  # it raises whatever the libraries below it raise
-            raise self._failure(error) from error
+            raise failure(error, CallProgress(server=self._server, name=self.name)) from error
         text = getattr(heard, "text", None)
         if not isinstance(text, str):
             raise BrokenAnswer(f"The answer of {self._server.host} has no text")
         return text[:TEXT_CHARS_MAX]
-
-    def _failure(self, error: Exception) -> AssistantError:
-        return failure(error, CallProgress(server=self._server, name=self.name))

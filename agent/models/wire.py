@@ -84,7 +84,15 @@ class Assembly:
         choice = choices[0]
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
-            self._take_text(delta)
+            # Reasoning stands in other fields and is never text; a refusal is what a person
+            # reads.
+            thought = (_plain(delta.get(name)) for name in _THOUGHT)
+            self._within(next(filter(None, thought), ""))
+            for content in (delta.get("content"), delta.get("refusal")):
+                text = self._within(_plain(content))
+                if text:
+                    self._text.append(text)
+                    self._on_text(text)
             for index, call in enumerate(_dicts(delta.get("tool_calls"))):
                 self._take_call(call, index if "message" in choice else None)
         if choice.get("finish_reason"):
@@ -103,16 +111,6 @@ class Assembly:
         return Answered(
             text="".join(self._text), calls=calls, finish=finish, model=name, usage=self._usage
         )
-
-    def _take_text(self, delta: dict[str, Any]) -> None:
-        """Reasoning stands in other fields and is never text; a refusal is what a person reads."""
-        thought = (_plain(delta.get(name)) for name in _THOUGHT)
-        self._within(next(filter(None, thought), ""))
-        for content in (delta.get("content"), delta.get("refusal")):
-            text = self._within(_plain(content))
-            if text:
-                self._text.append(text)
-                self._on_text(text)
 
     def _within(self, text: str) -> str:
         """Return as much of a text as there is room for; if not all fits, the assembly is full."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -109,11 +108,11 @@ def decide(
     needs: Needs,
     caller: Caller,
     *,
-    seen: Callable[[str], bool],
+    leaves: str,
     always: bool,
 ) -> Verdict:
-    """What becomes of one call. `seen` says whether a target stands in what was read or said;
-    `always` whether it was agreed to for good.
+    """What becomes of one call. `leaves` is what somebody would learn by it who was not meant
+    (`agent.policy.egress`), empty for nothing; `always` whether it was agreed to for good.
 
     The order is the rule: what nobody may agree to, then what is asked about whatever the owner's
     rules allow, then the rules, then the defaults. An unattended run is judged alike: it waits.
@@ -121,9 +120,9 @@ def decide(
     action = policy.action(card, caller.agent)
     if why := _refusal(policy, card, caller, action) or needs.refused:
         return NotAllowed(why=why)
-    if reasons := _pressing(policy, card, needs, caller, seen):
+    if reasons := _pressing(policy, card, needs, caller, leaves):
         return _asked(card, needs, caller, reasons, once_only=True)
-    if reason := _usual(policy, card, needs, caller, action):
+    if reason := _usual(policy, card, needs, caller, action, leaves):
         if always and not needs.once_only and caller.role is not Role.GUEST:
             return Allowed()
         return _asked(card, needs, caller, [reason], once_only=needs.once_only)
@@ -185,26 +184,20 @@ def _is_owners(card: ToolCard) -> bool:
 
 
 def _pressing(
-    policy: Policy, card: ToolCard, needs: Needs, caller: Caller, seen: Callable[[str], bool]
+    policy: Policy, card: ToolCard, needs: Needs, caller: Caller, leaves: str
 ) -> list[str]:
     """Why it is asked about whatever the rules allow, and whatever was agreed to before."""
     reasons = [needs.asks] if needs.asks else []
-    if not reasons and _writes_skills(card):
+    if not reasons and card.group == "skills" and card.effect in {Effect.WORKSPACE, Effect.PERSON}:
         reasons.append("it changes what I know how to do")
-    if caller.tainted and (risk := _risk(policy, card, needs, seen)):
+    if caller.tainted and (risk := _risk(policy, card, needs) or leaves):
         reasons.append(
             f"{risk}, and text from others is in this conversation, so the wish may be theirs"
         )
-    elif caller.described and card.effect is Effect.NONE and _is_new(needs, seen):
-        reasons.append(f"{NEW_TARGET}, and names or descriptions that others chose are part of it")
     return reasons
 
 
-def _writes_skills(card: ToolCard) -> bool:
-    return card.group == "skills" and card.effect in {Effect.WORKSPACE, Effect.PERSON}
-
-
-def _risk(policy: Policy, card: ToolCard, needs: Needs, seen: Callable[[str], bool]) -> str:
+def _risk(policy: Policy, card: ToolCard, needs: Needs) -> str:
     """What could be somebody else's wish in a tainted turn; empty for what does no harm.
 
     Handing work to a subagent is no such thing: it takes the taint along, so each of its own calls
@@ -218,20 +211,16 @@ def _risk(policy: Policy, card: ToolCard, needs: Needs, seen: Callable[[str], bo
         return ACTS_LATER
     if card.name in policy.tainted_tools:
         return FOR_GOOD
-    if needs.risk:
-        return needs.risk
-    return NEW_TARGET if _is_new(needs, seen) else ""
-
-
-NEW_TARGET = "where it goes stands in nothing that was said or read here"
-
-
-def _is_new(needs: Needs, seen: Callable[[str], bool]) -> bool:
-    return bool(needs.target) and not seen(needs.target)
+    return needs.risk
 
 
 def _usual(
-    policy: Policy, card: ToolCard, needs: Needs, caller: Caller, action: Action | None
+    policy: Policy,
+    card: ToolCard,
+    needs: Needs,
+    caller: Caller,
+    action: Action | None,
+    leaves: str,
 ) -> str:
     """Why it is asked about by the rules, or by the defaults where none fits."""
     if action is Action.ASK:
@@ -244,6 +233,8 @@ def _usual(
         return "it acts outside, where it may not be possible to undo"
     if caller.described and (risk := needs.risk or _lasting(policy, card)):
         return f"{risk}, and names or descriptions that others chose are part of this conversation"
+    if leaves and card.effect is Effect.NONE:
+        return f"{leaves}, and what I remember of you may be part of that"
     return ""
 
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 from pydantic import BaseModel
 
+from agent.guards.signs import BREAK, pieces, visible
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
-from agent.tools.tool import Caller, Needs, Tool, ToolCard
+from agent.tools.tool import COMMAND, Caller, Needs, Tool, ToolCard
 
 SHOWN_CHARS_MAX = 2_400
 """Of all values together, about: a card is one message on every platform."""
@@ -34,27 +34,10 @@ NAME_CHARS_MAX = 60
 ROWS_MAX = 24
 """Arguments that are shown; of more, the middle ones are left out and counted."""
 
-BLANKS_MIN, BREAKS_MIN, SAME_MIN = 20, 8, 80
-"""So many of a sign in a row are shown as their number: padding pushes nothing out of sight."""
-
 NO_ARGUMENTS = "(nothing further)"
-COMMAND = "$ "
-"""Stands before a command line, which could begin with any words."""
 
 _BAR = "  | "
-_BREAK = "⏎"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
-_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-"""Printable by their class, and yet nothing is seen of them."""
-
-_OURS = frozenset("‹⏎␠")
-"""Signs of ours, which no value can use as such."""
-
-
-def visible(text: str) -> str:
-    """The text on one line, with everything that is not seen, or turns the direction of what
-    follows, named: `‹U+202E›`; line breaks as `⏎`, and long runs of one sign as `‹␠×3,000›`."""
-    return "".join(shown for _, shown in _pieces(text, breaks=_BREAK))
 
 
 def as_called(card: ToolCard, arguments: str) -> Mapping[str, Any] | str:
@@ -203,7 +186,7 @@ def _cut_rows(name: str, text: str, *, room: int, kind: str) -> list[str]:
 
 
 def _behind_bars(text: str) -> list[str]:
-    shown = "".join(shown for _, shown in _pieces(text, breaks="\n"))
+    shown = "".join(shown for _, shown in pieces(text, breaks="\n"))
     return [f"{_BAR}{line}" for line in shown.split("\n")]
 
 
@@ -214,46 +197,17 @@ def _name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else f'"{visible(name)}"'
 
 
-# --- signs -------------------------------------------------------------------------------------
+# --- widths -----------------------------------------------------------------------------------
 
 
-def _pieces(letters: Iterable[str], *, breaks: str) -> Iterator[tuple[int, str]]:
-    """How many signs each piece stands for, and how it is shown; from either end."""
-    for letter, same in groupby(letters):
-        count = sum(1 for _ in same)
-        if count >= _many(letter):
-            run = f"‹{_sign(letter)}×{count:,}›"
-            yield count, f"\n{run}\n" if letter == "\n" == breaks else run
-        else:
-            yield from [(1, breaks if letter == "\n" else _spelled(letter))] * count
-
-
-def _many(letter: str) -> int:
-    return {" ": BLANKS_MIN, "\n": BREAKS_MIN}.get(letter, SAME_MIN)
-
-
-def _sign(letter: str) -> str:
-    return {" ": "␠", "\n": _BREAK}.get(letter) or _spelled(letter).strip("‹›")
-
-
-def _spelled(letter: str) -> str:
-    return f"‹U+{ord(letter):04X}›" if _is_hidden(letter) else letter
-
-
-def _is_hidden(letter: str) -> bool:
-    if letter in _FILLERS or letter in _OURS or not letter.isprintable():
-        return True
-    return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
-
-
-def _fits(text: str, room: int, *, breaks: str = _BREAK) -> bool:
+def _fits(text: str, room: int, *, breaks: str = BREAK) -> bool:
     return _cost(text, room, breaks=breaks) <= room
 
 
 def _cost(text: str, room: int, *, breaks: str = "\n") -> int:
     """The width of a text as shown; of a long one only that it is more than the room."""
     width = 0
-    for _, shown in _pieces(text, breaks=breaks):
+    for _, shown in pieces(text, breaks=breaks):
         width += _width(shown)
         if width > room:
             break
@@ -263,7 +217,7 @@ def _cost(text: str, room: int, *, breaks: str = "\n") -> int:
 def _taken(letters: Iterable[str], room: int) -> int:
     """How many signs of the beginning fit."""
     taken = width = 0
-    for count, shown in _pieces(letters, breaks="\n"):
+    for count, shown in pieces(letters, breaks="\n"):
         width += _width(shown)
         if width > room:
             break

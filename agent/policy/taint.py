@@ -8,11 +8,10 @@ loop and the steps of a turn.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
-from agent.guards.loose_json import read_object
+from agent.guards.loose_json import called_name
 from agent.prompt.templates import (
     ABOUT,
     DAILY_NOTES,
@@ -34,37 +33,9 @@ from memory.records.transcript import (
     Entry,
     Note,
     Said,
-    ToolCall,
     ToolResult,
 )
 from memory.records.words import after_name, fold, forms, is_unbordered, words
-
-# --- meant --------------------------------------------------------------------------------------
-#
-# What a recorded call means, whichever way it was written: its tool, and what that was given.
-#
-# Read as leniently as the toolbox reads it that runs it: what it takes for a call of a tool is one
-# here too. Pure.
-
-TOOL_CALL = "tool_call"
-"""The tool by which any other can be called."""
-
-
-def called_name(call: ToolCall) -> str:
-    """The tool that a call means: that within a tool_call."""
-    if call.name != TOOL_CALL:
-        return call.name
-    inner = read_object(call.arguments)
-    return call.name if inner is None else str(inner.get("name", "")).strip()
-
-
-def called_arguments(call: ToolCall) -> dict[str, Any]:
-    """What the tool that is meant was given; what cannot be read is one value without a name."""
-    given = read_object(call.arguments)
-    if given is not None and call.name == TOOL_CALL:
-        inner = given.get("arguments") or {}
-        given = read_object(inner) if isinstance(inner, str) else inner
-    return given if isinstance(given, dict) else {"": call.arguments}
 
 
 def fenced(entry: Entry) -> Entry:
@@ -175,52 +146,17 @@ def rests_on_memory(entries: Iterable[Entry]) -> bool:
     return False
 
 
-LINKS_FROM = frozenset({"web_fetch", "web_search"})
-"""Tools whose results may name the next address. What another one returns can be the model's own
-words come back: a file that it wrote, an error that quotes its argument, a subagent's answer."""
+def has_said(entries: Iterable[Entry], target: str, *, person_id: str) -> bool:
+    """Whether the name of a chat stands in what this person wrote here, as a whole. What they only
+    forwarded, they did not say; what a model wrote never counts, whichever way it came back."""
+    return any(stands_in(target, text) for text in own_texts(entries, person_id))
 
 
-def has_seen(entries: Sequence[Entry], target: str) -> bool:
-    """Whether a URL or an address stands in what a person said or a page named, word for word.
-    What they only forwarded, they did not say.
-
-    A longer one in which it is a part does not count: else a page that lists beginnings could have
-    the rest filled in. What a model wrote never counts, by whichever way it came back.
-    """
-    return has_said(entries, target) or any(
-        stands_in(target, text) for _, text in pages_in(entries)
-    )
-
-
-LITTLE_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and are at be by for from has have he her his in is it its my of on or our she that"
-        " the their they this to user was we will with you your person",
-    )
-)
-"""Words in which what somebody said is put down, in whatever person and number."""
-
-
-NEGATIONS = frozenset(
-    re.findall(
-        r"\w+",
-        "cannot ei ikke ingen inte kein keine keinen n never nicht nie niemals nihil no nobody non "
-        "none nor not nothing nunca não nie pas rien sin sans without won ne jamais kun ohne senza "
-        "mai niet geen ez yok değil не нет dont wont cant doesnt "
-        "stop delete cancel remove refuse hardly "
-        "keinesfalls weder nao",
-    )
-)
-"""After such a word the same words say something else."""
-
-
-def has_said(entries: Sequence[Entry], target: str, *, person_id: str = "") -> bool:
-    """`has_seen`, by a person alone; with `person_id` by this one."""
-    said = (entry for entry in entries if isinstance(entry, Said) and is_own(entry))
-    if person_id:
-        said = (entry for entry in said if entry.by in {"", person_id})
-    return any(stands_in(target, entry.text) for entry in said)
+def own_texts(entries: Iterable[Entry], person_id: str) -> Iterator[str]:
+    """Return what this person wrote here themselves."""
+    for entry in entries:
+        if isinstance(entry, Said) and is_own(entry) and entry.by in {"", person_id}:
+            yield entry.text
 
 
 _TIMES = frozenset(
@@ -243,152 +179,46 @@ def is_once(when: str) -> bool:
 
 
 def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = "") -> bool:
-    """Whether each word of the values is one that the person (called `name`) wrote in this turn
-    themselves, in its order and with nothing left out in between, little words and endings aside.
-    What they say that is not, and what stands in no words of theirs (other scripts, signs within
-    words), is not looked at: somebody is asked."""
-    own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
-    said = [word.text for text in own for word in words(_REMEMBER.sub(" ", text))]
-    if any(word in NEGATIONS or word.endswith("n't") for word in said):
-        return False
-    said = [word for word in said if word not in LITTLE_WORDS]
-    names = {word.text for word in words(fold(name))}
-    meant = [fold(_told(value, name)) for value in values if value]
-    return bool(meant) and all(_is_said(text, said, names, "\n".join(own)) for text in meant)
+    """Whether each of the values is a run of words of what the person (called `name`) wrote in this
+    turn themselves: endings, and their name before it, aside.
+
+    An address, other scripts and signs within words have to stand there exactly so: words alone
+    would let `evil.example` pass for "the evil example".
+    """
+    own = "\n".join(fold(one.text) for one in entries if isinstance(one, Said) and is_own(one))
+    said = [word.text for word in words(own)]
+    texts = [_without_name(value, name) for value in values if value]
+    return bool(texts) and all(_is_run(fold(text), said, own) for text in texts)
 
 
-_ASKED = re.compile(
-    r"^\s*(?:(?:hey|ok|please|bitte|can you|could you)[\s,]+)*"
-    r"(?:remember|note|keep in mind|save|record|merke? dir|notiere?|recuerda|ricorda|noter)?"
-    r"(?:[\s,:]+(?:that|dass|que|che|this|:))*[\s,:]*"
-)
-_NO_STATEMENT = re.compile(
-    r"[?？؟]|^(?:am|are|can|could|did|do|does|has|have|is|may|should|was|were|will|would|what|when"
-    r"|where|which|who|whose|why|how|ist|sind|hat|hast|soll|wer|was|wann|wo|wie|warum)\b"
-)
-_SAME = dict.fromkeys(("am", "are", "is"), "be") | dict.fromkeys(
-    ("my", "his", "her", "their", "our", "your"), "own"
-)
-_DROPPED = frozenset({"i", "he", "she", "they", "we", "a", "an", "the", "s"})
-
-
-def is_stated_now(value: str, entries: Sequence[Entry], *, name: str = "") -> bool:
-    """Whether a value says what the whole message of the person (called `name`) states, or asks to
-    keep, word for word: their "I", an article and a verb's "s" aside. "He is my friend" is no word
-    of theirs in "Eve says he is my friend", and a question states nothing."""
-    own = [fold(one.text) for one in entries if isinstance(one, Said) and is_own(one)]
-    if len(own) != 1:
-        return False
-    stated = _ASKED.sub("", own[0])
-    if _NO_STATEMENT.search(stated) or any(one.text in NEGATIONS for one in words(own[0])):
-        return False
-    value = _told(value, name)
-    names = {word.text for word in words(fold(name))}
-    said, told = (_in_short(text, names) for text in (stated, fold(value)))
-    plain = all(_is_plain_or_said(piece, own[0]) for piece in fold(value).split())
-    return bool(told) and plain and len(said) == len(told) and all(map(_say_the_same, said, told))
-
-
-def _told(value: str, name: str) -> str:
-    """Return the value without the name before it, which may hold signs that no word has."""
+def _without_name(value: str, name: str) -> str:
+    """Return "likes tea" for "Ada likes tea", where she is the one who wrote."""
     rest = after_name(value, name)
     return rest if rest is not None and rest[:1].isspace() else value
 
 
-def _in_short(text: str, names: Collection[str]) -> list[str]:
-    found = [word.text for word in words(text)]
-    while found and found[0] in names:
-        found = found[1:]
-    return [_SAME.get(word, word) for word in found if word not in _DROPPED]
-
-
-def _say_the_same(one: str, other: str) -> bool:
-    """The same word, or that of another person: "like" and "likes"."""
-    short, long = sorted((one, other), key=len)
-    return long in {short, f"{short}s", f"{short}es"}
-
-
-_NAMED = re.compile(
-    r"\s*(?:please\s+)?(?:call me|my name is|nenn mich|ich heiße)\s+(.{1,40}?)[.!\s]*", re.I
-)
-
-
-def is_named_now(name: str, entries: Sequence[Entry]) -> bool:
-    """Whether the whole message says that the person is called so."""
-    own = [one.text for one in entries if isinstance(one, Said) and is_own(one)]
-    found = _NAMED.fullmatch(own[0]) if len(own) == 1 else None
-    # Most scripts have no capitals, and emoji neither: nothing in small letters is a name.
-    is_name = not any(word[:1].islower() for word in name.split())
-    return found is not None and is_name and found[1].strip(" .") == name.strip(" .")
-
-
-_REMEMBER = re.compile(
-    r"\b(?:(?:don['’]?t|do not|never) (?:let me )?forget|nicht vergessen|vergiss nicht)\b"
-)
-"""What has a "not" in it, and says the same as "remember"."""
-
-
-def _is_said(text: str, said: Sequence[str], names: Collection[str], own: str) -> bool:
-    told = [one.text for one in words(text) if one.text not in LITTLE_WORDS]
-    while told and told[0] in names:
-        told = told[1:]
-    if not told or any(not _is_plain_or_said(piece, own) for piece in text.split()):
-        return False
+def _is_run(text: str, said: Sequence[str], own: str) -> bool:
+    for piece in text.split():
+        is_plain = _PLAIN_WORD.fullmatch(piece) is not None and not is_unbordered(piece)
+        if not is_plain and piece not in own:
+            return False
+    told = [forms(word.text) for word in words(text)]
     runs = (said[at : at + len(told)] for at in range(len(said) - len(told) + 1))
-    return any(all(map(_are_alike, told, run)) for run in runs)
-
-
-def _are_alike(one: str, other: str) -> bool:
-    return not {one, *forms(one)}.isdisjoint({other, *forms(other)})
-
-
-def _is_plain_or_said(piece: str, own: str) -> bool:
-    """A word with the usual signs around it; what has others stands in the message so."""
-    is_plain = _PLAIN_WORD.fullmatch(piece) is not None and not is_unbordered(piece)
-    return is_plain or piece in own
+    return bool(told) and any(
+        all(not one.isdisjoint(forms(other)) for one, other in zip(told, run, strict=True))
+        for run in runs
+    )
 
 
 _PLAIN_WORD = re.compile(r"[\"'(]*[^\W_]+(?:['’-][^\W_]+)*[\"')]*[.,:;!?]*")
 
 
 def stands_in(target: str, text: str) -> bool:
-    """Whether a URL or an address stands in a text, as a whole."""
-    needle = bare(target)
-    if not needle:
-        return False
-    whole = rf"(?<![\w.@%/-]){re.escape(needle)}/?(?![\w%=&/?#+~-]|[.,:;@!][\w%])"
-    return re.search(whole, _plain(text)) is not None
-
-
-def pages_in(entries: Sequence[Entry]) -> Iterator[tuple[ToolCall, str]]:
-    """What pages and searches told, in order, with the calls that asked for it."""
-    calls: dict[str, ToolCall] = {}
-    for entry in entries:
-        match entry:
-            case Answered():
-                calls.update((call.id, call) for call in entry.calls)
-            case ToolResult(ok=True, untrusted=True) if (
-                call := calls.get(entry.call_id)
-            ) and called_name(call) in LINKS_FROM:
-                yield call, entry.content
-            case _:
-                pass
+    """Whether the name of a chat stands in a text, as a whole."""
+    whole = rf"(?<![\w.@%/-]){re.escape(target.strip())}(?![\w%=&/?#+~-]|[.,:;@!][\w%])"
+    return bool(target.strip()) and re.search(whole, text) is not None
 
 
 def is_own(said: Said) -> bool:
     """Whether a person wrote it here themselves."""
     return not said.forwarded and not said.by.startswith(NOBODY)
-
-
-_SCHEME = re.compile(r"(?<![\w@:/?#&=%.+~-])https?://", re.IGNORECASE)
-
-
-def bare(address: str) -> str:
-    """An address without the scheme that it begins with, and without one slash at its end: people
-    leave these out. What stands within it stays, as it could tell something."""
-    return re.sub(r"^https?://", "", address.strip(), flags=re.IGNORECASE).removesuffix("/")
-
-
-def _plain(text: str) -> str:
-    """Without the scheme, which people leave out."""
-    return _SCHEME.sub("", text)

@@ -119,22 +119,18 @@ def _shrunk(layer: PromptLayer, tokens: int, count: Count) -> PromptLayer | None
         return None
     if not layer.cuts or count(smaller.render()) <= tokens:
         return smaller
-    return _shortened(smaller, tokens, count)
-
-
-def _shortened(layer: PromptLayer, tokens: int, count: Count) -> PromptLayer | None:
-    """A layer of one piece whose text is cut; its head stays."""
-    (piece,) = layer.pieces
+    # A layer of one piece whose text is cut; its head stays.
+    (piece,) = smaller.pieces
     if tokens < CUT_TOKENS_MIN:
         return None
     fits, too_long = 0, len(piece.text)
     while too_long - fits > 1:
         middle = (fits + too_long) // 2
-        if count(_with_head(layer, piece, middle).render()) <= tokens:
+        if count(_with_head(smaller, piece, middle).render()) <= tokens:
             fits = middle
         else:
             too_long = middle
-    return _with_head(layer, piece, fits) if fits else None
+    return _with_head(smaller, piece, fits) if fits else None
 
 
 def _with_head(layer: PromptLayer, piece: Piece, chars: int) -> PromptLayer:
@@ -395,7 +391,16 @@ def _fresh(
         else:
             fresh.append(left)
     said = {layer.heading for layer in turn}
-    return [*_gone(told.standing, said), *fresh], spared
+    return [
+        *[
+            PromptLayer.of(name, GONE, source="", heading=heading, stability=Stability.TURN)
+            for heading, name in _STATES.items()
+            if heading in told.standing
+            and heading not in said
+            and told.standing[heading] != f"{heading}\n{GONE}"
+        ],
+        *fresh,
+    ], spared
 
 
 def _unsaid(layer: PromptLayer, told: ToldLayers) -> PromptLayer | None:
@@ -413,14 +418,6 @@ def _unsaid(layer: PromptLayer, told: ToldLayers) -> PromptLayer | None:
         elif piece.brief:
             pieces.append(replace(piece, text=piece.brief))
     return replace(layer, pieces=tuple(pieces)) if found_new else None
-
-
-def _gone(standing: Mapping[str, str], said: Iterable[str]) -> list[PromptLayer]:
-    return [
-        PromptLayer.of(name, GONE, source="", heading=heading, stability=Stability.TURN)
-        for heading, name in _STATES.items()
-        if heading in standing and heading not in said and standing[heading] != f"{heading}\n{GONE}"
-    ]
 
 
 def read_back(contexts: Sequence[str], asides: Sequence[str] = ()) -> Mapping[str, str]:

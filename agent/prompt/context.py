@@ -149,7 +149,7 @@ class _SkillMatchers:
             return _MatchedSkills(self._listed)
         forced = self._rules.forced(occasion.text)
         for problem in forced.problems:
-            log.warning("rule.trouble", why=str(problem))
+            log.warning("rule.trouble", why=problem)
         return _MatchedSkills(
             self._listed,
             self._matcher.playbooks(occasion.text),
@@ -209,7 +209,11 @@ class ContextBuilder:
                 # while all else is put together.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
-                matched = (await self._current()).matched(occasion)
+                # The matchers are built again only when the set is another one.
+                shelf = await self._skills.current()
+                if self._of_shelf is None or self._of_shelf.shelf is not shelf:
+                    self._of_shelf = _SkillMatchers(shelf, self._rules)
+                matched = (self._of_shelf).matched(occasion)
                 thinking = self._reasoning.judge(occasion.text, texts)
                 scene = self._scene(occasion, now=now, zone=zone)
         except ExceptionGroup as failed:
@@ -280,13 +284,6 @@ class ContextBuilder:
                 memory_off=history.is_private,
             )
         )
-
-    async def _current(self) -> _SkillMatchers:
-        """The matchers are built again only when the set is another one."""
-        shelf = await self._skills.current()
-        if self._of_shelf is None or self._of_shelf.shelf is not shelf:
-            self._of_shelf = _SkillMatchers(shelf, self._rules)
-        return self._of_shelf
 
     def _reminds(self, occasion: PromptOccasion, history: History) -> bool:
         every = self._options.reminder_turns

@@ -90,7 +90,9 @@ class ReasoningControl:
     def judge(self, text: str) -> Thinking:
         """Which rule the message meets first."""
         folded = squeezed(fold(text))
-        count = _count(folded)
+        # How many words there are; of scripts without blanks about how many.
+        runs = sum(-(-len(run) // _RUNS_A_WORD) for run in unbordered_runs(folded))
+        count = len(words(folded)) + runs
         if _raw(text) in self._whole or any(one in self._whole for one in _variants(text)):
             return _no(ThinkingRule.SIMPLE, found=folded, is_small_talk=True)
         if folded and count == 0:
@@ -145,9 +147,3 @@ def _variants(text: str) -> Iterable[str]:
     """The words as typed, and with stretched ones (`hiiii`, `coool`) cut to one and two letters."""
     bare = _bare(text)
     return dict.fromkeys((bare, _STRETCHED.sub(r"\1", bare), _STRETCHED.sub(r"\1\1", bare)))
-
-
-def _count(folded: str) -> int:
-    """How many words there are; of scripts without blanks about how many."""
-    runs = sum(-(-len(run) // _RUNS_A_WORD) for run in unbordered_runs(folded))
-    return len(words(folded)) + runs

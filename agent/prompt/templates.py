@@ -162,7 +162,11 @@ def _lowered(line: str, *, is_underlined: bool) -> str:
     if is_heading or is_underlined:
         shown = bare.lstrip(_HASHES).strip().rstrip(_HASHES + " :\t")
         title = _plain(shown)
-        if any(_begins_with(title, ours) for ours in _TITLES) or title.startswith(_PLAYBOOK):
+        # Whether a title is one of ours, whatever signs follow it.
+        if any(
+            (title.startswith(ours) and not title[len(ours) : len(ours) + 1].isalnum())
+            for ours in _TITLES
+        ) or title.startswith(_PLAYBOOK):
             return f"#### {shown}"
     elif len(line) <= _REMEMBERED_CHARS_MAX and _plain(line).rstrip(" :") == _REMEMBERED:
         return f"({line.strip()})"
@@ -170,11 +174,6 @@ def _lowered(line: str, *, is_underlined: bool) -> str:
 
 
 _REMEMBERED_CHARS_MAX = 80
-
-
-def _begins_with(title: str, ours: str) -> bool:
-    """Whether a title is one of ours, whatever signs follow it."""
-    return title.startswith(ours) and not title[len(ours) : len(ours) + 1].isalnum()
 
 
 def _plain(text: str) -> str:
@@ -267,19 +266,20 @@ class TextFiles:
             cached = self._cache.get(path)
             if cached is None or cached.stamp != stamp:
                 if self._leads_out(path):
-                    self._tell(path)
+                    # Once: prompts are made all the time.
+                    if path not in self._told:
+                        self._told.add(path)
+                        log.warning(
+                            "prompt.link_refused",
+                            file=path.name,
+                            why="it leads out of the workspace",
+                        )
                     return None
                 text = _head_of(path)
                 cached = self._cache[path] = _Cached(stamp, text)
         except (OSError, ValueError):  # gone, closed, a loop of links, a name that cannot be
             return None
         return cached.text
-
-    def _tell(self, path: Path) -> None:
-        """Once: prompts are made all the time."""
-        if path not in self._told:
-            self._told.add(path)
-            log.warning("prompt.link_refused", file=path.name, why="it leads out of the workspace")
 
     def _leads_out(self, path: Path) -> bool:
         within = self.within
@@ -373,7 +373,7 @@ class PromptLibrary:
         text = self._files.read(folder / "instructions.md")
         if text is not None and text.strip():
             return text, "instructions.md"
-        return self._template("system") or "", "prompts/system.md"
+        return self._files.read(self._path("system")) or "", "prompts/system.md"
 
     def bootstrap(self, turn: TurnInput) -> Mapping[str, str]:
         """The bootstrap files that this person may see here, in order."""
@@ -403,15 +403,9 @@ class PromptLibrary:
                 found.append(DailyNote(day=day, text=text))
         return tuple(found)
 
-    def _folders(self) -> Iterable[Path]:
-        return (self._own, self._shipped)
-
-    def _template(self, name: str) -> str | None:
-        return self._files.read(self._path(name))
-
     def _path(self, name: str) -> Path:
         """Of the workspace's copy, if there is one; else of the shipped one."""
-        paths = [folder / f"{name}.md" for folder in self._folders()]
+        paths = [folder / f"{name}.md" for folder in ((self._own, self._shipped))]
         return next((path for path in paths if self._files.read(path) is not None), paths[-1])
 
     def _problems(self, name: str) -> Iterable[str]:

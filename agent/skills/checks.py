@@ -6,8 +6,8 @@ Changes nothing and needs no home. Blocks: use a thread.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from agent.skills.parser import (
     structured,
 )
 from agent.skills.places import SKILL_FILE, digest, read_file, stamps
-from agent.skills.reader import SkillFile, read_skill
+from agent.skills.reader import FieldReader, SkillFile, read_skill
 from agent.skills.rules import Rule
 from agent.skills.skill import Problem, Severity, Skill, SkillPlace, SkillSet
 from agent.skills.suspicious import FINDINGS_MAX, suspicious_lines
@@ -45,28 +45,23 @@ from memory.records.errors import AssistantError
 #       tools: [read_file]
 #       skills: [commit-message]
 #
-# `message` is what a person would write. `must` is `match` (also: yes, true) or `no match` (no,
-# false); `must_match` and `must_not_match` with true or false do the same, and without any of them
-# it is `match`. `tools` names all tools that the matched skill may require or call by itself; left
-# out, nothing is said about them, and an empty list allows none. `skills` names the skills that are
-# meant if it is not the one that the file lies beside. A skill matches if a keyword hits, a rule or
-# its own pattern fits, or its score is high enough; no model is asked.
+# `message` is what a person would write. `must` (or `match`) is `match`, yes, true or `no match`,
+# no, false; `must_match` and `must_not_match` with true or false do the same, and without any of
+# them it is `match`. `tools` names all tools that the matched skill may require or call by itself;
+# left out, nothing is said about them, and an empty list allows none. `skills` names the skills
+# that are meant if it is not the one that the file lies beside. A skill matches if a keyword hits,
+# a rule or its own pattern fits, or its score is high enough; no model is asked.
 
 TESTS_FILE = "tests.yaml"
 FILE_CHARS_MAX = 100_000
 TESTS_MAX = 500
 SKILLS_MAX = 1_000
-_MATCH = frozenset({"match", "matches", "yes", "true", "on", "1"})
-_NO_MATCH = frozenset({"no match", "not match", "no", "false", "off", "0", "none", "never"})
-_MESSAGE_KEYS = ("message", "text", "prompt", "input", "query")
-_MATCH_KEYS = ("must", "must_match", "match", "matches", "should_match", "should_trigger", "expect")
-_NO_MATCH_KEYS = ("must_not_match", "no_match", "should_not_match", "should_not_trigger")
-_TOOL_KEYS = ("tools", "allowed_tools", "may_use")
-_SKILL_KEYS = ("skills", "skill")
+_MATCH = frozenset({"match", "yes", "true", "on", "1"})
+_NO_MATCH = frozenset({"no match", "not match", "no", "false", "off", "0"})
+_MATCH_KEYS = ("must", "match", "must_match")
+_NO_MATCH_KEYS = ("must_not_match",)
 _KNOWN_KEYS = frozenset(
-    folded(key)
-    for keys in (_MESSAGE_KEYS, _MATCH_KEYS, _NO_MATCH_KEYS, _TOOL_KEYS, _SKILL_KEYS)
-    for key in (*keys, "name", "note", "comment", "description")
+    map(folded, (*_MATCH_KEYS, *_NO_MATCH_KEYS, "message", "tools", "skills", "name", "note"))
 )
 
 
@@ -110,108 +105,71 @@ class TriggerTests:
 
 def read_tests(text: str, *, skill: str, file: str) -> TriggerTests:
     """Read a `tests.yaml`. Raise nothing: what is wrong becomes a problem with its line."""
-    reader = _TestReader(skill, file)
+    reader = FieldReader()
     tests: tuple[TriggerTest, ...] = ()
     if len(text) > FILE_CHARS_MAX:
-        reader.error(f"the file is longer than {FILE_CHARS_MAX:,} characters", 0)
+        reader.error(f"the file is longer than {FILE_CHARS_MAX:,} characters")
     else:
         try:
-            tests = reader.tests(structured(Scalar(text=text.lstrip("\ufeff"), line=1)))
+            tests = _tests(reader, structured(Scalar(text=text.lstrip("\ufeff"), line=1)))
         except Unreadable as error:
-            reader.error(str(error), error.line)
-    return TriggerTests(tests=tests, problems=tuple(reader.problems))
+            reader.error(str(error), error)
+    return TriggerTests(tests=tests, problems=reader.problems(skill, file))
 
 
-@dataclass(slots=True)
-class _TestReader:
-    """Makes tests of nodes, and notes what cannot be one."""
-
-    skill: str
-    file: str
-    problems: list[Problem] = field(default_factory=list)
-
-    def error(self, text: str, line: int, severity: Severity = Severity.ERROR) -> None:
-        problem = Problem(skill=self.skill, file=self.file, text=text, line=line, severity=severity)
-        self.problems.append(problem)
-
-    def tests(self, root: Node) -> tuple[TriggerTest, ...]:
-        if isinstance(root, KeyValues):
-            root = root.find("tests") or root
-        if not isinstance(root, Items):
-            if not (root.entries if isinstance(root, KeyValues) else root.text.strip()):
-                self.error("it holds no test", 0)
-            else:
-                self.error("tests must be a list: begin each with `- `", root.line)
-            return ()
-        if len(root.values) > TESTS_MAX:
-            self.error(f"only the first {TESTS_MAX} tests are read", root.line, Severity.WARNING)
-        found = (self._test(node) for node in root.values[:TESTS_MAX])
-        return tuple(test for test in found if test is not None)
-
-    def _test(self, node: Node) -> TriggerTest | None:
-        if not isinstance(node, KeyValues):
-            self.error("a test needs `message: …` and `must: match` or `must: no match`", node.line)
-            return None
-        for key, _ in node.entries:
-            if folded(key.text) not in _KNOWN_KEYS:
-                text = f"the key {key.text!r} means nothing here"
-                self.error(text, key.line, Severity.WARNING)
-        message = _find(node, _MESSAGE_KEYS)
-        if not isinstance(message, Scalar) or not message.text.strip():
-            self.error("the test has no message", node.line)
-            return None
-        must = self._must(node)
-        tools, skills = self._names(node, _TOOL_KEYS), self._names(node, _SKILL_KEYS)
-        if must is None:
-            return None
-        return TriggerTest(
-            message=message.text,
-            must_match=must,
-            tools=tools,
-            skills=skills or (),
-            line=node.line,
-        )
-
-    def _must(self, node: KeyValues) -> bool | None:
-        """Whether it must match; None, with a problem, if that cannot be told."""
-        said: set[bool] = set()
-        for key in (*_MATCH_KEYS, *_NO_MATCH_KEYS):
-            value = node.find(key)
-            truth = _truth(value) if value is not None else None
-            if truth is not None:
-                said.add(truth is (key in _MATCH_KEYS))
-            elif value is not None:
-                self.error(f"{key} must be `match` or `no match`", value.line or node.line)
-                return None
-        if len(said) > 1:
-            self.error("the test says both that it must match and that it must not", node.line)
-            return None
-        return said.pop() if said else True
-
-    def _names(self, node: KeyValues, keys: Sequence[str]) -> tuple[str, ...] | None:
-        match _find(node, keys):
-            case None | Scalar(is_null=True):
-                return None
-            case Scalar() as value:
-                texts = value.text.split(",")
-            case Items() as value if all(isinstance(one, Scalar) for one in value.values):
-                texts = [one.text for one in value.values if isinstance(one, Scalar)]
-            case value:
-                self.error(f"{keys[0]} must be a list of names", value.line or node.line)
-                return ()
-        return tuple(name for text in texts if (name := text.strip()))
+def _tests(reader: FieldReader, root: Node) -> tuple[TriggerTest, ...]:
+    if isinstance(root, KeyValues):
+        root = root.find("tests") or root
+    if not isinstance(root, Items):
+        if not (root.entries if isinstance(root, KeyValues) else root.text.strip()):
+            reader.error("it holds no test")
+        else:
+            reader.error("tests must be a list: begin each with `- `", root)
+        return ()
+    if len(root.values) > TESTS_MAX:
+        reader.warning(f"only the first {TESTS_MAX} tests are read", root)
+    found = (_test(reader, node) for node in root.values[:TESTS_MAX])
+    return tuple(test for test in found if test is not None)
 
 
-def _find(node: KeyValues, keys: Sequence[str]) -> Node | None:
-    return next((found for key in keys if (found := node.find(key)) is not None), None)
-
-
-def _truth(value: Node) -> bool | None:
-    if not isinstance(value, Scalar):
+def _test(reader: FieldReader, node: Node) -> TriggerTest | None:
+    """Return one test; None, with an error, for what is none."""
+    if not isinstance(node, KeyValues):
+        reader.error("a test needs `message: …` and `must: match` or `must: no match`", node)
         return None
-    word = " ".join(value.text.replace("_", " ").replace("-", " ").casefold().split())
-    word = word.removeprefix("must ")
-    return True if word in _MATCH else False if word in _NO_MATCH else None
+    for key, _ in node.entries:
+        if folded(key.text) not in _KNOWN_KEYS:
+            reader.warning(f"the key {key.text!r} means nothing here", key)
+    message = node.find("message")
+    if not isinstance(message, Scalar) or not message.text.strip():
+        reader.error("the test has no message", node)
+        return None
+    said: set[bool] = set()
+    for name in (*_MATCH_KEYS, *_NO_MATCH_KEYS):
+        if (value := node.find(name)) is None:
+            continue
+        written = (
+            value.text.casefold().replace("_", " ").replace("-", " ")
+            if isinstance(value, Scalar)
+            else ""
+        )
+        word = " ".join(written.split()).removeprefix("must ")
+        if word not in _MATCH | _NO_MATCH:
+            reader.error(f"{name} must be `match` or `no match`", value)
+            return None
+        said.add((word in _MATCH) is (name in _MATCH_KEYS))
+    if len(said) > 1:
+        reader.error("the test says both that it must match and that it must not", node)
+        return None
+    tools = node.find("tools")
+    is_silent = tools is None or (isinstance(tools, Scalar) and tools.is_null)
+    return TriggerTest(
+        message=message.text,
+        must_match=said.pop() if said else True,
+        tools=None if is_silent else reader.texts(tools, "tools"),
+        skills=reader.texts(node.find("skills"), "skills"),
+        line=node.line,
+    )
 
 
 # --- running -----------------------------------------------------------------------------------
@@ -348,24 +306,21 @@ def validate(path: Path, *, shown: str = "") -> tuple[Validated, ...]:
             return (_broken(path, shown, "there is no such file, folder or skill"),)
         if (path / SKILL_FILE).exists():
             return (_validated(path, shown),)
-        folders = sorted(_skills_below(path))[:SKILLS_MAX]
+        # One or two levels down, as the library looks for them.
+        levels = ("[!.]*", "[!.]*/[!.]*")
+        files = {file for level in levels for file in path.glob(f"{level}/{SKILL_FILE}")}
+        folders = sorted(
+            file.parent
+            for file in files
+            if file.parent.parent / SKILL_FILE not in files
+            and not any(one.is_symlink() for one in (file.parent, file.parent.parent))
+        )[:SKILLS_MAX]
         nothing = _broken(path, shown, f"it holds no {SKILL_FILE}, and no folder with one")
-        return tuple(_validated(path / name, f"{shown}/{name}") for name in folders) or (nothing,)
+        return tuple(
+            _validated(folder, f"{shown}/{folder.relative_to(path)}") for folder in folders
+        ) or (nothing,)
     except OSError as error:
         return (_broken(path, shown, f"cannot be read: {error.strerror}"),)
-
-
-def _skills_below(path: Path) -> Iterator[str]:
-    """Folders with a SKILL.md, one or two levels down, as the library looks for them."""
-    for entry in path.iterdir():
-        if entry.name.startswith(".") or entry.is_symlink() or not entry.is_dir():
-            continue
-        if (entry / SKILL_FILE).exists():
-            yield entry.name
-            continue
-        for inner in entry.iterdir():
-            if not inner.is_symlink() and (inner / SKILL_FILE).is_file():
-                yield f"{entry.name}/{inner.name}"
 
 
 def _validated(folder: Path, shown: str) -> Validated:

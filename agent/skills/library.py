@@ -109,7 +109,10 @@ class SkillLibrary:
         decisions, ask_at = self._seen.decisions, self._ask_at
         if now >= ask_at:
             try:
-                decisions, kept_s = await self._decided(), KEPT_S
+                playbooks = await self._records.playbooks()
+                records = {one.name: one for one in await self._records.records()}
+                decisions = Decisions(playbooks=tuple(playbooks), records=records, are_known=True)
+                kept_s = KEPT_S
             except StorageError as error:
                 log.warning("skills.records_unreadable", why=str(error))
                 kept_s = RETRY_S
@@ -129,14 +132,6 @@ class SkillLibrary:
                 problem=problem.text,
             )
         self._told = current
-
-    async def _decided(self) -> Decisions:
-        playbooks, records = await self._records.playbooks(), await self._records.records()
-        return Decisions(
-            playbooks=tuple(playbooks),
-            records={record.name: record for record in records},
-            are_known=True,
-        )
 
     def _looked(self, decisions: Decisions) -> _Snapshot:
         scans = dict(self._seen.scans)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from agent.skills.parser import Items, KeyValues, Node, Scalar, Unreadable, structured
@@ -255,18 +256,14 @@ class Relevance:
 
     def _score(self, one: _Scored, said: dict[str, str]) -> SkillScore:
         """Name and description are two witnesses: either may convince, both do so sooner."""
-        name = _NAME_SHARE * self._share(one.name, said)
+        whole = sum(self._weight(word) for word in one.name)
+        heard = sum(self._weight(word) for word in one.name if word in said)
+        name = _NAME_SHARE * heard / whole if whole else 0.0
         about = sum(self._weight(word) for word in one.about - one.name if word in said)
         about /= 1 + math.log2(max(1.0, len(said) / _MESSAGE_WORDS))
         score = 1 - (1 - name) * math.exp(-about / _WORDS_FOR_SURE)
         found = tuple(shown for word, shown in said.items() if word in one.name | one.about)
         return SkillScore(skill=one.skill, score=score, found=found)
-
-    def _share(self, name: frozenset[str], said: dict[str, str]) -> float:
-        """How much of a name was said, 0 to 1."""
-        whole = sum(self._weight(word) for word in name)
-        heard = sum(self._weight(word) for word in name if word in said)
-        return heard / whole if whole else 0.0
 
     def _weight(self, word: str) -> float:
         """1 for a word of one skill alone, towards 0 for one that all have."""
@@ -314,31 +311,17 @@ _VAGUE_STEMS = frozenset(stem(word) for word in _VAGUE)
 
 # --- allowed ------------------------------------------------------------------------------------
 #
-# `allowed-tools`: which tools, and which commands, a skill keeps itself to while it is followed.
+# `allowed-tools`: which commands a skill keeps itself to while it is followed.
 #
 # A limit only ever takes away: what the bot's own rules refuse stays refused whatever stands here.
-# Called by the reader, by the choice of tools and by exec.
+# Called by the reader and by exec.
 
-ALL = "*"
 EXEC = "exec"
 CHARS_MAX = 5_000
 
 _ENTRY = re.compile(r"[A-Za-z*][\w*.:/-]*(?P<limit>\(.*\))?", re.DOTALL)
-_ALIASES = {
-    "bash": EXEC,
-    "shell": EXEC,
-    "read": "read_file",
-    "write": "write_file",
-    "edit": "edit_file",
-    "multiedit": "edit_file",
-    "ls": "list_dir",
-    "glob": "search_files",
-    "grep": "search_files",
-    "webfetch": "web_fetch",
-    "websearch": "web_search",
-    "task": "subagent",
-}
-"""How other assistants call what we have too: a limit written for them means the same here."""
+_SHELL_NAMES = frozenset({"bash", "shell"})
+"""How other assistants call exec: a limit written for them means the same here."""
 
 _SHELL = re.compile(r"[;&|<>`\n\r\0]|\$[({]|^\(")
 _NO_LIMIT = frozenset({"", "(*)"})
@@ -370,20 +353,6 @@ def allowed_entries(value: Node | None) -> tuple[str, ...] | None:
             return tuple(sorted(set(entries)))
 
 
-def allows_tool(entries: Sequence[str] | None, tool: str) -> bool:
-    """Whether a tool may be called at all; for exec, `allows_command` says which commands.
-
-    A limit on a tool's arguments that is not exec's (`Read(docs/**)`) cannot be kept, so that
-    entry allows nothing.
-    """
-    if entries is None:
-        return True
-    return any(
-        _matches(_ours(name), tool) and (limit in _NO_LIMIT or tool == EXEC)
-        for name, limit in map(_split, entries)
-    )
-
-
 def allows_command(entries: Sequence[str] | None, argv: Sequence[str]) -> bool:
     """Whether exec may run one command, given as the words of its argument vector.
 
@@ -393,7 +362,11 @@ def allows_command(entries: Sequence[str] | None, argv: Sequence[str]) -> bool:
     """
     if entries is None:
         return True
-    limits = [limit for name, limit in map(_split, entries) if _matches(_ours(name), EXEC)]
+    limits = [
+        bracket + limit
+        for name, bracket, limit in (entry.partition("(") for entry in entries)
+        if _matches(EXEC if name.casefold() in _SHELL_NAMES else name, EXEC)
+    ]
     if not _NO_LIMIT.isdisjoint(limits):
         return True
     if not argv or any(_SHELL.search(word) for word in argv):
@@ -423,28 +396,9 @@ def _entries(item: Node) -> list[str]:
     return [entry for entry in found if entry]
 
 
-def _split(entry: str) -> tuple[str, str]:
-    name, bracket, limit = entry.partition("(")
-    return name, bracket + limit
-
-
-def _ours(name: str) -> str:
-    return _ALIASES.get(name.casefold(), name)
-
-
 def _matches(pattern: str, text: str) -> bool:
-    """Equal, where `*` in the pattern stands for any characters."""
-    first, *more = pattern.split(ALL)
-    if not more:
-        return pattern == text
-    if len(text) < len(first) + len(more[-1]):
-        return False
-    at, end = len(first), len(text) - len(more[-1])
-    for piece in more[:-1]:
-        at = text.find(piece, at, end) + len(piece)
-        if at < len(piece):
-            return False
-    return text.startswith(first) and text.endswith(more[-1])
+    """Whether they are equal, where `*` alone stands for any characters."""
+    return fnmatchcase(text, re.sub(r"[\[?]", r"[\g<0>]", pattern))
 
 
 def _fits(limit: str, argv: Sequence[str]) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import dedent
@@ -22,7 +23,6 @@ FRONT_CHARS_MAX = 100_000
 NODES_MAX = 5_000
 DEPTH_MAX = 32
 LATE_LINES_MAX = 50
-TOLERANT_DEPTH_MAX = 6
 TOLERANT_LINES_MAX = 1_000
 
 LIMITING = frozenset({"allowedtools", "requiredtools", "notools", "maxsteps", "metadata"})
@@ -36,8 +36,9 @@ _UNSEEN = re.compile(
 )
 _FENCE = re.compile(r"---+[ \t]*")
 _FENCE_END = re.compile(r"(?:---+|\.\.\.)[ \t]*")
-_KEY = re.compile(r"""(?P<quote>["']?)(?P<key>[A-Za-z_][\w.-]*)(?P=quote)[ \t]*:(?:[ \t]+|$)""")
-_ITEM = re.compile(r"(?P<key>-)(?:[ \t]+|$)")
+_KEY_TEXT = r"""(?P<quote>["']?)(?P<key>[A-Za-z_][\w.-]*)(?P=quote)[ \t]*:(?:[ \t]+|$)"""
+_KEY = re.compile(_KEY_TEXT)
+_HEAD = re.compile(rf"(?P<margin> *)(?P<items>(?:- +)*)(?:{_KEY_TEXT})?")
 _INDENT = re.compile(r"^[ \t]+")
 _BLOCK_MARK = re.compile(r"[|>][+-]?\d?[+-]?[ \t]*(?:#.*)?")
 _YAML_TAG = "tag:yaml.org,2002:"
@@ -83,15 +84,14 @@ class Items:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValues:
-    """Keys with values, in the order of the file; the first of two equal keys counts."""
+    """Keys with values, in the order of the file; none stands there twice in one place."""
 
     entries: tuple[tuple[Scalar, Node], ...] = ()
     line: int = 0
 
     def find(self, path: str) -> Node | None:
-        """The value of `trigger.patterns`: under that key as a whole, or one below the other.
-
-        Upper and lower case, hyphens and underscores do not matter in keys.
+        """Return the value of `trigger.patterns`: under that key as a whole, or one below the
+        other. Upper and lower case, hyphens and underscores do not matter in keys.
         """
         wanted = folded(path)
         for key, node in self.entries:
@@ -102,7 +102,8 @@ class KeyValues:
         return inner.find(rest) if isinstance(inner, KeyValues) else None
 
     def below(self, key: str) -> KeyValues:
-        """What was written flat, as `hearthbot.keywords`, like `keywords` below `hearthbot`."""
+        """Return what was written flat, as `hearthbot.keywords`, like `keywords` below
+        `hearthbot`: the standard for skills knows `metadata` as one flat map."""
         start = folded(key) + "."
         return KeyValues(
             entries=tuple(
@@ -132,16 +133,21 @@ def folded(key: str) -> str:
 
 
 def cleaned(text: str) -> str:
-    """Without characters that a reader cannot see: control, direction, tags, half characters."""
+    """Remove characters that a reader cannot see: control, direction, tags, half characters."""
     return _UNSEEN.sub("", text)
 
 
 def parts(data: bytes) -> SkillParts:
-    """Front matter and body. Raises Unreadable: encoding, size, never closed, not key and value."""
+    """Return front matter and body. Raise Unreadable: encoding, size, never closed, not key and
+    value."""
     lines = _decoded(data).split("\n")
     start = next((n for n, line in enumerate(lines) if line.strip()), 0)
     if not _FENCE.fullmatch(lines[start]):
-        _check_no_late_front_matter(lines)
+        # Below a title or a comment it was meant as such: its limits must not be lost.
+        for n, (line, after) in enumerate(pairwise(lines[:LATE_LINES_MAX]), 1):
+            match = _KEY.match(after)
+            if match and _FENCE.fullmatch(line) and folded(match["key"]) in _FIRST_KEYS:
+                raise Unreadable("the front matter must begin in the first line", n)
         return SkillParts(fields=None, body="\n".join(lines).strip())
     end = next((n for n in range(start + 1, len(lines)) if _FENCE_END.fullmatch(lines[n])), None)
     if end is None:
@@ -153,53 +159,20 @@ def parts(data: bytes) -> SkillParts:
     return SkillParts(fields=fields, body="\n".join(lines[end + 1 :]).strip(), flaws=flaws)
 
 
-def _check_no_late_front_matter(lines: Sequence[str]) -> None:
-    """Front matter below a title or a comment was meant as such: its limits must not be lost."""
-    for n, (line, after) in enumerate(pairwise(lines[:LATE_LINES_MAX]), 1):
-        match = _KEY.match(after)
-        if match and _FENCE.fullmatch(line) and folded(match["key"]) in _FIRST_KEYS:
-            raise Unreadable("the front matter must begin in the first line", n)
-
-
 def structured(value: Scalar) -> Node:
-    """What a text holds that was written as JSON or YAML in one value. Raises Unreadable."""
-    return _built(_json_as_yaml(value.text), value.line)
-
-
-def _json_as_yaml(text: str) -> str:
-    """JSON is YAML but for its tabs and its escapes in pairs (`\\ud83c\\udfac`), which go here.
-    A key that stands twice is left for YAML to show."""
+    """Return what a text holds that was written as JSON or YAML in one value. Raise Unreadable."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(found := dict(pairs)) < len(pairs):
             raise ValueError("a key stands twice")
         return found
 
-    try:
-        return json.dumps(json.loads(text, object_pairs_hook=once), ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return text
-
-
-def duplicates(node: Node) -> Iterator[Flaw]:
-    """A flaw for each key that stands twice in one place: nobody knows which was meant."""
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, KeyValues):
-            seen: dict[str, int] = {}
-            for key, value in node.entries:
-                name = folded(key.text)
-                if name in seen:
-                    where = f"first in line {seen[name]}"
-                    yield Flaw(text=f"{key.text} is there twice ({where}): keep one", line=key.line)
-                seen.setdefault(name, key.line)
-                waiting.append(value)
-        elif isinstance(node, Items):
-            waiting.extend(node.values)
-
-
-# --- from bytes to lines -----------------------------------------------------------------------
+    text = value.text
+    # JSON is YAML but for its tabs and its escapes in pairs (`\ud83c\udfac`), which go here. A key
+    # that stands twice is left for YAML to show.
+    with suppress(ValueError, RecursionError):
+        text = json.dumps(json.loads(text, object_pairs_hook=once), ensure_ascii=False)
+    return _built(text, value.line)
 
 
 def _decoded(data: bytes) -> str:
@@ -224,13 +197,16 @@ def _decoded(data: bytes) -> str:
 
 
 def _built(text: str, first_line: int) -> Node:
-    """What YAML makes of a text, without turning it into values. Raises Unreadable."""
+    """Return what YAML makes of a text, without turning it into values. Raise Unreadable."""
     # Here, not above: a start reads no skill yet, and does not wait for the library.
     import yaml  # type: ignore[import-untyped]
 
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        return _of_events(yaml.parse(text, Loader=loader), first_line)
+        # Looked at before it is composed, which goes down as deep as the text does.
+        _check_events(yaml.parse(text, Loader=loader), first_line)
+        root = yaml.compose(text, Loader=loader)
+        return KeyValues(line=first_line) if root is None else _node(root, first_line)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = (mark.line if mark else 0) + first_line
@@ -240,45 +216,39 @@ def _built(text: str, first_line: int) -> Node:
         raise Unreadable("this is not YAML", first_line) from error
 
 
-def _of_events(events: Iterator[Any], first_line: int) -> Node:
-    """Nodes from YAML's events, by a stack of our own: neither depth nor references run away."""
-    root: list[Node] = []
-    open_nodes: list[tuple[int, list[Node]]] = [(first_line, root)]
-    documents = count = 0
-    for event in events:
+def _check_events(events: Iterator[Any], first_line: int) -> None:
+    """Refuse what could run away or do something: depth, size, references, tags."""
+    depth = 0
+    for count, event in enumerate(events):
         kind, line = type(event).__name__, event.start_mark.line + first_line
-        documents += kind == "DocumentStartEvent"
-        if documents > 1:
-            raise Unreadable("a second document begins here", line)
-        if kind == "AliasEvent":
-            raise Unreadable("references (*name) are not read", line)
-        if kind in {"SequenceEndEvent", "MappingEndEvent"}:
-            begun, values = open_nodes.pop()
-            node = Items(tuple(values), begun) if kind[0] == "S" else _mapping(values, begun)
-            open_nodes[-1][1].append(node)
-        if kind not in {"ScalarEvent", "SequenceStartEvent", "MappingStartEvent"}:
-            continue
-        count += 1
-        if count > NODES_MAX or len(open_nodes) > DEPTH_MAX:
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+        if count > 2 * NODES_MAX or depth > DEPTH_MAX:
             raise Unreadable("too much is nested here", line)
-        if event.anchor is not None:
-            raise Unreadable("anchors (&name) are not read", line)
-        if event.tag is not None and not event.tag.startswith(_YAML_TAG):
+        if getattr(event, "anchor", None) is not None:
+            raise Unreadable("references (&name, *name) are not read", line)
+        if not (getattr(event, "tag", None) or _YAML_TAG).startswith(_YAML_TAG):
             raise Unreadable("tags (!name) are not read", line)
-        if kind == "ScalarEvent":
-            scalar = Scalar(text=cleaned(event.value), line=line, is_plain=event.implicit[0])
-            open_nodes[-1][1].append(scalar)
-        else:
-            open_nodes.append((line, []))
-    return root[0] if root else KeyValues(line=first_line)
 
 
-def _mapping(values: Sequence[Node], line: int) -> KeyValues:
-    pairs = zip(values[::2], values[1::2], strict=True)
-    entries = tuple((key, value) for key, value in pairs if isinstance(key, Scalar))
-    if 2 * len(entries) < len(values):
-        raise Unreadable("a key must be a text", line)
-    return KeyValues(entries=entries, line=line)
+def _node(node: Any, first_line: int) -> Node:
+    line = node.start_mark.line + first_line
+    if node.id == "scalar":
+        return Scalar(text=cleaned(node.value), line=line, is_plain=not node.style)
+    if node.id == "sequence":
+        return Items(tuple(_node(one, first_line) for one in node.value), line)
+    seen: dict[str, int] = {}
+    entries: list[tuple[Scalar, Node]] = []
+    for written, value in node.value:
+        key = _node(written, first_line)
+        if not isinstance(key, Scalar):
+            raise Unreadable("a key must be a text", key.line)
+        if (name := folded(key.text)) in seen:
+            # Nobody knows which of the two was meant.
+            where = f"first in line {seen[name]}"
+            raise Unreadable(f"{key.text} is there twice ({where}): keep one", key.line)
+        seen[name] = key.line
+        entries.append((key, _node(value, first_line)))
+    return KeyValues(entries=tuple(entries), line=line)
 
 
 def _fields(lines: Sequence[str], first_line: int) -> tuple[KeyValues, tuple[Flaw, ...]]:
@@ -301,61 +271,66 @@ def _fields(lines: Sequence[str], first_line: int) -> tuple[KeyValues, tuple[Fla
     return root, flaws
 
 
-# --- what YAML cannot read ---------------------------------------------------------------------
+def _quoted(lines: Sequence[str], first_line: int) -> Iterator[str]:
+    """Yield the same lines, with each value in quotes that is not YAML by itself.
 
-
-def _quoted(lines: Sequence[str], first_line: int, depth: int = 0) -> Iterator[str]:
-    """The same lines, with each value in quotes that is not YAML by itself.
-
-    `description: Two sides: a, b` is what people write. What belongs to a key are all lines up to
-    the next key at the same depth; the number of lines stays as it is. Raises Unreadable.
+    `description: Two sides: a, b` is what people write. The number of lines stays as it is. Raise
+    Unreadable.
     """
-    if depth > TOLERANT_DEPTH_MAX:
-        raise Unreadable("too much is nested here", first_line)
-    first = next((line.lstrip() for line in lines if line.strip()), "")
-    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    head = _ITEM if _ITEM.match(first) else _KEY
-    starts = [n for n, line in enumerate(lines) if head.match(line[margin:])]
-    yield from lines[: min(starts, default=len(lines))]
-    for start, end in pairwise((*starts, len(lines))):
-        yield from _chunk_quoted(lines[start:end], margin, head, first_line + start, depth)
+    at = 0
+    while at < len(lines):
+        head = _HEAD.match(lines[at])
+        assert head is not None, "all of it may be absent"
+        rest = lines[at][head.end() :]
+        end = at + 1
+        while end < len(lines) and _goes_on(lines[end], head, is_text=bool(rest)):
+            end += 1
+        below = next((one.lstrip() for one in lines[at + 1 : end] if one), "")
+        if (not rest or rest[0] == "#") and (_KEY.match(below) or below.startswith("- ")):
+            end = at + 1  # Keys or items of its own, which are looked at one by one.
+        chunk = lines[at:end]
+        if not (head["key"] or head["items"]) or _is_yaml(chunk, first_line + at):
+            yield from chunk
+        else:
+            column = head.end("items")
+            after = _HEAD.match(lines[end]) if end < len(lines) else None
+            is_mapping = after is not None and after["key"] and after.end("margin") == column
+            # An item that no further key follows is a text, whatever colons are in it.
+            start = column if head["items"] and not is_mapping else head.end()
+            name = head["key"] if start == head.end() and head["key"] else "-"
+            text = _text_of(lines[at][start:], chunk[1:], name, first_line + at)
+            yield f"{lines[at][:start].rstrip()} {json.dumps(text, ensure_ascii=False)}"
+            yield from [""] * (len(chunk) - 1)
+        at = end
 
 
-def _chunk_quoted(
-    lines: Sequence[str], margin: int, head: re.Pattern[str], line: int, depth: int
-) -> Iterable[str]:
-    """A key or an item of a list with all its lines."""
-    if _is_yaml(lines, line):
-        return lines
-    found = head.match(lines[0], margin)
-    assert found is not None, "a chunk begins with its head"
-    rest, more = lines[0][found.end() :].strip(), lines[1:]
-    below = next((one.lstrip() for one in more if one.strip()), "")
-    if head is _KEY and (not rest or rest[0] == "#") and (_ITEM.match(below) or _KEY.match(below)):
-        return (lines[0], *_quoted(more, line + 1, depth + 1))
-    if head is _ITEM and more and _KEY.match(rest):
-        inner = [" " * found.end() + rest, *more]
-        first, *others = _quoted(inner, line, depth + 1)
-        return (lines[0][: found.end()] + first[found.end() :], *others)
+def _goes_on(line: str, head: re.Match[str], *, is_text: bool) -> bool:
+    """Whether a line belongs to the value that begins behind a head: it stands further in, or is
+    neither key nor item; below a key that has a text, items belong to it too."""
+    one = _HEAD.match(line)
+    assert one is not None, "all of it may be absent"
+    column = len(head["margin"]) + (len(head["items"]) if head["key"] else 0)
+    if not line or len(one["margin"]) > column or not (one["key"] or one["items"]):
+        return True
+    return bool(one["items"]) and is_text and not head["items"] and len(one["margin"]) == column
+
+
+def _text_of(rest: str, more: Sequence[str], name: str, line: int) -> str:
+    """Return a value that is not YAML as the text that its writer meant."""
     for n, one in enumerate(more, line + 1):
         key = _KEY.match(one.lstrip())
         if key and folded(key["key"]) in LIMITING:
-            raise Unreadable(f"{key['key']} stands below {found['key']}: begin it at the margin", n)
+            raise Unreadable(f"{key['key']} stands below {name}: begin it at the margin", n)
     if _BLOCK_MARK.fullmatch(rest):
-        text = dedent("\n".join(more)).strip()
-    else:
-        text = "\n".join(one.strip() for one in (rest, *more)).strip()
-        if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-            text = text[1:-1]
-    return (
-        lines[0][: found.end()].rstrip() + " " + json.dumps(text, ensure_ascii=False),
-        *[""] * len(more),
-    )
+        return dedent("\n".join(more)).strip()
+    text = "\n".join(one.strip() for one in (rest, *more)).strip()
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if is_quoted else text
 
 
 def _is_yaml(lines: Sequence[str], line: int) -> bool:
     try:
-        root = _built(dedent("\n".join(lines)), line)
+        _built(dedent("\n".join(lines)), line)
     except Unreadable:
         return False
-    return len(root.entries if isinstance(root, KeyValues) else getattr(root, "values", ())) == 1
+    return True

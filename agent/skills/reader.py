@@ -20,12 +20,11 @@ from agent.skills.parser import (
     Node,
     Scalar,
     Unreadable,
-    duplicates,
     folded,
     parts,
     structured,
 )
-from agent.skills.rules import fault_of
+from agent.skills.rules import PatternWrong, check_pattern
 from agent.skills.skill import (
     AutoInvoke,
     Problem,
@@ -87,17 +86,15 @@ def read_skill(data: bytes, where: SkillFile) -> SkillReading:
         reader.error(str(error), error)
     else:
         front = found.fields or KeyValues()
-        reader.flaws += [*found.flaws, *duplicates(front)]
+        reader.flaws += found.flaws
         skill, requires = _skill(reader, front, found.body, where)
         if found.fields is None:
             reader.warning("there is no front matter: name and description are made up")
     name = skill.name if skill is not None else where.folder_name
-    problems = tuple(
-        Problem(skill=name, file=where.file, text=flaw.text, line=flaw.line, severity=flaw.severity)
-        for flaw in sorted(reader.flaws, key=lambda flaw: flaw.line)
-    )
     return SkillReading(
-        skill=None if reader.has_errors else skill, problems=problems, requires=requires
+        skill=None if reader.has_errors else skill,
+        problems=reader.problems(name, where.file),
+        requires=requires,
     )
 
 
@@ -120,7 +117,11 @@ def _skill(
             text = f"{key.text} is read below `metadata:` only: move it there"
             complain[folded(key.text)](text, key)
     trigger = reader.block(own, "trigger", is_lenient=True)
-    patterns = trigger.find("patterns") or own.find("trigger.patterns")
+    allowed: tuple[str, ...] | None = ()
+    try:
+        allowed = allowed_entries(front.find("allowed-tools"))
+    except Unreadable as error:
+        reader.error(str(error), error)
     skill = Skill(
         name=_name(reader, front, where),
         description=_description(reader, front, body),
@@ -131,12 +132,12 @@ def _skill(
         keywords=reader.texts(own.find("keywords"), "keywords"),
         priority=reader.priority(own),
         required_tools=reader.texts(own.find("required_tools"), "required_tools"),
-        allowed_tools=reader.allowed(front),
+        allowed_tools=allowed,
         max_steps=reader.count(own, "max_steps"),
         no_tools=reader.flag(own, "no_tools"),
         full_context=reader.flag(own, "full_context"),
         schedule=_schedule(reader, own),
-        patterns=_patterns(reader, patterns),
+        patterns=_patterns(reader, trigger.find("patterns") or own.find("trigger.patterns")),
         instruction=reader.text(own, "instruction") or reader.text(trigger, "instruction"),
         auto_invoke=_auto_invokes(reader, own.find("auto_invoke") or trigger.find("auto_invoke")),
         license=reader.text(front, "license"),
@@ -172,6 +173,13 @@ class FieldReader:
     def has_errors(self) -> bool:
         return any(flaw.severity is Severity.ERROR for flaw in self.flaws)
 
+    def problems(self, skill: str, file: str) -> tuple[Problem, ...]:
+        """What was noted, by line."""
+        return tuple(
+            Problem(skill=skill, file=file, text=flaw.text, line=flaw.line, severity=flaw.severity)
+            for flaw in sorted(self.flaws, key=lambda flaw: flaw.line)
+        )
+
     def error(self, text: str, at: Node | Unreadable | None = None) -> None:
         self.flaws.append(Flaw(text=text, line=at.line if at is not None else 0))
 
@@ -190,7 +198,6 @@ class FieldReader:
             except Unreadable as error:
                 self.error(f"{key}: {error}", node)
                 return KeyValues()
-            self.flaws.extend(duplicates(node) if isinstance(node, KeyValues) else ())
         if isinstance(node, KeyValues):
             return KeyValues(entries=node.entries + flat.entries, line=node.line)
         if is_lenient:
@@ -198,13 +205,6 @@ class FieldReader:
         else:
             self.error(f"{key} must be made of keys and values", node)
         return KeyValues()
-
-    def allowed(self, front: KeyValues) -> tuple[str, ...] | None:
-        try:
-            return allowed_entries(front.find("allowed-tools"))
-        except Unreadable as error:
-            self.error(str(error), error)
-            return ()
 
     def text(self, fields: KeyValues, key: str) -> str:
         node = fields.find(key)
@@ -333,9 +333,15 @@ def _schedule(reader: FieldReader, own: KeyValues) -> SkillSchedule | None:
     node = own.find(given[-1])
     if len(given) > 1:
         reader.error(f"{' and '.join(given)} are both there: keep one", node)
-    if cron and not _is_cron(cron):
+    # It looks like cron text; the scheduler looks closely when the skill is enabled.
+    fields = cron.split()
+    is_cron = len(fields) == 5 and all(map(_CRON_FIELD.fullmatch, fields))
+    if cron and not is_cron and cron.casefold() not in _CRON_NAMES:
         reader.error(f"schedule {cron[:80]!r} is not cron text, such as 0 6 * * 1-5", node)
-    if at and not _is_time(at):
+    try:
+        if at:
+            datetime.fromisoformat(at)
+    except ValueError:
         reader.error(f"at {at[:80]!r} is not a time, such as 2026-05-01T09:00", node)
     zone = reader.text(own, "timezone")
     if zone and not _ZONE.fullmatch(zone):
@@ -350,26 +356,12 @@ def _schedule(reader: FieldReader, own: KeyValues) -> SkillSchedule | None:
     )
 
 
-def _is_cron(text: str) -> bool:
-    """Whether it looks like cron text; the scheduler looks closely when it is enabled."""
-    if text.casefold() in _CRON_NAMES:
-        return True
-    fields = text.split()
-    return len(fields) == 5 and all(map(_CRON_FIELD.fullmatch, fields))
-
-
-def _is_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _patterns(reader: FieldReader, node: Node | None) -> tuple[str, ...]:
     patterns = reader.texts(node, "trigger.patterns", parts_at="")
     for pattern in patterns:
-        if fault := fault_of(pattern):
+        try:
+            check_pattern(pattern)
+        except PatternWrong as fault:
             text = f"trigger.patterns: {pattern[:80]!r} is not a regular expression: {fault}"
             reader.error(text, node)
     return patterns

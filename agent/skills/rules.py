@@ -6,6 +6,7 @@ message of a chat by what gathers the prompt, at start to check the settings, an
 
 from __future__ import annotations
 
+import math
 import re
 import time
 import warnings
@@ -28,49 +29,43 @@ REPEATS_MAX = 10_000
 """How often the counts of a pattern may multiply to: `(a{99}){99}` is all right."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatternFault:
-    """Why a pattern cannot be used. `position` counts from 1; 0 means the pattern as a whole."""
-
-    text: str
-    position: int = 0
-
-    def __str__(self) -> str:
-        """`missing ), unterminated subpattern (character 3)`."""
-        return f"{self.text} (character {self.position})" if self.position else self.text
-
-
 class PatternWrong(Permanent):
-    """The pattern cannot be used; `fault` says where and why."""
+    """A pattern that cannot be used. `position` counts from 1; 0 means the pattern as a whole."""
 
-    def __init__(self, fault: PatternFault) -> None:
-        super().__init__(str(fault))
-        self.fault = fault
+    def __init__(self, text: str, position: int = 0) -> None:
+        super().__init__(f"{text} (character {position})" if position else text)
+        self.text = text
+        self.position = position
 
 
 class TooSlow(Permanent):
     """The pattern did not come to an end in its time: on this text it never will."""
 
 
-def fault_of(pattern: str) -> PatternFault | None:
-    """What is wrong with a pattern; None if nothing is."""
+def check_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the pattern as `re` compiles it, in any case of letters. Raise PatternWrong."""
     if len(pattern) > CHARS_MAX:
-        return PatternFault(text=f"it is longer than {CHARS_MAX:,} characters")
+        raise PatternWrong(f"it is longer than {CHARS_MAX:,} characters")
     try:
-        _compiled_by_re(pattern)
+        with warnings.catch_warnings():
+            # `[[a]` may mean something else one day; today it is what its author has tried.
+            warnings.simplefilter("ignore")
+            compiled = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
-        return PatternFault(text=error.msg, position=0 if error.pos is None else error.pos + 1)
-    except OverflowError:
-        return PatternFault(text="a repetition count is too large")
-    except RecursionError:
-        return PatternFault(text="too many brackets stand within each other")
+        raise PatternWrong(error.msg, 0 if error.pos is None else error.pos + 1) from error
+    except OverflowError as error:
+        raise PatternWrong("a repetition count is too large") from error
+    except RecursionError as error:
+        raise PatternWrong("too many brackets stand within each other") from error
     if comment := _COMMENT.search(pattern):
         # They could hide from the count below what a repetition stands behind.
-        return PatternFault(text="leave out comments and (?x)", position=comment.start() + 1)
-    if _repeats(pattern) > REPEATS_MAX:
-        # The engine unrolls counts: (a{1000}){1000} would take gigabytes.
-        return PatternFault(text=f"its repetitions multiply to more than {REPEATS_MAX:,}")
-    return None
+        raise PatternWrong("leave out comments and (?x)", comment.start() + 1)
+    # The engine writes counts out: (a{1000}){1000} would take gigabytes. Where a group is counted,
+    # all counts are multiplied, which is never less than it takes.
+    counts = [max(int(least or 0), int(most or 0), 1) for least, most in _COUNT.findall(pattern)]
+    if (math.prod(counts) if "){" in pattern else sum(counts)) > REPEATS_MAX:
+        raise PatternWrong(f"its repetitions multiply to more than {REPEATS_MAX:,}")
+    return compiled
 
 
 class Pattern:
@@ -79,12 +74,10 @@ class Pattern:
     def __init__(self, pattern: str, *, is_ours: bool = False) -> None:
         """`is_ours`: it ships with the program, so that no limit of time is needed; and `re` keeps
         the other threads waiting for a moment, where `regex` would hand over to them in the middle
-        of each search. Raises PatternWrong for what `fault_of` finds."""
-        if fault := fault_of(pattern):
-            raise PatternWrong(fault)
+        of each search. Raises PatternWrong."""
+        ours = check_pattern(pattern)
         self._search: Callable[[str, float], re.Match[str] | None]
         if is_ours:
-            ours = _compiled_by_re(pattern)
             self._search = lambda text, limit_s: ours.search(text)
             return
         # Loaded here: most bots have no patterns of their own, and it takes a twentieth of the
@@ -96,7 +89,7 @@ class Pattern:
                 warnings.simplefilter("ignore")
                 theirs = regex.compile(pattern, regex.IGNORECASE | regex.VERSION0)
         except (regex.error, RecursionError, OverflowError) as error:
-            raise PatternWrong(PatternFault(text=f"the search cannot read it: {error}")) from error
+            raise PatternWrong(f"the search cannot read it: {error}") from error
         self._search = lambda text, limit_s: theirs.search(text, timeout=limit_s)
 
     def found(self, text: str, *, limit_s: float) -> str | None:
@@ -108,59 +101,8 @@ class Pattern:
         return hit.group() if hit is not None else None
 
 
-def _compiled_by_re(pattern: str) -> re.Pattern[str]:
-    with warnings.catch_warnings():
-        # `[[a]` may mean something else one day; today it is what its author has tried.
-        warnings.simplefilter("ignore")
-        return re.compile(pattern, re.IGNORECASE)
-
-
 _COMMENT = re.compile(r"\(\?(?:#|[a-zA-Z]*x)")
-_COUNT = re.compile(r"\{(\d*)(?:(,)(\d*))?\}")
-
-
-def _repeats(pattern: str) -> int:
-    """How large the pattern is with its counts written out; brackets multiply what is in them.
-
-    Never less than it is: what is not understood counts as a character.
-    """
-    sizes, last = [0], 0
-    at = 0
-    while at < len(pattern):
-        character = pattern[at]
-        count = _COUNT.match(pattern, at) if character == "{" else None
-        step = 1
-        if count is not None and (count[1] or count[3]):
-            times = max(int(count[1] or 0), int(count[3] or 0), 1)
-            sizes[-1] += last * (times - 1)
-            last, step = last * times, len(count[0])
-        elif character == "(":
-            sizes.append(0)
-            last = 0
-        elif character == ")" and len(sizes) > 1:
-            last = max(sizes.pop(), 1)
-            sizes[-1] += last
-        else:
-            step = _atom_length(pattern, at)
-            last = last if character in "*+?" else 1
-            sizes[-1] += 1
-        at += step
-    return sum(sizes)
-
-
-def _atom_length(pattern: str, at: int) -> int:
-    """How many characters make one atom: an escape, a whole set, or one."""
-    if pattern[at] == "\\":
-        return 2
-    if pattern[at] != "[":
-        return 1
-    end = at + 1
-    if pattern[end : end + 1] == "^":
-        end += 1
-    end += 1  # a first ] is a member of the set
-    while end < len(pattern) and pattern[end] != "]":
-        end += 2 if pattern[end] == "\\" else 1
-    return end + 1 - at
+_COUNT = re.compile(r"\{(\d*),?(\d*)\}")
 
 
 PATTERN_LIMIT_S = 0.05
@@ -189,27 +131,6 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleProblem:
-    """A pattern that cannot be used or took too long, or a skill that a rule cannot bring.
-
-    `position` is the character of the pattern, from 1; 0 means the pattern as a whole.
-    """
-
-    source: str
-    text: str
-    pattern: str = ""
-    position: int = 0
-
-    def __str__(self) -> str:
-        """One sentence for the owner."""
-        if not self.pattern:
-            return f"{self.source}: {self.text}"
-        at = f", at character {self.position}" if self.position else ""
-        short = self.pattern if len(self.pattern) <= 80 else self.pattern[:79] + "…"
-        return f"{self.source}: the pattern {short!r}{at}: {self.text}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleHit:
     """A rule that fits, the first of its patterns that does, and the piece that it hit."""
 
@@ -220,14 +141,14 @@ class RuleHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forced:
-    """What the rules bring for one message, in the order of the rules, each thing once."""
+    """What the rules bring for one message, in the order of the rules, each thing once; `problems`
+    are sentences for the owner."""
 
     hits: tuple[RuleHit, ...] = ()
     skills: tuple[Skill, ...] = ()
     plugins: tuple[str, ...] = ()
-    instructions: tuple[str, ...] = ()
     auto_invokes: tuple[AutoInvoke, ...] = ()
-    problems: tuple[RuleProblem, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def trigger_of(skill: Skill) -> Rule:
@@ -264,8 +185,17 @@ class RuleBook:
         self._pattern_limit_s = pattern_limit_s
         self._message_limit_s = message_limit_s
         self._seconds = seconds
-        problems: list[RuleProblem] = []
-        self._patterns = [_prepared(rule, problems) for rule in self.rules]
+        problems: list[str] = []
+        self._patterns: list[list[tuple[str, Pattern]]] = []
+        for rule in self.rules:
+            ready = []
+            for written in rule.patterns:
+                try:
+                    ready.append((written, Pattern(written, is_ours=rule.is_ours)))
+                except PatternWrong as error:
+                    at = f", at character {error.position}" if error.position else ""
+                    problems.append(f"{_place(rule, written)}{at}: {error.text}")
+            self._patterns.append(ready)
         problems += (
             _unknown(rule, name)
             for rule in rules
@@ -278,7 +208,7 @@ class RuleBook:
         """What the rules bring for this message. Takes `message_limit_s` at the very most."""
         end = self._seconds() + self._message_limit_s
         hits: list[RuleHit] = []
-        problems: list[RuleProblem] = []
+        problems: list[str] = []
         for rule, patterns in zip(self.rules, self._patterns, strict=True):
             for written, pattern in patterns:
                 found, why = self._search(pattern, text.strip(), end)
@@ -286,7 +216,7 @@ class RuleBook:
                     hits.append(RuleHit(rule=rule, pattern=written, found=found))
                     break
                 if why:
-                    problems.append(RuleProblem(source=rule.source, pattern=written, text=why))
+                    problems.append(f"{_place(rule, written)}: {why}")
         calls: list[AutoInvoke] = []  # Equal ones once; their arguments cannot be hashed.
         for hit in hits:
             calls += (call for call in hit.rule.auto_invoke if call not in calls)
@@ -294,9 +224,6 @@ class RuleBook:
             hits=tuple(hits),
             skills=self._usable(hits, problems),
             plugins=tuple(dict.fromkeys(name for hit in hits for name in hit.rule.plugins)),
-            instructions=tuple(
-                dict.fromkeys(told for hit in hits if (told := hit.rule.instruction.strip()))
-            ),
             auto_invokes=tuple(calls),
             problems=tuple(problems),
         )
@@ -305,17 +232,15 @@ class RuleBook:
         """The piece that fits; or why it was not looked for to the end."""
         left_s = min(self._pattern_limit_s, end - self._seconds())
         if left_s <= 0:
-            return (
-                None,
-                "not tried, the patterns before it took all the time there is for one message",
-            )
+            why = "not tried, the patterns before it took all the time there is for one message"
+            return None, why
         try:
             return pattern.found(text, limit_s=left_s), ""
         except TooSlow:
             why = f"given up after {round(left_s * 1000)} ms on this message; make it simpler"
             return None, why
 
-    def _usable(self, hits: Iterable[RuleHit], problems: list[RuleProblem]) -> tuple[Skill, ...]:
+    def _usable(self, hits: Iterable[RuleHit], problems: list[str]) -> tuple[Skill, ...]:
         """The skills that hits name, and a problem for each that cannot be used now."""
         skills: dict[str, Skill] = {}
         for hit in hits:
@@ -326,24 +251,15 @@ class RuleBook:
                 elif skill.is_used:
                     skills.setdefault(name, skill)
                 else:
-                    text = f"the skill {name} is not used now: it is {skill.state.value}"
-                    problems.append(RuleProblem(source=hit.rule.source, text=text))
+                    why = f"the skill {name} is not used now: it is {skill.state.value}"
+                    problems.append(f"{hit.rule.source}: {why}")
         return tuple(skills.values())
 
 
-def _prepared(rule: Rule, problems: list[RuleProblem]) -> list[tuple[str, Pattern]]:
-    """The patterns of a rule that can be used; a problem for each of the others."""
-    ready = []
-    for written in rule.patterns:
-        try:
-            ready.append((written, Pattern(written, is_ours=rule.is_ours)))
-        except PatternWrong as error:
-            text, position = error.fault.text, error.fault.position
-            problems.append(
-                RuleProblem(source=rule.source, pattern=written, text=text, position=position)
-            )
-    return ready
+def _place(rule: Rule, pattern: str) -> str:
+    short = pattern if len(pattern) <= 80 else pattern[:79] + "…"
+    return f"{rule.source}: the pattern {short!r}"
 
 
-def _unknown(rule: Rule, name: str) -> RuleProblem:
-    return RuleProblem(source=rule.source, text=f"there is no skill named {name}")
+def _unknown(rule: Rule, name: str) -> str:
+    return f"{rule.source}: there is no skill named {name}"

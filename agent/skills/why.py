@@ -82,7 +82,7 @@ def why(skills: SkillSet, rules: Sequence[Rule], text: str) -> Explanation:
         where = f" at {stronger.location}" if stronger is not None else ""
         verdicts.append(_cannot(skill, f"another skill of the same name{where} is used instead"))
     order = list(SkillVerdict)
-    problems = dict.fromkeys(str(problem) for problem in (*book.problems, *forced.problems))
+    problems = dict.fromkeys((*book.problems, *forced.problems))
     return Explanation(
         skills=tuple(sorted(verdicts, key=lambda one: order.index(one.verdict))),
         rules=tuple(_of_rule(rule, forced) for rule in rules),
@@ -107,7 +107,12 @@ def _of_used(
     by_rule = [_hit_words(skill, hit) for hit in hits if skill.name in hit.rule.skills]
     score = None
     if skill.is_playbook:
-        picked, reasons = match is not None, _keyword_reasons(skill, match, text)
+        picked = match is not None
+        if match is not None:
+            reasons = [_keyword_words(hit.keyword, hit.found) for hit in match.hits]
+        else:
+            none = f"none of its keywords stands in the message ({_quoted(skill.keywords)})"
+            reasons = [none, *map(near_words, near_misses(skill.keywords, text))]
     elif skill.is_listed:
         score = ranked[1].score if ranked is not None else 0.0
         picked, reasons = _score_reasons(ranked)
@@ -127,13 +132,6 @@ def _hit_words(skill: Skill, hit: RuleHit) -> str:
     whose = "its own pattern" if hit.rule.name == skill.name else f"the rule {hit.rule.source},"
     own = "" if hit.rule.name == skill.name else " whose pattern"
     return f"{whose}{own} {hit.pattern!r} fits {_shown(hit.found)}"
-
-
-def _keyword_reasons(skill: Skill, match: PlaybookMatch | None, text: str) -> list[str]:
-    if match is not None:
-        return [_keyword_words(hit.keyword, hit.found) for hit in match.hits]
-    near = [near_words(one) for one in near_misses(skill.keywords, text)]
-    return [f"none of its keywords stands in the message ({_quoted(skill.keywords)})", *near]
 
 
 def _keyword_words(keyword: str, found: str) -> str:

@@ -57,7 +57,13 @@ class Background:
             temperature=TEMPERATURE,
             max_output_tokens=min(tokens_max, model.traits.output_tokens(tokens_max)),
         )
-        await self._require_fit(model, request, text)
+        # A request that is larger than the window is never sent (SPEC §5).
+        room = model.traits.window - request.max_output_tokens
+        tokens = await TokenCounter(model.name, encodings=self._encodings).total([text], limit=room)
+        if tokens > room:
+            raise ContextTooLong(
+                f"The request has about {tokens} tokens; {model.name} takes {room}."
+            )
         answer = await self._paid_for(model, request, charge, estimate_tokens(text))
         said = visible(answer.text).strip()
         if not said:
@@ -67,15 +73,6 @@ class Background:
     async def _model(self, lane: str) -> Model:
         name = self._options.cheap_model or (await self._models.at(lane)).name
         return await self._models.named(name)
-
-    async def _require_fit(self, model: Model, request: ModelRequest, text: str) -> None:
-        """A request that is larger than the window is never sent (SPEC §5)."""
-        room = model.traits.window - request.max_output_tokens
-        tokens = await TokenCounter(model.name, encodings=self._encodings).total([text], limit=room)
-        if tokens > room:
-            raise ContextTooLong(
-                f"The request has about {tokens} tokens; {model.name} takes {room}."
-            )
 
     async def _paid_for(
         self, model: Model, request: ModelRequest, charge: Charge, tokens: int

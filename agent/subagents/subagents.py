@@ -28,7 +28,6 @@ from memory.records.messages import (
 from memory.records.ports import (
     ChildOf,
     ChildRun,
-    Conversations,
     Draft,
     Drafts,
     InboxState,
@@ -40,6 +39,7 @@ from memory.records.ports import (
     TurnEnd,
 )
 from memory.records.text import clean, cut_middle, one_line
+from memory.stores.conversations import SqliteConversations
 
 HEAD_CHARS_MAX = 80
 RESULT_CHARS_MAX = 16_000
@@ -126,7 +126,7 @@ class Subagents:
     def __init__(
         self,
         journal: Journal,
-        conversations: Conversations,
+        conversations: SqliteConversations,
         submit: Callable[[NewRun], Awaitable[bool]],
         *,
         limits: SubagentLimits | None = None,
@@ -155,21 +155,18 @@ class Subagents:
             children = await self._journal.children(home, limit=_LISTED_MAX)
             if any(child.run_id == order.child for child in children):
                 return started
-            self._require_room(children)
+            running = sum(child.ended_ms is None for child in children)
+            if running >= self._limits.at_once:
+                raise TooManySubagents(
+                    f"Nothing was started: {running} subagents of this conversation are at work, "
+                    "and more may not be at once. Wait for one to end, or do this part yourself."
+                )
             await self._submit(await self._run(order, wish, started))
         return started
 
     async def of(self, lane: str, *, limit: int = _LISTED_MAX) -> Sequence[ChildRun]:
         """The subagents of a chat: those that are not over, then the newest."""
         return await self._journal.children(lane, limit=limit)
-
-    def _require_room(self, children: Sequence[ChildRun]) -> None:
-        running = sum(child.ended_ms is None for child in children)
-        if running >= self._limits.at_once:
-            raise TooManySubagents(
-                f"Nothing was started: {running} subagents of this conversation are at work, and "
-                "more may not be at once. Wait for one to end, or do this part yourself."
-            )
 
     async def _run(
         self, order: SubagentCall, wish: SubagentTask, started: StartedSubagent
@@ -279,7 +276,33 @@ def reported(run_id: RunId, turn: TurnInput, end: TurnEnd) -> TurnEnd:
         untrusted = task.tainted or turn.message.is_group
         left = LeftNote(conversation=task.conversation, text=note, untrusted=untrusted)
         return replace(quiet, notes_left=(left,))
-    return replace(quiet, follow=_follow(run_id, turn, task, text, ok=ok))
+    # The turn of the parent's chat in which the person hears of a background task's end.
+    head = head_of(turn.message.text)
+    words = _BACK.format(
+        outcome="it is done" if ok else "it was not done",
+        task=head,
+        open=UNTRUSTED_OPEN,
+        result=disarmed(text),
+        close=UNTRUSTED_CLOSE,
+    )
+    report = Report(child=run_id, task=head, ok=ok, unattended=task.unattended)
+    told = replace(
+        turn,
+        message=_spoken(turn, words),
+        conversation=task.conversation,
+        task=None,
+        report=report,
+    )
+    return replace(
+        quiet,
+        follow=NewRun(
+            run_id=RunId(f"{run_id}{_REPORT}"),
+            lane=turn.message.address.key,
+            by=turn.person_id,
+            payload=told.to_json(),
+            steers=False,
+        ),
+    )
 
 
 def unreadable(run: NewRun, end: TurnEnd, *, why: str) -> TurnEnd:
@@ -305,33 +328,6 @@ def _result(end: TurnEnd) -> str:
         case _:
             text = f"{NOT_DONE}\n\n{end.reply}".strip()
     return cut_middle(clean(text), chars_max=RESULT_CHARS_MAX, pointer="")
-
-
-def _follow(run_id: RunId, turn: TurnInput, task: Task, text: str, *, ok: bool) -> NewRun:
-    """The turn of the parent's chat in which the person hears of a background task's end."""
-    head = head_of(turn.message.text)
-    words = _BACK.format(
-        outcome="it is done" if ok else "it was not done",
-        task=head,
-        open=UNTRUSTED_OPEN,
-        result=disarmed(text),
-        close=UNTRUSTED_CLOSE,
-    )
-    report = Report(child=run_id, task=head, ok=ok, unattended=task.unattended)
-    told = replace(
-        turn,
-        message=_spoken(turn, words),
-        conversation=task.conversation,
-        task=None,
-        report=report,
-    )
-    return NewRun(
-        run_id=RunId(f"{run_id}{_REPORT}"),
-        lane=turn.message.address.key,
-        by=turn.person_id,
-        payload=told.to_json(),
-        steers=False,
-    )
 
 
 def _spoken(turn: TurnInput, text: str) -> IncomingMessage:

@@ -121,42 +121,30 @@ async def _attempt(
     """The tool's text, or one plain sentence about its failure."""
     card = tool.card
     timeout_s = limits.timeout_s if card.timeout_s is None else card.timeout_s
+    is_pure = card.effect is Effect.NONE
     try:
         async with asyncio.timeout(timeout_s) as limit:
             text: object = await tool.run(arguments, caller)
         if isinstance(text, str):
             return text, True
-        _log.error("tool_gave_no_text", tool=card.name, type=type(text).__name__)
-        return _no_text(card, text), False
+        kind = type(text).__name__
+        _log.error("tool_gave_no_text", tool=card.name, type=kind)
+        doubt = "" if is_pure else " It may have taken effect: check before trying again."
+        return f"{card.name} failed: it gave no text ({kind}).{doubt}", False
     except AssistantError as error:
         return f"{card.name}: {error}", False
     except Exception as error:  # noqa: BLE001 - a tool's call, one of the three places
         if isinstance(error, TimeoutError) and limit.expired():
             _log.warning("tool_timed_out", tool=card.name, timeout_s=timeout_s)
-            return _too_slow(card, timeout_s), False
+            doubt = " Whether it took effect is unknown: check before trying again."
+            sentence = f"{card.name} did not finish within {timeout_s:g} s and was stopped."
+            return sentence if is_pure else sentence + doubt, False
         _log.error("tool_failed", tool=card.name, exc_info=True)
-        return f"{card.name} failed: {_plain_reason(error)}.", False
-
-
-def _no_text(card: ToolCard, given: object) -> str:
-    sentence = f"{card.name} failed: it gave no text ({type(given).__name__})."
-    if card.effect is Effect.NONE:
-        return sentence
-    return f"{sentence} It may have taken effect: check before trying again."
-
-
-def _too_slow(card: ToolCard, timeout_s: float) -> str:
-    sentence = f"{card.name} did not finish within {timeout_s:g} s and was stopped."
-    if card.effect is Effect.NONE:
-        return sentence
-    return f"{sentence} Whether it took effect is unknown: check before trying again."
-
-
-def _plain_reason(error: Exception) -> str:
-    """What may be told. An unforeseen message can hold anything: paths, addresses, keys."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return f"an unforeseen error ({type(error).__name__})"
+        # An unforeseen message can hold anything: paths, addresses, keys.
+        why = f"an unforeseen error ({type(error).__name__})"
+        if isinstance(error, OSError) and error.strerror:
+            why = error.strerror
+        return f"{card.name} failed: {why}.", False
 
 
 async def fitted(text: str, caller: Caller, *, chars_max: int, keep: KeepResult | None) -> str:

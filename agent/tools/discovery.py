@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from agent.policy.taint import TOOL_CALL
+from agent.guards.loose_json import TOOL_CALL
 from agent.tools.arguments import ArgumentsWrong, ToolSignature, parse_arguments, schema_of
 from agent.tools.tool import Caller, Effect, ToolCard, tool
 from memory.records.errors import Permanent
@@ -222,7 +223,7 @@ def tool_text(card: ToolCard) -> ToolText:
     """The words of a tool: name, description, parameters with what is said of them, server."""
     own_name = card.name.removeprefix(f"{card.server}__") if card.server else card.name
     title = split_name(own_name)
-    parameters = [words for _, words in zip(range(PARAMETERS_MAX), _parameters(card), strict=False)]
+    parameters = islice(_properties(schema_of(card.arguments), depth=0), PARAMETERS_MAX)
     parts = (
         title,
         card.description[:DESCRIPTION_CHARS_MAX],
@@ -281,10 +282,6 @@ def _same(cards: Sequence[ToolCard], others: Sequence[ToolCard]) -> bool:
     return len(cards) == len(others) and all(
         card is other for card, other in zip(cards, others, strict=True)
     )
-
-
-def _parameters(card: ToolCard) -> Iterator[str]:
-    return _properties(schema_of(card.arguments), depth=0)
 
 
 def _properties(schema: Any, *, depth: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A file replaced as a whole, and by one at a time. Called by `agent.tools.workspace` alone.
+"""A file replaced as a whole. Called by `agent.tools.workspace` alone.
 
 All of it blocks. Names are relative to a handle on their folder, so that no link leads elsewhere.
 """
@@ -9,8 +9,7 @@ import os
 import re
 import secrets
 import stat
-import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,22 +17,9 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_MODE = 0o600
 _MODE_BITS = 0o777
 
-LOCKS = 64
-
 
 class ChangedMeanwhile(Exception):
     """A file is no longer the one that was read; nothing was written."""
-
-
-class FileLocks:
-    """One lock for each key, of a fixed number: two keys may have the same one, and then wait for
-    each other. Whoever holds one must not take another."""
-
-    def __init__(self) -> None:
-        self._locks = tuple(threading.Lock() for _ in range(LOCKS))
-
-    def of(self, key: Hashable) -> threading.Lock:
-        return self._locks[hash(key) % LOCKS]
 
 
 def replace(name: str, folder: int, content: bytes) -> None:

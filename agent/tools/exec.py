@@ -19,7 +19,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent.policy.presentation import COMMAND
 from agent.sandbox.bubblewrap import Bubblewrap, Confinement
 from agent.sandbox.environment import confined_environment, open_environment
 from agent.sandbox.process import (
@@ -34,7 +33,7 @@ from agent.sandbox.process import (
 from agent.skills.matcher import allows_command
 from agent.tools.call import KeepResult, fitted
 from agent.tools.confinement import WorkspaceViews
-from agent.tools.tool import Caller, Effect, Needs, Trust, tool
+from agent.tools.tool import COMMAND, Caller, Effect, Needs, Trust, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
 from memory.records.messages import Role
@@ -155,8 +154,10 @@ class Runner:
         else:
             ran = await self._open(order, caller, limits)
         text = report(ran)
-        if ran.stopped is not None:
-            text = f"{_ended(ran.stopped, limits)}\n{text}"
+        if ran.stopped is StopReason.TIME:
+            text = f"stopped: the program did not end within {limits.timeout_s:g} s\n{text}"
+        elif ran.stopped is not None:
+            text = f"stopped: the program wrote more than {limits.output_bytes:,} bytes\n{text}"
         most_chars = self._options.output_chars_max
         return await fitted(text, caller, chars_max=most_chars, keep=self._keep)
 
@@ -298,7 +299,9 @@ def shown_command(command: Sequence[str], cwd: str) -> tuple[str, ...]:
 
 def report(ran: Ran) -> str:
     """Exit code first, then what was written, each stream under its own name."""
-    lines = [f"exit code {ran.exit_code}{_signal_words(ran.exit_code)}"]
+    is_signal = 128 < ran.exit_code < 128 + 65
+    by_signal = f" (ended by signal {ran.exit_code - 128})" if is_signal else ""
+    lines = [f"exit code {ran.exit_code}{by_signal}"]
     streams = (("stdout", ran.stdout), ("stderr", ran.stderr))
     for name, caught in streams:
         if caught.total:
@@ -308,31 +311,16 @@ def report(ran: Ran) -> str:
     return "\n".join(lines)
 
 
-def _signal_words(code: int) -> str:
-    return f" (ended by signal {code - 128})" if 128 < code < 128 + 65 else ""
-
-
 def _text(caught: Caught) -> str:
     sample = bytes(caught.head[:4096])
-    if _is_binary(sample):
+    unreadable = sample.decode(errors="replace").count("\ufffd")
+    if b"\0" in sample or unreadable > max(len(sample) // 10, 1):
         return f"(binary data, {caught.total:,} bytes, not shown: have it written to a file)"
     if not caught.left_out:
         return (caught.head + caught.tail).decode(errors="replace").rstrip("\n")
     head = caught.head.decode(errors="ignore")
     tail = caught.tail.decode(errors="ignore").rstrip("\n")
     return f"{head}\n[… {caught.left_out:,} bytes were not kept …]\n{tail}"
-
-
-def _is_binary(sample: bytes) -> bool:
-    if b"\0" in sample:
-        return True
-    return sample.decode(errors="replace").count("\ufffd") > max(len(sample) // 10, 1)
-
-
-def _ended(stopped: StopReason, limits: RunLimits) -> str:
-    if stopped is StopReason.TIME:
-        return f"stopped: the program did not end within {limits.timeout_s:g} s"
-    return f"stopped: the program wrote more than {limits.output_bytes:,} bytes"
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -82,7 +82,9 @@ class FileTools:
         page = list(_page(lines[first_line - 1 : last], self._page_chars_max))
         notes = []
         if len(page) < len(lines):
-            notes.append(_place(first_line, len(page), len(lines)))
+            shown = first_line + len(page) - 1
+            more = f"; go on with first_line={shown + 1}" if shown < len(lines) else ""
+            notes.append(f"lines {first_line:,} to {shown:,} of {len(lines):,}{more}")
         if any(len(line) > LINE_CHARS_MAX for line in decoded.text.split("\n")):
             notes.append(f"lines of over {LINE_CHARS_MAX:,} characters are shown in pieces")
         if decoded.encoding:
@@ -246,12 +248,11 @@ def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    return [piece for line in lines for piece in _pieces(line)]
-
-
-def _pieces(line: str) -> list[str]:
-    starts = range(0, len(line), LINE_CHARS_MAX)
-    return [line[start : start + LINE_CHARS_MAX] for start in starts] or [""]
+    return [
+        line[start : start + LINE_CHARS_MAX]
+        for line in lines
+        for start in range(0, len(line) or 1, LINE_CHARS_MAX)
+    ]
 
 
 def _page(lines: Iterable[str], chars_max: int) -> Iterable[str]:
@@ -262,12 +263,6 @@ def _page(lines: Iterable[str], chars_max: int) -> Iterable[str]:
         if room < 0 and number > 0:
             return
         yield line
-
-
-def _place(first: int, count: int, total: int) -> str:
-    last = first + count - 1
-    more = f"; go on with first_line={last + 1}" if last < total else ""
-    return f"lines {first:,} to {last:,} of {total:,}{more}"
 
 
 def _bytes(text: str) -> bytes:

@@ -11,11 +11,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from agent.policy.presentation import visible
+from agent.guards.signs import visible
+from agent.tools.edits import ChangedMeanwhile
 from agent.tools.tool import Caller, ChangedFile
-from agent.tools.workspace import CHANGE_TRIES, PathRefused, Workspace
+from agent.tools.workspace import FileRead, PathRefused, Workspace
 from memory.records.erasure import FileChange, Loss, loss_of
 from memory.records.text import one_line
+
+CHANGE_TRIES = 3
+"""How often a change is made anew because another program wrote to the file in between."""
 
 SHOWN_MAX, SHOWN_CHARS_MAX = 2, 60
 """How many lost lines the person is shown, and how many characters of each."""
@@ -54,7 +58,7 @@ def asked(loss: Loss) -> str:
 class ProtectedFiles:
     """Changes files of the workspace; of protected ones it saves the former text first.
 
-    Raises as `Workspace.change` does, and StorageError; then nothing is written.
+    Raises as `Workspace.write` does, and StorageError; then nothing is written.
     """
 
     def __init__(self, workspace: Workspace, keep: KeepFormer | None = None) -> None:
@@ -65,32 +69,48 @@ class ProtectedFiles:
     async def change(
         self, path: str, caller: Caller, make: Make, *, missing: bytes | None = None
     ) -> tuple[bool, ChangedFile]:
-        """Change a file like `Workspace.change`; return also what a protected one lost."""
-        kept, write = self._workspace.kept(path), self._workspace.change
-        if self._keep is None or not kept:
-            return await asyncio.to_thread(
-                write, path, caller, make, missing=missing
-            ), ChangedFile()
-        for _ in range(CHANGE_TRIES):
-            look = _NextText(make)
-            await asyncio.to_thread(write, path, caller, look.see, missing=missing)
-            if look.content is None:
-                return False, ChangedFile()
-            change = FileChange(
-                person_id=caller.person_id,
-                run_id=caller.run_id,
-                path=kept,
-                former=_text(look.former, path),
-                becomes=look.content.decode(),
-            )
-            before = await self._keep(change)
-            with suppress(_ChangedSince):
-                is_new = await asyncio.to_thread(write, path, caller, look.swap, missing=missing)
-                loss = loss_of(before, change.becomes)
-                # Whoever just agreed to it has read it on the card.
-                is_news = loss.is_most and (caller.unattended or not caller.agreed)
-                lost = told(loss, kept, is_shared=caller.is_group) if is_news else ""
-                return is_new, ChangedFile(path=kept, lost=lost)
+        """Replace a file by what `make` makes of its content; return whether it is new, and what a
+        protected one lost.
+
+        Nothing is lost that somebody else writes meanwhile: `make` is called again then. Where
+        there is no file, it gets `missing`, if that is given. It leaves all as it is by returning
+        None or by raising.
+        """
+        kept = self._workspace.kept(path) if self._keep is not None else ""
+
+        def look() -> tuple[FileRead, bytes | None]:
+            found = self._workspace.look(path, caller, missing=missing)
+            return found, make(found.content)
+
+        async with self._workspace.changing:
+            for _ in range(CHANGE_TRIES):
+                found, content = await asyncio.to_thread(look)
+                if content is None:
+                    return found.status is None, ChangedFile()
+                before = becomes = ""
+                if self._keep is not None and kept:
+                    becomes = content.decode()
+                    former = _text(found.content, path)
+                    before = await self._keep(
+                        FileChange(
+                            person_id=caller.person_id,
+                            run_id=caller.run_id,
+                            path=kept,
+                            former=former,
+                            becomes=becomes,
+                        )
+                    )
+                with suppress(ChangedMeanwhile):
+                    is_new = await asyncio.to_thread(
+                        self._workspace.swap, path, caller, content, former=found
+                    )
+                    if not kept:
+                        return is_new, ChangedFile()
+                    loss = loss_of(before, becomes)
+                    # Whoever just agreed to it has read it on the card.
+                    is_news = loss.is_most and (caller.unattended or not caller.agreed)
+                    lost = told(loss, kept, is_shared=caller.is_group) if is_news else ""
+                    return is_new, ChangedFile(path=kept, lost=lost)
         raise PathRefused(f"{path!r} is being changed by another program; nothing was written")
 
     def loss(self, path: str, caller: Caller, make: Make) -> Loss | None:
@@ -104,28 +124,6 @@ class ProtectedFiles:
             return None
         loss = loss_of(former.decode(errors="replace"), content.decode())
         return loss if loss.is_most else None
-
-
-class _ChangedSince(Exception):
-    """Somebody else has written to the file since it was looked at."""
-
-
-class _NextText:
-    """Reads a file and works out its new text; later writes that, if the file is unchanged."""
-
-    def __init__(self, make: Make) -> None:
-        self._make = make
-        self.former = b""
-        self.content: bytes | None = None
-
-    def see(self, former: bytes) -> None:
-        """Work out the new text; change nothing."""
-        self.former, self.content = former, self._make(former)
-
-    def swap(self, former: bytes) -> bytes | None:
-        if former != self.former:
-            raise _ChangedSince
-        return self.content
 
 
 def _text(content: bytes, path: str) -> str:

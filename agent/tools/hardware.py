@@ -1,24 +1,27 @@
 """The group `hardware`: I²C and SPI, for sensors and small devices on the bot's own pins.
 
-Offered on Linux alone, where the extra `hardware` is installed and a bus is there. Whatever writes
-asks each time and shows the exact bytes: a wrong one can damage a device.
+Offered on Linux alone, where the extra `hardware` (smbus2 and spidev, loaded on first use) is
+installed and a bus is there. Whatever writes asks each time and shows the exact bytes: a wrong one
+can damage a device.
 """
 
 from __future__ import annotations
 
 import errno
-from typing import Annotated, Literal
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from agent.tools.buses import (
-    Buses,
-    BusFailed,
-    I2cBus,
-    SpiMode,
-)
 from agent.tools.tool import Caller, Effect, Needs, Tool, Trust, tool, tools_of
-from memory.records.errors import Permanent
+from memory.records.errors import Permanent, Temporary
 
 FIRST_ADDRESS, LAST_ADDRESS = 0x03, 0x77
 """What is below and above is reserved by the I²C standard."""
@@ -31,6 +34,131 @@ TOO_LONG = (
 
 _READ_TO_ASK = (*range(0x30, 0x38), *range(0x50, 0x60))
 """Memories: they take an empty write for the beginning of a real one."""
+
+
+DEVICES = Path("/dev")
+LIBRARIES = ("smbus2", "spidev")
+
+
+# --- the buses of this machine -----------------------------------------------------------------
+
+
+class BusFailed(Temporary):
+    """A device did not answer, or the bus is busy."""
+
+
+class BusMissing(Permanent):
+    """There is no such bus or device here, or it may not be opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpiMode:
+    """How a device is spoken to: clock in hertz, clock mode 0 to 3, bits of a word."""
+
+    speed_hz: int = 500_000
+    mode: int = 0
+    bits: int = 8
+
+
+def missing_for_hardware(system: str = sys.platform, devices: Path = DEVICES) -> str:
+    """Why there are no hardware tools here, in words; empty when there can be."""
+    if system != "linux":
+        return "I²C and SPI are reached on Linux alone"
+    absent = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+    if absent:
+        return f"{' and '.join(absent)} not installed: pip install 'hearthbot[hardware]'"
+    connected = Buses(devices)
+    if not connected.i2c_numbers() and not connected.spi_devices():
+        return "this machine has neither /dev/i2c-* nor /dev/spidev*: switch the bus on first"
+    return ""
+
+
+class I2cBus:
+    """One open I²C bus. Raises OSError."""
+
+    def __init__(self, bus: Any, message: Any) -> None:
+        self._bus = bus
+        self._message = message
+
+    def answers_quick(self, address: int) -> None:
+        """Ask a device by an empty write."""
+        self._bus.write_quick(address)
+
+    def answers_read(self, address: int) -> None:
+        """Ask a device by reading one byte."""
+        self._bus.read_byte(address)
+
+    def exchange(self, address: int, sent: bytes, length: int) -> bytes:
+        """Write `sent`, then read `length` bytes, without letting the bus go in between."""
+        messages = [self._message.write(address, list(sent))] if sent else []
+        reading = self._message.read(address, length) if length else None
+        self._bus.i2c_rdwr(*messages, *([reading] if reading else []))
+        return bytes(reading) if reading else b""
+
+
+class Buses:
+    """What is connected, by `/dev/i2c-N` and `/dev/spidevB.D`. Everything here blocks."""
+
+    def __init__(self, devices: Path = DEVICES) -> None:
+        self._devices = devices
+
+    def i2c_numbers(self) -> Sequence[int]:
+        """By the names of the device files."""
+        return sorted(int(found[1]) for found in self._named(r"i2c-(\d+)"))
+
+    def spi_devices(self) -> Sequence[tuple[int, int]]:
+        """By the names of the device files."""
+        return sorted(
+            (int(found[1]), int(found[2])) for found in self._named(r"spidev(\d+)\.(\d+)")
+        )
+
+    @contextmanager
+    def i2c(self, number: int) -> Iterator[I2cBus]:
+        """Raises BusMissing, and BusFailed for what goes wrong while it is open."""
+        name = f"i2c-{number}"
+        library = importlib.import_module("smbus2")
+        with _opened(name):
+            bus = library.SMBus(str(self._devices / name))
+        with closing(bus):
+            yield I2cBus(bus, library.i2c_msg)
+
+    def spi(self, device: tuple[int, int], mode: SpiMode, sent: bytes) -> bytes:
+        """Raises BusMissing and BusFailed."""
+        name = f"spidev{device[0]}.{device[1]}"
+        spi = importlib.import_module("spidev").SpiDev()
+        with closing(spi):
+            with _opened(name):
+                spi.open(*device)
+            try:
+                spi.max_speed_hz, spi.mode, spi.bits_per_word = mode.speed_hz, mode.mode, mode.bits
+                return bytes(spi.xfer3(list(sent)))
+            except OSError as error:
+                raise BusFailed(f"{name} did not take it: {error.strerror}") from error
+
+    def _named(self, pattern: str) -> list[re.Match[str]]:
+        try:
+            names = [path.name for path in self._devices.iterdir()]
+        except OSError:
+            return []
+        return [found for name in names if (found := re.fullmatch(pattern, name))]
+
+
+@contextmanager
+def _opened(name: str) -> Any:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise BusMissing(f"/dev/{name} is not there: ask for what there is first") from error
+    except PermissionError as error:
+        group = name.partition("-")[0] if name.startswith("i2c") else "spi"
+        raise BusMissing(
+            f"/dev/{name} may not be opened: add the bot's account to the group {group}"
+        ) from error
+    except OSError as error:
+        raise BusMissing(f"/dev/{name} cannot be used: {error.strerror}") from error
+
+
+# --- tools -------------------------------------------------------------------------------------
 
 
 class CallWrong(Permanent):
@@ -123,7 +251,8 @@ class I2cTools:
             return f"I²C buses: {named}" if numbers else "There is no I²C bus here."
         if action == "scan":
             with self._buses.i2c(bus) as opened:
-                found = _scan(opened)
+                addresses = range(FIRST_ADDRESS, LAST_ADDRESS + 1)
+                found = [number for number in addresses if _answers(opened, number)]
             named = ", ".join(f"0x{number:02x}" for number in found)
             return f"On bus {bus} answer: {named}" if found else f"Nothing answers on bus {bus}."
         if address is None:
@@ -150,10 +279,6 @@ def _needs(shown: str, *, writes: bool) -> Needs:
     if writes:
         return Needs(asks=WRITES, once_only=True, whole=TOO_LONG, shows=(shown,))
     return Needs(shows=(shown,))
-
-
-def _scan(bus: I2cBus) -> list[int]:
-    return [number for number in range(FIRST_ADDRESS, LAST_ADDRESS + 1) if _answers(bus, number)]
 
 
 def _answers(bus: I2cBus, address: int) -> bool:

@@ -7,7 +7,6 @@ is somebody else's, whoever saved it, and never an instruction.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -26,7 +25,7 @@ from agent.tools.profile import NOTHING_HERE, PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Trust, others_in_groups, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
-from memory.records.facts import Chunk, Document, Documents, whose
+from memory.records.facts import Document, Documents, whose
 from memory.records.text import one_line
 
 TEXT_CHARS_MAX = 200_000
@@ -119,7 +118,9 @@ class KnowledgeTools:
         of = whose(caller.person_id, caller.address, is_group=caller.is_group)
         found = await self._documents.search(of, query, k=limit)
         if found:
-            return "\n\n".join(map(_passage, found))
+            return "\n\n".join(
+                f"[from {_quoted(chunk.document)}]\n{chunk.text.strip()}" for chunk in found
+            )
         if not await self._documents.list(of):
             return "No documents are saved here."
         return "Nothing in the saved documents fits that."
@@ -163,7 +164,14 @@ class KnowledgeTools:
         of = whose(caller.person_id, caller.address, is_group=caller.is_group)
         removed = await self._documents.remove(of, name)
         if removed is None:
-            raise KnowledgeRefused(_not_there(name, await self._documents.list(of)))
+            saved = await self._documents.list(of)
+            if any(document.name == " ".join(name.split()) for document in saved):
+                raise KnowledgeRefused(
+                    f"{_quoted(name)} was saved by somebody else, and only they can remove it"
+                )
+            raise KnowledgeRefused(
+                f"there is no document {_quoted(name)} here (any more); list_documents names them"
+            )
         return harmless(f"Removed {_shown(removed)}.")
 
 
@@ -174,16 +182,6 @@ def _called(path: str, text: str, name: str) -> str:
     if not path and not name:
         raise KnowledgeRefused("a text needs a name to be saved under; nothing was saved")
     return name or path.rstrip("/").rpartition("/")[2]
-
-
-def _passage(chunk: Chunk) -> str:
-    return f"[from {_quoted(chunk.document)}]\n{chunk.text.strip()}"
-
-
-def _not_there(name: str, saved: Sequence[Document]) -> str:
-    if any(document.name == " ".join(name.split()) for document in saved):
-        return f"{_quoted(name)} was saved by somebody else, and only they can remove it"
-    return f"there is no document {_quoted(name)} here (any more); list_documents names them"
 
 
 def _shown(document: Document) -> str:

@@ -131,29 +131,27 @@ class SendableFiles:
             raise FileStays(f"{path!r} is empty: there is nothing to send")
         if content.startswith(_DATABASE):
             raise FileStays(f"{path!r} is a database, and databases are not sent")
-        if self._has_secret(content) or self._clean(names[-1]) != names[-1]:
+        parts = (content, *_packed(content))
+        if any(map(self._shows_secret, parts)) or self._clean(names[-1]) != names[-1]:
             raise FileStays(
                 f"{path!r} holds a key, a token or a password, and is not sent: tell the person "
                 "where it is, so that they can look themselves"
             )
         return FileToSend(path="/".join(names), name=_shown_name(names[-1]), content=content)
 
-    def _has_secret(self, content: bytes) -> bool:
-        return any(self._shows_secret(part) for part in (content, *_packed(content)))
-
     def _shows_secret(self, content: bytes) -> bool:
         if _PRIVATE_KEY.search(content):
             return True
         # Without the zeros what was written with two or four bytes a letter reads like the rest.
         forms = (content, content.replace(b"\0", b"")) if b"\0" in content else (content,)
-        return any(self._clean(text) != text for form in forms for text in _slices(form))
-
-
-def _slices(content: bytes) -> Iterator[str]:
-    """The content as text, piece by piece, so that nobody else waits for a large file."""
-    for start in range(0, len(content), SLICE_BYTES):
-        piece = content[start : start + SLICE_BYTES + SECRET_BYTES_MAX]
-        yield piece.decode("utf-8", errors="replace")
+        for form in forms:
+            # Piece by piece, so that nobody else waits for a large file.
+            for start in range(0, len(form), SLICE_BYTES):
+                piece = form[start : start + SLICE_BYTES + SECRET_BYTES_MAX]
+                text = piece.decode("utf-8", errors="replace")
+                if self._clean(text) != text:
+                    return True
+        return False
 
 
 def _packed(content: bytes) -> Iterator[bytes]:
@@ -205,7 +203,7 @@ class Messenger(Protocol):
 
     async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
         """A message joins the history of its chat; `untrusted` marks it there, as in
-        `Conversations.note`."""
+        `SqliteConversations.note`."""
 
     async def send_file(
         self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -107,20 +108,20 @@ class Notes:
 
     def _days(self, caller: Caller) -> Iterator[DayOfNotes]:
         folder = _folder(caller)
-        for month in self._names(folder, caller):
-            if not _MONTH.fullmatch(month):
-                continue
-            for entry in self._workspace.entries(f"{folder}/{month}", caller).entries:
-                day = _day_of(entry.name) if entry.kind == "file" else None
-                if day is not None and f"{day:%Y%m}" == month:
-                    yield DayOfNotes(day=day, size_bytes=entry.size_bytes)
-
-    def _names(self, folder: str, caller: Caller) -> Sequence[str]:
         try:
-            listing = self._workspace.entries(folder, caller)
+            months = self._workspace.entries(folder, caller).entries
         except PathMissing:  # nothing was noted yet
-            return ()
-        return [entry.name for entry in listing.entries if entry.kind == "folder"]
+            return
+        for month in months:
+            if month.kind != "folder" or not _MONTH.fullmatch(month.name):
+                continue
+            for entry in self._workspace.entries(f"{folder}/{month.name}", caller).entries:
+                if entry.kind != "file" or not _DAY.fullmatch(entry.name):
+                    continue
+                with suppress(ValueError):  # digits that are no day
+                    day = date.fromisoformat(entry.name.removesuffix(".md"))
+                    if f"{day:%Y%m}" == month.name:
+                        yield DayOfNotes(day=day, size_bytes=entry.size_bytes)
 
     async def add(self, caller: Caller, text: str, day: date | None) -> Added:
         """Adds what is new in a text at the end, and nothing that stands there word for word.
@@ -133,11 +134,21 @@ class Notes:
 
         def longer(former: bytes) -> bytes | None:
             nonlocal added
-            known = _decoded(former, path)
+            try:
+                known = former.decode("utf-8-sig")
+            except UnicodeDecodeError as error:
+                # A file in another encoding is left alone rather than mixed.
+                raise PathRefused(
+                    f"{path!r} is not UTF-8 text, so nothing was added to it"
+                ) from error
             added = news_of(known, clean(text), day=day)
             if not added:
                 return None
-            _check_room(known, added, path)
+            if len(known) + len(added) + 2 > FILE_CHARS_MAX:
+                raise NotesRefused(
+                    f"{path} is full ({len(known):,} characters; at most {FILE_CHARS_MAX:,}): "
+                    "nothing was added. The person may shorten it"
+                )
             return former + _joint(former) + added.encode() + b"\n"
 
         _, of = await self._kept.change(path, caller, longer, missing=b"")
@@ -150,22 +161,6 @@ def _folder(caller: Caller) -> str:
     return folder_of(caller.person_id, caller.role)
 
 
-def _decoded(content: bytes, path: str) -> str:
-    """What is there already. A file in another encoding is left alone rather than mixed."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise PathRefused(f"{path!r} is not UTF-8 text, so nothing was added to it") from error
-
-
-def _check_room(known: str, added: str, path: str) -> None:
-    if len(known) + len(added) + 2 > FILE_CHARS_MAX:
-        raise NotesRefused(
-            f"{path} is full ({len(known):,} characters; at most {FILE_CHARS_MAX:,}): nothing was "
-            "added. The person may shorten it"
-        )
-
-
 def _joint(former: bytes) -> bytes:
     """One empty line before what is added: an entry of its own."""
     if not former.strip():
@@ -173,15 +168,6 @@ def _joint(former: bytes) -> bytes:
     if former.endswith((b"\n\n", b"\n\r\n")):
         return b""
     return b"\n" if former.endswith(b"\n") else b"\n\n"
-
-
-def _day_of(name: str) -> date | None:
-    if not _DAY.fullmatch(name):
-        return None
-    try:
-        return datetime.strptime(name, "%Y%m%d.md").date()  # noqa: DTZ007 - a day has no zone
-    except ValueError:
-        return None
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -193,66 +179,34 @@ _DAY = re.compile(r"[0-9]{8}\.md")
 
 
 def news_of(known: str, text: str, *, day: date | None) -> str:
-    """What of `text` does not stand in `known` word for word, entry by entry.
+    """Return what of `text` does not stand in `known` word for word, paragraph by paragraph.
 
-    An entry that is known goes; one that begins with a known one loses that beginning. A heading
-    that only names the day goes as well: the file is named after it. Text with a block of code
-    stays whole, or goes whole. Added to `known`, nothing of `text` is new any more.
+    A paragraph loses the lines that it begins with, below its heading, and that stand there one
+    after the other. A heading that only names the day goes as well: the file is named after it.
+    Text with a block of code stays whole, or goes whole. Added to `known`, nothing of `text` is new
+    any more.
     """
-    known_ones = _KnownEntries(known)
+    there = _block(_lines(known))
+
+    def known_lines(lines: Entry) -> int:
+        return next((n for n in range(len(lines), 0, -1) if _block(lines[:n]) in there), 0)
+
     if _FENCE.search(text):
-        return "" if known_ones.holds(_lines(text.strip())) else text.strip()
+        return "" if _block(_lines(text.strip())) in there else text.strip()
     fresh: list[Entry] = []
     for entry in _entries(text):
-        names_day = day is not None and _names_day(entry[0], day)
-        if left := known_ones.without(entry[1:] if names_day else entry):
+        left = entry[1:] if day is not None and _names_day(entry[0], day) else entry
+        # A heading alone is not cut off: what is new below it would stand under another one.
+        while (count := known_lines(left)) and not (count == 1 and left[0].startswith("#")):
+            left = left[count:]
+        if left and left[0].startswith("#"):
+            below = left[1 + known_lines(left[1:]) :]
+            # Where all below it is known, it may be an old line under a new heading.
+            left = (left[0], *below) if below else left
+        if left and _block(left) not in there:
             fresh.append(left)
-            known_ones.learn(left)
+            there += _block(left)
     return "\n\n".join("\n".join(entry) for entry in fresh)
-
-
-class _KnownEntries:
-    """What stands in a text already, and what will."""
-
-    def __init__(self, text: str) -> None:
-        self._text = _block(_lines(text))
-        self._entries: dict[str, list[Entry]] = {}
-        for entry in _entries(text):
-            self._entries.setdefault(entry[0], []).append(entry)
-
-    def holds(self, lines: Entry) -> bool:
-        """Whether lines stand there, one after the other."""
-        return not lines or _block(lines) in self._text
-
-    def learn(self, entry: Entry) -> None:
-        """From now on it stands there."""
-        self._text += _block(entry)
-        self._entries.setdefault(entry[0], []).append(entry)
-
-    def without(self, entry: Entry) -> Entry:
-        """The entry without the known ones that it begins with; empty when nothing is left."""
-        left = entry
-        while not self.holds(left):
-            first = self._longest(left)
-            if not first:
-                left = self._below_heading(left)
-                break
-            left = left[len(first) :]
-        return () if self.holds(left) else left
-
-    def _below_heading(self, entry: Entry) -> Entry:
-        """The same for what stands below a new heading; where all of that is known, the whole
-        entry is kept: it may be an old line under a new head."""
-        if not entry[0].startswith("#"):
-            return entry
-        first = self._longest(entry[1:])
-        rest = entry[1 + len(first) :]
-        return (entry[0], *rest) if rest else entry
-
-    def _longest(self, lines: Entry) -> Entry:
-        """The longest known entry that these lines begin with."""
-        ones = self._entries.get(lines[0], ()) if lines else ()
-        return max((one for one in ones if lines[: len(one)] == one), key=len, default=())
 
 
 def _block(lines: Entry) -> str:
@@ -282,17 +236,11 @@ _FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 
 def _names_day(line: str, day: date) -> bool:
     """Whether a line is a heading that says which day it is, and nothing else."""
-    if not line.startswith("#"):
-        return False
     words = re.findall(r"[^\W\d_]+|\d+", line.casefold())
     numbers = {int(word) for word in words if word.isdecimal()}
-    others = {word for word in words if not word.isdecimal()}
+    names = {f"{day:{form}}".casefold() for form in ("%A", "%a", "%B", "%b")}
     is_date = {day.year, day.day} <= numbers or int(f"{day:%Y%m%d}") in numbers
-    names = {f"{day:%A}", f"{day:%a}", f"{day:%B}", f"{day:%b}"}
-    return is_date and others <= {name.casefold() for name in names} | _DAY_WORDS
-
-
-_DAY_WORDS = frozenset({"notes", "note", "daily", "log", "of", "for", "th", "st", "nd", "rd"})
+    return line.startswith("#") and is_date and {w for w in words if not w.isdecimal()} <= names
 
 
 DAYS_LISTED_MAX = 60

@@ -17,7 +17,6 @@ from memory.records.errors import Permanent
 from memory.records.facts import Facts, Profiles, StoredFact, Whose, fact_id_of, fact_key, whose
 from memory.records.messages import ConversationId, PersonId
 from memory.records.ports import Clock
-from memory.records.schedule import Event, TimeRead
 from memory.records.text import clean, one_line
 
 # --- household ----------------------------------------------------------------------------------
@@ -31,24 +30,18 @@ class MemoryRefused(Permanent):
     """What cannot be remembered, found or forgotten like that; the text says why, for the model."""
 
 
-async def _nobody_hears(event: Event, time: TimeRead, lane: str) -> None:
-    """Where it is all the same by whose clock an event was noted."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonContext:
     """Who is called what, where their day begins, and in which chats memory is off.
 
-    `name_of` gives a person's name, or nothing; `zone_of` their time zone, or that of the host;
-    `noted` hears of each event with a time, and of the chat where it was noted. `is_private` and
-    `noted` may raise StorageError.
+    `name_of` gives a person's name, or nothing; `zone_of` their time zone, or that of the host.
+    `is_private` may raise StorageError.
     """
 
     clock: Clock
     name_of: Callable[[PersonId], str]
     zone_of: Callable[[PersonId], tzinfo]
     is_private: Callable[[ConversationId], Awaitable[bool]]
-    noted: Callable[[Event, TimeRead, str], Awaitable[None]] = _nobody_hears
 
     def now_of(self, person_id: PersonId) -> datetime:
         """This moment, on their clock."""

@@ -21,9 +21,10 @@ from pydantic import Field
 from agent.sandbox.environment import Given, base_python, given_variables
 from agent.skills.library import SkillLibrary
 from agent.skills.parser import Unreadable
-from agent.skills.places import SKILL_FILE, read_file, stamps
-from agent.skills.skill import Skill, SkillRefused, SkillSet, SkillState
+from agent.skills.places import read_file, stamps
+from agent.skills.skill import Skill, SkillRefused
 from agent.tools.exec import WORDS_MAX, Order, Runner, shown_command
+from agent.tools.skills import usable
 from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 
 BASE_DIR = "{baseDir}"
@@ -97,12 +98,12 @@ class ScriptTools:
     ) -> str:
         """Run a script of a skill. It works in the workspace folder; {baseDir} in args is the
         skill's folder."""
-        usable = _usable(await self._shelf.current(), skill)
-        names = await asyncio.to_thread(_scripts, usable)
+        found_skill = usable(await self._shelf.current(), skill)
+        names = await asyncio.to_thread(_scripts, found_skill)
         if not names:
-            return f"{usable.name} has no scripts: follow its instructions (read_skill)."
-        found = await asyncio.to_thread(_found, usable, names, script)
-        variables = given_variables(self._given.get(usable.name, {}))
+            return f"{found_skill.name} has no scripts: follow its instructions (read_skill)."
+        found = await asyncio.to_thread(_found, found_skill, names, script)
+        variables = given_variables(self._given.get(found_skill.name, {}))
         async with _readable_lines(found) as copy:
             is_confined = await asyncio.to_thread(self._runner.is_confined)
             command = found.command(args)
@@ -118,26 +119,6 @@ class ScriptTools:
                 instead={} if copy is None else {found.path: copy},
             )
             return await self._runner.run(order, caller)
-
-
-def _usable(shelf: SkillSet, name: str) -> Skill:
-    """Raises SkillRefused for what is not there or not used. One that waits for its clock alone may
-    be run: somebody may want it done now."""
-    wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]
-    skill = shelf.get(wanted)
-    if skill is None:
-        raise SkillRefused(f"there is no skill {name[:64]!r}: list_skills shows what there is")
-    match skill.state:
-        case SkillState.USABLE | SkillState.OFF:
-            return skill
-        case SkillState.QUARANTINED:
-            raise SkillRefused(
-                f"{skill.name} waits for its owner's approval and was not run: "
-                f"hearthbot skills approve {skill.name}"
-            )
-        case SkillState.MISSING:
-            lacking = "; ".join(skill.missing)
-            raise SkillRefused(f"{skill.name} was not run: this machine lacks {lacking}")
 
 
 def _scripts(skill: Skill) -> tuple[str, ...]:

@@ -11,18 +11,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agent.policy.taint import called_name
-from agent.policy.tool_access import Reach
+from agent.guards.loose_json import called_name
 from agent.prompt.context import PromptContext
 from agent.prompt.scene import PromptKind
 from agent.tools.discovery import ToolRanking
 from agent.tools.routes import RouteFile
 from agent.tools.tool import ToolCard
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.trace.prefix_cache import tools_part
 from memory.records.messages import ConversationId, RunId, TurnInput
-from memory.records.ports import History, Ranked, Ranker, Traces
+from memory.records.ports import History, Ranked, Ranker
 from memory.records.transcript import Answered
+from memory.stores.traces import SqliteTraces
 
 CORE = (
     *("send_message", "store_fact", "search_memories", "get_status", "spawn", "remind_me"),
@@ -296,17 +296,14 @@ def _fitting(
     others = [one for one in ranking.ranked if one.id not in core]
     found: dict[str, Reason] = {}
     for place, one in enumerate(others[: options.best_max]):
+        is_close = 0 < one.score >= options.words_min * others[0].score
+        if ranking.cosine_best > 0:
+            is_close = one.cosine >= options.cosine_min
         if place < options.best_always:
             found[one.id] = Reason.BEST
-        elif _is_close(one, others[0], ranking, options):
+        elif is_close:
             found[one.id] = Reason.FITS
     return found
-
-
-def _is_close(one: Ranked, best: Ranked, ranking: _Ranking, options: SelectionOptions) -> bool:
-    if ranking.cosine_best > 0:
-        return one.cosine >= options.cosine_min
-    return 0 < one.score >= options.words_min * best.score
 
 
 def _ordered(
@@ -345,7 +342,7 @@ class ToolSelector:
         self,
         toolbox: Toolbox,
         reach: Reach,
-        traces: Traces,
+        traces: SqliteTraces,
         *,
         ranking: ToolRanking | None = None,
         routes: RouteFile | None = None,
@@ -374,7 +371,9 @@ class ToolSelector:
             turn.role, unattended=unattended, jobs=jobs, agent=turn.agent
         )
         known = self._toolbox.names
-        given = _given(turn)
+        # Exactly the tools that a run has; None: they are chosen.
+        given = None if turn.job is None else turn.job.tools
+        given = turn.task.tools if turn.task is not None else given
         if given is not None:
             return exactly(given, Situation(candidates=candidates, text="", known=known))
         text = turn.message.text if scene.kind is PromptKind.CHAT else scene.task
@@ -436,13 +435,6 @@ class ToolSelector:
                     return tuple(trace.begin.get("tools", ()))
             return ()
         return self._offered[turn.conversation]
-
-
-def _given(turn: TurnInput) -> tuple[str, ...] | None:
-    """Exactly the tools that a run has; None: they are chosen."""
-    if turn.task is not None:
-        return turn.task.tools
-    return None if turn.job is None else turn.job.tools
 
 
 def _used(history: History, *, turns: int) -> Iterable[str]:

@@ -63,7 +63,7 @@ class SkillTools:
     @tool("skills", Effect.NONE)
     async def read_skill(self, caller: Caller, name: str, file: str = "") -> str:
         """Read a skill's instructions, or a file that they name."""
-        skill = _usable(await self._library.current(), name)
+        skill = usable(await self._library.current(), name)
         wanted = file.strip()
         if wanted and wanted != SKILL_FILE:
             return await asyncio.to_thread(_file_of, skill, wanted)
@@ -173,7 +173,7 @@ def _unused(skill: Skill) -> str:
     return f"- {skill.name} is not used ({_short(why)})"
 
 
-def _usable(shelf: SkillSet, name: str) -> Skill:
+def usable(shelf: SkillSet, name: str) -> Skill:
     """The skill of this name, which may be written with its folder. Raises SkillRefused."""
     wanted = name.strip().removesuffix(f"/{SKILL_FILE}").strip("/").rpartition("/")[2]
     skill = shelf.get(wanted)

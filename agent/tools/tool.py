@@ -150,6 +150,10 @@ class Needs:
     shows: tuple[str, ...] = ()
 
 
+COMMAND = "$ "
+"""Stands before a command line, which could begin with any words."""
+
+
 class OwnWords(str):
     """A result in which nobody else's words are, of a tool whose card is the wary case."""
 

@@ -5,8 +5,11 @@ Called by the loop and by whoever builds a request.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Protocol
 
 import structlog
@@ -14,7 +17,8 @@ import structlog
 from agent.tools.arguments import ArgumentsWrong
 from agent.tools.call import CUT_OFF
 from agent.tools.discovery import resolved
-from agent.tools.tool import Effect, Tool, ToolCard, Trust
+from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, may_call
+from memory.records.messages import DEFAULT_AGENT, Role
 from memory.records.ports import Redo
 from memory.records.request import ToolSpec
 from memory.records.transcript import ToolCall, ToolResult
@@ -92,15 +96,15 @@ class Toolbox:
         """The tool of this name."""
         return self._own.get(name) or self._foreign.get(name)
 
-    @property
-    def foreign_count(self) -> int:
-        """How many tools all servers have together."""
-        return len(self._foreign)
-
     def named(self, names: Iterable[str]) -> tuple[ToolSpec, ...]:
         """The tools of these names, in the order given; unknown names are left out."""
-        found = ((name, self.get(name)) for name in names)
-        return tuple(self._spec(name, tool) for name, tool in found if tool is not None)
+        specs: list[ToolSpec] = []
+        for name in names:
+            if (tool := self.get(name)) is not None:
+                if name not in self._specs:
+                    self._specs[name] = tool.card.spec()
+                specs.append(self._specs[name])
+        return tuple(specs)
 
     def redo(self, call: ToolCall) -> Redo:
         """What a kill in mid-call permits. A call of an unknown tool does nothing."""
@@ -147,11 +151,6 @@ class Toolbox:
         inner = self.resolved(call)
         return None if isinstance(inner, ToolResult) else self.get(inner.name)
 
-    def _spec(self, name: str, tool: Tool) -> ToolSpec:
-        if name not in self._specs:
-            self._specs[name] = tool.card.spec()
-        return self._specs[name]
-
     def cut_off(self, call: ToolCall) -> ToolResult:
         """The result of a call whose answer was cut by the output limit: nothing was done."""
         return ToolResult(call_id=call.id, content=CUT_OFF, ok=False)
@@ -175,3 +174,95 @@ def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
     if doubled := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"two tools have the same name: {', '.join(doubled)}")
     return dict(zip(names, tools, strict=True))
+
+
+# --- access -------------------------------------------------------------------------------------
+#
+# Which tools a run may have at all: by role, agent and kind of run. Offered or not, no call
+# reaches further (SPEC §6). Called where tools are selected, looked up and run.
+
+UNATTENDED_ALONE = frozenset({"nothing_to_report"})
+"""Tools that make sense only where nobody is there."""
+
+ATTENDED_ALONE = frozenset({"send_message", "send_file", "react"})
+"""What the host does in a run that nobody watches: it delivers the result itself (SPEC §5)."""
+
+MAKES_JOBS = frozenset({"schedule_job", "remind_me", "update_job", "run_job", "record_event"})
+"""A job makes no jobs (SPEC §11)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachOptions:
+    """Glob lists of the agent: an empty `allowed` means all, and `denied` wins. With
+    `members_approve_outside` members may wish for tools that act outside, and are asked."""
+
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    members_approve_outside: bool = False
+
+
+class Reach:
+    """The tools of a toolbox that a caller can use."""
+
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        options: ReachOptions | None = None,
+        others: Mapping[str, ReachOptions] = MappingProxyType({}),
+    ) -> None:
+        """`options` are those of the agent `default`, `others` those of further agents."""
+        self._toolbox = toolbox
+        self._options = options or ReachOptions()
+        self._others = others
+
+    def cards(self, caller: Caller) -> Sequence[ToolCard]:
+        """All that this run may have, in the order of the toolbox."""
+        return self.cards_of(
+            caller.role,
+            unattended=caller.unattended,
+            jobs=caller.makes_jobs,
+            agent=caller.agent,
+        )
+
+    def cards_of(
+        self,
+        role: Role,
+        *,
+        unattended: bool = False,
+        jobs: bool = False,
+        agent: str = DEFAULT_AGENT,
+    ) -> Sequence[ToolCard]:
+        """All that a run for a person of this role may have, in the order of the toolbox. With
+        `jobs` also one that nobody watches may make jobs."""
+        withheld = ATTENDED_ALONE if jobs else ATTENDED_ALONE | MAKES_JOBS
+        withheld = withheld if unattended else UNATTENDED_ALONE
+        options = self._others.get(agent, self._options)
+        return [
+            tool.card
+            for tool in self._toolbox.tools()
+            if tool.card.name not in withheld and _may(tool.card, role, options)
+        ]
+
+    def names(self, role: Role, *, unattended: bool = False) -> list[str]:
+        """The same, by name."""
+        return [card.name for card in self.cards_of(role, unattended=unattended)]
+
+    def tool(self, name: str, caller: Caller) -> Tool | None:
+        """One of them."""
+        is_there = any(card.name == name for card in self.cards(caller))
+        return self._toolbox.get(name) if is_there else None
+
+
+def _may(card: ToolCard, role: Role, options: ReachOptions) -> bool:
+    if options.allowed and not _matches(card.name, options.allowed):
+        return False
+    if _matches(card.name, options.denied):
+        return False
+    if may_call(role, card.effect):
+        return True
+    asks = options.members_approve_outside and card.group != "exec"
+    return asks and role is Role.MEMBER and card.effect is Effect.OUTSIDE
+
+
+def _matches(name: str, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)

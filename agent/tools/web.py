@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated
@@ -14,7 +12,7 @@ from agent.tools.tool import Caller, Effect, Needs, Trust, tool
 from agent.web.addresses import URL_CHARS_MAX, WebUrl, parse_url, with_scheme
 from agent.web.article import Article, PageReader, text_of
 from agent.web.client import Fetched, OtherKind, WebClient, WebRequest, named
-from agent.web.search import SearchHit, SearchService
+from agent.web.search import SearchService
 from memory.records.errors import AssistantError, Permanent, RateLimited, Temporary
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
@@ -128,7 +126,7 @@ class WebPages:
 
     async def _as_page(self, answer: Fetched, host: str) -> WebPage:
         kind = answer.content_type or _guessed(answer.body)
-        if not _is_text(kind):
+        if not any(fnmatchcase(kind, pattern) for pattern in _TEXT_TYPES):
             raise _not_text(host, kind)
         if kind not in _HTML:
             text = text_of(answer.body, answer.charset, may_name_its_own="xml" in kind)
@@ -157,10 +155,6 @@ def _guessed(body: bytes) -> str:
     if head.startswith(b"%PDF-"):
         return "application/pdf"
     return "text/html" if b"<html" in head.lower() or b"<!doctype" in head.lower() else "text/plain"
-
-
-def _is_text(kind: str) -> bool:
-    return any(fnmatchcase(kind, pattern) for pattern in _TEXT_TYPES)
 
 
 _KINDS = (
@@ -230,30 +224,29 @@ def _cut(text: str, start: int, end: int) -> int:
 
 def _shown(page: WebPage, asked: WebUrl, number: int, *, text_chars: int) -> str:
     parts = parts_of(page.text, chars_max=text_chars)
-    if number > len(parts):
+    count = len(parts)
+    if number > count:
         raise NoSuchPage(
-            f"This text has {len(parts)} {'page' if len(parts) == 1 else 'pages'}; there is no "
-            f"page {number}."
+            f"This text has {count} {'page' if count == 1 else 'pages'}; there is no page {number}."
         )
-    head = _heading(page, asked)
-    if len(parts) > 1:
-        head.append(f"Page {number} of {len(parts)}")
-    body = parts[number - 1].strip("\n") or _EMPTY
-    foot = _footing(page, number, len(parts))
-    return "\n".join([*head, "", body, *(["", foot] if foot else [])])
+    head = [f"Title: {page.title}"] if page.title else []
+    head.append(f"URL: {_short(page.url)}")
+    if page.url != asked:
+        head.append(f"Redirected from: {_short(asked)}")
+    if page.published:
+        head.append(f"Published: {page.published}")
+    if count > 1:
+        head.append(f"Page {number} of {count}")
+    foot: list[str] = []
+    if number < count:
+        more = f"For the next, call web_fetch with page={number + 1}."
+        foot = ["", f"[Page {number} of {count}. {more}]"]
+    elif not page.whole:
+        foot = ["", "[The end of this very long page was not read.]"]
+    return "\n".join([*head, "", parts[number - 1].strip("\n") or _EMPTY, *foot])
 
 
 _EMPTY = "(No text was found on it. It may be made of pictures, or be filled in by scripts.)"
-
-
-def _heading(page: WebPage, asked: WebUrl) -> list[str]:
-    lines = [f"Title: {page.title}"] if page.title else []
-    lines.append(f"URL: {_short(page.url)}")
-    if page.url != asked:
-        lines.append(f"Redirected from: {_short(asked)}")
-    if page.published:
-        lines.append(f"Published: {page.published}")
-    return lines
 
 
 def _short(url: WebUrl) -> str:
@@ -261,19 +254,7 @@ def _short(url: WebUrl) -> str:
     return text if len(text) <= URL_SHOWN_CHARS else f"{text[: URL_SHOWN_CHARS - 1]}…"
 
 
-def _footing(page: WebPage, number: int, pages: int) -> str:
-    if number < pages:
-        return f"[Page {number} of {pages}. For the next, call web_fetch with page={number + 1}.]"
-    return "" if page.whole else "[The end of this very long page was not read.]"
-
-
 # --- pages that are kept -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _KeptPage:
-    page: WebPage
-    until: float
 
 
 class KeptPages:
@@ -281,33 +262,24 @@ class KeptPages:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._pages: OrderedDict[tuple[PersonId, WebUrl], _KeptPage] = OrderedDict()
+        self._pages: dict[tuple[PersonId, WebUrl], tuple[float, WebPage]] = {}
 
     def get(self, person_id: PersonId, url: WebUrl) -> WebPage | None:
-        """The page as this person last got it, if that was not long ago."""
-        self._drop_old()
-        kept = self._pages.get((person_id, url))
-        return kept.page if kept else None
+        """Return the page as this person last got it, if that was not long ago."""
+        until, page = self._pages.get((person_id, url), (0.0, None))
+        return page if until > self._clock.monotonic() else None
 
     def keep(self, person_id: PersonId, url: WebUrl, page: WebPage) -> None:
-        """Keeps it in place of what was kept before; the oldest go when there are too many."""
-        self._drop_old()
-        self._pages.pop((person_id, url), None)
-        self._pages[person_id, url] = _KeptPage(page=page, until=self._clock.monotonic() + KEPT_S)
-        own = [key for key in self._pages if key[0] == person_id]
-        for key in own[:-KEPT_PER_PERSON]:
-            del self._pages[key]
-        while len(self._pages) > 1 and self._chars() > KEPT_CHARS_MAX:
-            self._pages.popitem(last=False)
-
-    def _chars(self) -> int:
-        return sum(len(kept.page.text) for kept in self._pages.values())
-
-    def _drop_old(self) -> None:
-        """They are in the order in which they end."""
-        now = self._clock.monotonic()
-        while self._pages and next(iter(self._pages.values())).until <= now:
-            self._pages.popitem(last=False)
+        """Keep it in place of what was kept before; the oldest go when there are too many."""
+        now, key = self._clock.monotonic(), (person_id, url)
+        # In the order in which they end: one that is kept anew goes to the end.
+        kept = {one: page for one, page in self._pages.items() if page[0] > now and one != key}
+        kept[key] = (now + KEPT_S, page)
+        for old in [one for one in kept if one[0] == person_id][:-KEPT_PER_PERSON]:
+            del kept[old]
+        while len(kept) > 1 and sum(len(one.text) for _, one in kept.values()) > KEPT_CHARS_MAX:
+            del kept[next(iter(kept))]
+        self._pages = kept
 
 
 class WebSearch:
@@ -332,10 +304,9 @@ class WebSearch:
         found = await self._service.search(words, count)
         if not found:
             return "Nothing was found. Try other or fewer words."
-        return "\n\n".join(_hit(number, hit) for number, hit in enumerate(found, start=1))
-
-
-def _hit(number: int, hit: SearchHit) -> str:
-    dated = f" ({hit.date})" if hit.date else ""
-    lines: Sequence[str] = [f"{number}. {hit.title}{dated}", f"   {hit.url}"]
-    return "\n".join([*lines, f"   {hit.snippet}"] if hit.snippet else lines)
+        hits = []
+        for number, hit in enumerate(found, start=1):
+            dated = f" ({hit.date})" if hit.date else ""
+            lines = [f"{number}. {hit.title}{dated}", f"   {hit.url}"]
+            hits.append("\n".join([*lines, f"   {hit.snippet}"] if hit.snippet else lines))
+        return "\n\n".join(hits)

@@ -8,12 +8,14 @@ Methods block: call them in a thread.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import re
 import stat
+import threading
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -22,8 +24,6 @@ from typing import NoReturn
 from urllib.parse import quote, unquote
 
 from agent.tools.edits import (
-    ChangedMeanwhile,
-    FileLocks,
     TooMuchBeside,
     id_of,
     is_leftover,
@@ -40,9 +40,6 @@ WRITE_BYTES_MAX = 1_000_000
 ENTRIES_MAX = 500
 FILES_BELOW_MAX = 10_000
 DEPTH_MAX = 32
-
-CHANGE_TRIES = 3
-"""How often a change is made anew because another program wrote to the file in between."""
 
 RESULTS = ("files", "results")
 """Where long tool results are kept, in one folder for each chat."""
@@ -98,7 +95,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FileRead:
+class FileRead:
     """What a file held; `status` is None where there was none."""
 
     content: bytes
@@ -120,7 +117,10 @@ class Workspace:
         self._root = root.resolve()
         self._home = None if home is None else home.resolve()
         self._named_roots = (self._root, Path(os.path.abspath(root)))  # noqa: PTH100 - keeps links
-        self._turns = FileLocks()
+        # Whether a file is still the same is looked at, and it is replaced, in one go.
+        self._replacing = threading.Lock()
+        self.changing = asyncio.Lock()
+        """Held from the look at a file until it is replaced: changes wait for each other."""
         self._steering = frozenset(found for path in steering for found in self._named(path))
 
     def read(
@@ -135,7 +135,7 @@ class Workspace:
         parts = self._allowed(path, caller, writing=False)
         return self._read(path, parts, bytes_max=bytes_max, missing=missing).content
 
-    def _read(self, path: str, parts: Parts, *, bytes_max: int, missing: bytes | None) -> _FileRead:
+    def _read(self, path: str, parts: Parts, *, bytes_max: int, missing: bytes | None) -> FileRead:
         with _in_plain_words(path):
             if not parts:
                 raise IsADirectoryError
@@ -144,9 +144,9 @@ class Workspace:
             except FileNotFoundError:
                 if missing is None:
                     raise
-                return _FileRead(content=missing, status=None)
+                return FileRead(content=missing, status=None)
 
-    def _opened(self, path: str, parts: Parts, bytes_max: int) -> _FileRead:
+    def _opened(self, path: str, parts: Parts, bytes_max: int) -> FileRead:
         with self._folder(parts[:-1]) as folder:
             _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
             handle = os.open(parts[-1], _READ, dir_fd=folder)
@@ -154,7 +154,7 @@ class Workspace:
             # Before it is read: what another program writes meanwhile makes it another file.
             status = os.fstat(file.fileno())
             self._check_names(status, path)
-            return _FileRead(content=_read_file(file.fileno(), path, bytes_max), status=status)
+            return FileRead(content=_read_file(file.fileno(), path, bytes_max), status=status)
 
     def _check_names(self, status: os.stat_result, path: str) -> None:
         """Hard links of a package store or of git are fine; one to our own database is not."""
@@ -176,53 +176,38 @@ class Workspace:
         """
         _check_size(content, bytes_max)
         parts = self._allowed(path, caller, writing=True)
-        with _in_plain_words(path), self._turns.of(_key(parts)):
+        with _in_plain_words(path), self._replacing:
             if not parts:
                 raise IsADirectoryError
             with self._folder(parts[:-1], make=True) as folder:
-                is_new = _is_new(parts[-1], folder, path)
+                is_new = False
+                try:
+                    _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
+                except FileNotFoundError:
+                    is_new = True
                 replace(parts[-1], folder, content)
                 return is_new
 
-    def change(
-        self,
-        path: str,
-        caller: Caller,
-        make: Callable[[bytes], bytes | None],
-        *,
-        missing: bytes | None = None,
-    ) -> bool:
-        """Replaces a file by what `make` makes of its content, as `write` does; True if it is new.
-
-        Nothing is lost that somebody else writes meanwhile: changes of one file wait for each
-        other, and `make` is called again if another program wrote. Where there is no file, it gets
-        `missing`, if that is given. It leaves all as it is by returning None or by raising.
-        """
+    def look(self, path: str, caller: Caller, *, missing: bytes | None = None) -> FileRead:
+        """Read a file that is about to be replaced by `swap`."""
         parts = self._allowed(path, caller, writing=True)
-        with self._turns.of(_key(parts)):
-            for _ in range(CHANGE_TRIES):
-                with suppress(ChangedMeanwhile):
-                    return self._change(path, parts, make, missing=missing)
-        raise PathRefused(
-            f"{_shown(path)} is being changed by another program; nothing was written"
-        )
+        return self._read(path, parts, bytes_max=READ_BYTES_MAX, missing=missing)
 
-    def _change(
-        self,
-        path: str,
-        parts: Parts,
-        make: Callable[[bytes], bytes | None],
-        *,
-        missing: bytes | None,
-    ) -> bool:
-        found = self._read(path, parts, bytes_max=READ_BYTES_MAX, missing=missing)
-        content = make(found.content)
-        if content is not None:
-            _check_size(content, WRITE_BYTES_MAX)
-            is_new = found.status is None
-            with _in_plain_words(path), self._folder(parts[:-1], make=is_new) as folder:
-                replace_unchanged(parts[-1], folder, content, former=found.status)
-        return found.status is None
+    def swap(self, path: str, caller: Caller, content: bytes, *, former: FileRead) -> bool:
+        """Replace a file, as `write` does, if it is still what `look` found; True if it is new.
+
+        Raise ChangedMeanwhile where it is not, and then nothing was written.
+        """
+        _check_size(content, WRITE_BYTES_MAX)
+        parts = self._allowed(path, caller, writing=True)
+        is_new = former.status is None
+        with (
+            _in_plain_words(path),
+            self._replacing,
+            self._folder(parts[:-1], make=is_new) as folder,
+        ):
+            replace_unchanged(parts[-1], folder, content, former=former.status)
+        return is_new
 
     def steering(self, path: str, caller: Caller) -> str:
         """Why a person has to agree before a call writes here; empty when nobody has to.
@@ -284,7 +269,13 @@ class Workspace:
         names = tuple(_folded(part) for part in parts)
         if steers(parts) or any(names[:depth] in self._steering for depth in range(len(names) + 1)):
             return STEERS
-        return "may change what programs do later" if _is_unbidden(names) else ""
+        # Programs take it in although nobody named it to them: hidden files and folders hold what
+        # shells, git and others are set up by.
+        is_unbidden = any(
+            name.startswith(".") or name.endswith(".pth") or name.partition(".")[0] in UNBIDDEN
+            for name in names
+        )
+        return "may change what programs do later" if is_unbidden else ""
 
     def _named(self, path: Path) -> Iterator[Parts]:
         """A path of the settings as names below the root, with its links and without them."""
@@ -389,15 +380,6 @@ def steers(parts: Parts) -> bool:
     return first in STEERING_FILES or first in STEERING_FOLDERS
 
 
-def _is_unbidden(names: Parts) -> bool:
-    """Whether programs take it in although nobody named it to them: hidden files and folders hold
-    what shells, git and others are set up by."""
-    return any(
-        name.startswith(".") or name.endswith(".pth") or name.partition(".")[0] in UNBIDDEN
-        for name in names
-    )
-
-
 def results_folder(caller: Caller) -> str:
     """The folder's name for long results of the caller's chat: `telegram+42`."""
     return "+".join(quote(part, safe="") for part in caller.address.key.split(":"))
@@ -442,25 +424,11 @@ def _read_file(handle: int, path: str, bytes_max: int) -> bytes:
     return b"".join(chunks)
 
 
-def _key(parts: Parts) -> Parts:
-    """One for all names that some file system takes for the same file."""
-    return tuple(_folded(part) for part in parts)
-
-
 def _check_size(content: bytes, bytes_max: int) -> None:
     if len(content) > bytes_max:
         raise PathRefused(
             f"{len(content):,} bytes are too many for one file (at most {bytes_max:,})"
         )
-
-
-def _is_new(name: str, folder: int, path: str) -> bool:
-    try:
-        status = os.lstat(name, dir_fd=folder)
-    except FileNotFoundError:
-        return True
-    _check_kind(status, path)
-    return False
 
 
 def _described(name: str, folder: int) -> FolderEntry:

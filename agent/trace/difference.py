@@ -1,6 +1,6 @@
 """What differs between two requests: layers that came, went or changed, tools, and the history.
 
-Pure; called by `bot.commands.prompts` for `hearthbot prompt show --diff`.
+Pure; called by `bot.commands.trace.prompts` for `hearthbot prompt show --diff`.
 """
 
 from __future__ import annotations
@@ -126,8 +126,6 @@ def _lines(before: str | None, after: str | None) -> tuple[str, ...] | None:
     )
     if len(lines) > DIFF_LINES_MAX:
         lines[DIFF_LINES_MAX:] = ["… and more"]
-    return tuple(_bounded(line) for line in lines)
-
-
-def _bounded(line: str) -> str:
-    return line if len(line) <= LINE_CHARS_MAX else f"{line[:LINE_CHARS_MAX]}…"
+    return tuple(
+        (line if len(line) <= LINE_CHARS_MAX else f"{line[:LINE_CHARS_MAX]}…") for line in lines
+    )

@@ -136,7 +136,11 @@ class DryRunner:
                 max_output_tokens=model.traits.output_tokens(self._options.output_tokens_max),
             )
             answer = await self._paid_for(turn, model, request)
-            used = _added(used, answer.usage)
+            used = Usage(
+                prompt=used.prompt + answer.usage.prompt,
+                completion=used.completion + answer.usage.completion,
+                cached=used.cached + answer.usage.cached,
+            )
             if not answer.calls:
                 break
             wishes += answer.calls
@@ -214,14 +218,6 @@ def _user_text(view: PromptView) -> str:
     """All that follows the system message, in its order."""
     places = {Where.HISTORY, Where.WORDS, Where.BLOCK}
     return "\n\n".join(row.text for row in view.rows if row.where in places and row.text)
-
-
-def _added(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        prompt=one.prompt + other.prompt,
-        completion=one.completion + other.completion,
-        cached=one.cached + other.cached,
-    )
 
 
 def _unseen(piece: str) -> None:

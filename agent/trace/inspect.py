@@ -1,8 +1,8 @@
 """What a request is made of, for a person: each part with its size, its cache state and its
 sources. Of what would be sent now, or of what was sent in a turn.
 
-Pure; called by `bot.commands.prompts`. Tokens are estimates; what a provider counted stands beside
-them.
+Pure; called by `bot.commands.trace.prompts`. Tokens are estimates; what a provider counted stands
+beside them.
 """
 
 from __future__ import annotations
@@ -177,7 +177,13 @@ def view_of_trace(
     sent = sent_by_trace(trace, known)
     before = None if former is None else sent_by_trace(former)
     begin = trace.begin
-    prefix = _recorded_prefix(trace)
+    noted = trace.asked[0].get("prefix", {}) if trace.asked else {}
+    prefix = Prefix(
+        first_changed=noted.get("first_changed", ""),
+        kept_tokens=noted.get("kept", 0),
+        tokens=noted.get("tokens", 0),
+        intact=noted.get("intact", True),
+    )
     return PromptView(
         kind=sent.kind,
         turn=trace.run_id,
@@ -213,16 +219,6 @@ def newest_of(conversation: str, newest_first: Sequence[PromptTrace]) -> PromptT
     """The newest turn of a conversation that asked a model."""
     return next(
         (one for one in newest_first if one.asked and conversation_of(one) == conversation), None
-    )
-
-
-def _recorded_prefix(trace: PromptTrace) -> Prefix:
-    noted = trace.asked[0].get("prefix", {}) if trace.asked else {}
-    return Prefix(
-        first_changed=noted.get("first_changed", ""),
-        kept_tokens=noted.get("kept", 0),
-        tokens=noted.get("tokens", 0),
-        intact=noted.get("intact", True),
     )
 
 

@@ -65,7 +65,11 @@ class Prefix:
 
 def part_of(name: str, text: str) -> PrefixPart:
     """A named text as a part."""
-    return PrefixPart(name, _digest(text), estimate_tokens(text))
+    return PrefixPart(
+        name,
+        hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest(),
+        estimate_tokens(text),
+    )
 
 
 def tools_part(tools: Sequence[ToolSpec]) -> PrefixPart:
@@ -155,7 +159,3 @@ def _schema_texts(same: tuple[_Same, ...]) -> tuple[str, ...]:
 def _stable(tool: ToolSpec) -> str:
     known: dict[str, Any] = dict(tool.parameters)
     return json.dumps(known, ensure_ascii=False)
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()

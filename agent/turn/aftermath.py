@@ -109,13 +109,10 @@ class Aftermath:
             await asyncio.wait([former])
         async with self._slots:
             for work in self._works:
-                await self._attempt(work, ended)
-
-    async def _attempt(self, work: FollowUp, ended: EndedTurn) -> None:
-        with structlog.contextvars.bound_contextvars(turn=ended.end.turn.run_id):
-            try:
-                await work.run(ended)
-            except AssistantError as trouble:
-                log.warning("aftermath.trouble", work=work.name, why=str(trouble))
-            except Exception:
-                log.exception("aftermath.failed", work=work.name)
+                with structlog.contextvars.bound_contextvars(turn=ended.end.turn.run_id):
+                    try:
+                        await work.run(ended)
+                    except AssistantError as trouble:
+                        log.warning("aftermath.trouble", work=work.name, why=str(trouble))
+                    except Exception:
+                        log.exception("aftermath.failed", work=work.name)

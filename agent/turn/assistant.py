@@ -222,9 +222,26 @@ class Assistant:
             return known.told_on(known.told(notice))
         except (KeyError, TypeError, ValueError, Unpaired):
             log.exception("turn.unreadable", turn=run.run_id)
-            end = _bare_end(run, notice)
+            # For a payload that no version of ours wrote: the notice, and nothing for history.
+            end = TurnEnd(
+                status=RunStatus.FAILED,
+                inbox=InboxState.FAILED,
+                conversation=ConversationId(""),
+                turn=Turn(run_id=run.run_id, entries=()),
+                reply_to=Address.parse(run.lane),
+                reply=notice,
+            )
             if run.run_id.startswith(JOB_RUN):
-                return replace(end, reply="", job=_unreadable_job(run, notice))
+                job_id, _, slot = run.run_id.removeprefix(JOB_RUN).partition(":")
+                return replace(
+                    end,
+                    reply="",
+                    job=(
+                        JobEnd(job_id=int(job_id), slot=slot, ok=False, text=notice)
+                        if job_id.isdigit()
+                        else None
+                    ),
+                )
             return end if run.child_of is None else unreadable(run, end, why=notice)
 
     def _ending(self, run_id: RunId, now: TurnProgress) -> TurnEndBuilder:
@@ -243,22 +260,3 @@ async def _opened(ctx: TurnContext, ending: TurnEndBuilder) -> int:
             tokens += came.tokens
     ending.now.state = replace(ending.now.state, turn=ending.turns[0])
     return tokens
-
-
-def _unreadable_job(run: NewRun, notice: str) -> JobEnd | None:
-    job_id, _, slot = run.run_id.removeprefix(JOB_RUN).partition(":")
-    return (
-        JobEnd(job_id=int(job_id), slot=slot, ok=False, text=notice) if job_id.isdigit() else None
-    )
-
-
-def _bare_end(run: NewRun, notice: str) -> TurnEnd:
-    """For a payload that no version of ours wrote: the notice, and nothing for history."""
-    return TurnEnd(
-        status=RunStatus.FAILED,
-        inbox=InboxState.FAILED,
-        conversation=ConversationId(""),
-        turn=Turn(run_id=run.run_id, entries=()),
-        reply_to=Address.parse(run.lane),
-        reply=notice,
-    )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent.guards.repetition import is_empty
-from agent.policy.presentation import visible as unhidden
+from agent.guards.signs import visible as unhidden
 from agent.policy.taint import marked, tainted_by
 from agent.prompt.layers import knowledge as notes
 from agent.subagents.subagents import ASKED_BY, reported
@@ -140,30 +140,31 @@ class TurnEndBuilder:
         """The end as it is stored: a subagent's goes to whoever gave the task, and to no chat; a
         job's is delivered, or not, by whoever keeps the clock."""
         if self.turn.job is not None:
-            return replace(end, reply="", inbox=InboxState.SILENT, job=self._job_end(end))
+            entries = end.turn.entries
+            # Who may have acted is told of, and not made up for: that would act a second time.
+            in_doubt = bool(self._doubts())
+            trouble, put_off = self._trouble, None
+            if trouble is not None and trouble.kind in PUTS_OFF and trouble.passes and not in_doubt:
+                acted = any(isinstance(entry, ToolResult) and entry.effect for entry in entries)
+                put_off = PutOff(anew=not acted, free_at_ms=trouble.free_at_ms)
+            return replace(
+                end,
+                reply="",
+                inbox=InboxState.SILENT,
+                job=JobEnd(
+                    job_id=self.turn.job.job_id,
+                    slot=self.turn.job.slot,
+                    ok=end.status is RunStatus.DONE or in_doubt,
+                    text=end.reply or (STOPPED_JOB if end.status is RunStatus.CANCELLED else ""),
+                    silent=said_nothing(entries) and not self._told_anyway(),
+                    tainted=bool(tainted_by(entries, person_id=self.turn.person_id)),
+                    put_off=put_off,
+                ),
+            )
         if self.turn.task is None:
             return end
         # What a subagent's parent makes of it is up to a model: the person is told all the same.
         return replace(reported(self.run_id, self.turn, end), reply=self._told_anyway())
-
-    def _job_end(self, end: TurnEnd) -> JobEnd:
-        assert self.turn.job is not None
-        entries = end.turn.entries
-        # Who may have acted is told of, and not made up for: that would act a second time.
-        in_doubt = bool(self._doubts())
-        trouble, put_off = self._trouble, None
-        if trouble is not None and trouble.kind in PUTS_OFF and trouble.passes and not in_doubt:
-            acted = any(isinstance(entry, ToolResult) and entry.effect for entry in entries)
-            put_off = PutOff(anew=not acted, free_at_ms=trouble.free_at_ms)
-        return JobEnd(
-            job_id=self.turn.job.job_id,
-            slot=self.turn.job.slot,
-            ok=end.status is RunStatus.DONE or in_doubt,
-            text=end.reply or (STOPPED_JOB if end.status is RunStatus.CANCELLED else ""),
-            silent=said_nothing(entries) and not self._told_anyway(),
-            tainted=bool(tainted_by(entries, person_id=self.turn.person_id)),
-            put_off=put_off,
-        )
 
     def _is_chat(self) -> bool:
         """Whether a person reads along."""

@@ -22,7 +22,6 @@ from memory.records.errors import StorageError
 from memory.records.messages import OutboxId, PersonId, RunId
 from memory.records.ports import (
     Clock,
-    Finished,
     Journal,
     Json,
     NewRun,
@@ -129,7 +128,15 @@ class LocalEngine:
 
     async def submit(self, run: NewRun) -> bool:
         """Stores a run and queues it. False if its id is known. Raises StorageError."""
-        begins = self._begins_at_once(run.lane)
+        # Whether a run in this queue waits for nothing: its begin can be stored with it.
+        begins = (
+            self._accepting
+            and (self._held is None or self._held.paused is None)
+            and self._limits.queue != "collect"
+            and run.lane not in self._queues
+            and run.lane not in self._beginning
+            and not self._slots.locked()
+        )
         if begins:
             self._beginning.add(run.lane)
         try:
@@ -222,21 +229,6 @@ class LocalEngine:
 
     # --- queues -------------------------------------------------------------------------------
 
-    def _begins_at_once(self, key: str) -> bool:
-        """Whether a run in this queue waits for nothing: its begin can be stored with it."""
-        return (
-            self._accepting
-            and (self._held is None or self._held.paused is None)
-            and self._limits.queue != "collect"
-            and key not in self._queues
-            and key not in self._beginning
-            and not self._slots.locked()
-        )
-
-    def _queue_of(self, run: NewRun) -> ConversationQueue:
-        made = ConversationQueue(key=run.lane, policy=self._limits.queue, parent=_parent_lane(run))
-        return self._queues.setdefault(run.lane, made)
-
     def _know(self, run: NewRun) -> None:
         if run.child_of is not None:
             self._children[run.run_id] = run
@@ -244,7 +236,10 @@ class LocalEngine:
     def _queued(self, stored: StoredRun, *, fresh: bool = True) -> ConversationQueue:
         """Put a run into its queue, which is returned. A `fresh` one was never begun."""
         self._know(stored.run)
-        queue = self._queue_of(stored.run)
+        made = ConversationQueue(
+            key=stored.run.lane, policy=self._limits.queue, parent=_parent_lane(stored.run)
+        )
+        queue = self._queues.setdefault(stored.run.lane, made)
         queue.add(stored, fresh=fresh)
         return queue
 
@@ -293,7 +288,12 @@ class LocalEngine:
         try:
             while queue.waiting and self._accepting:
                 await self._may_begin(queue, queue.waiting[0])
-                await self._collect(queue.waiting[0])
+                # Debounce: wait a moment for the rest of what somebody types in several messages.
+                next_one = queue.waiting[0]
+                stored = next_one.stored
+                collects = next_one.fresh and stored.run.steers and not stored.stopping
+                if self._limits.queue == "collect" and collects:
+                    await self._clock.sleep(self._limits.collect_s)
                 async with self._slots:
                     if not queue.waiting or not self._accepting:
                         continue
@@ -303,7 +303,14 @@ class LocalEngine:
                                 await self._run_turn(queue, turn)
                                 break
                             except StorageError as trouble:
-                                self._has_trouble(turn, trouble, again_s=pause_s)
+                                log.error(
+                                    "turn.storage",
+                                    run=turn.run_id,
+                                    why=str(trouble),
+                                    again_s=pause_s,
+                                )
+                                if self._troubled is not None:
+                                    self._troubled(turn.stored.run, trouble)
                             await self._clock.sleep(pause_s)
         finally:
             queue.worker = None
@@ -326,13 +333,6 @@ class LocalEngine:
             over.cancel()
             stopping.cancel()
 
-    async def _collect(self, next_one: QueuedRun) -> None:
-        """Debounce: wait a moment for the rest of what somebody types in several messages."""
-        stored = next_one.stored
-        collects = next_one.fresh and stored.run.steers and not stored.stopping
-        if self._limits.queue == "collect" and collects:
-            await self._clock.sleep(self._limits.collect_s)
-
     @contextmanager
     def _active(self, queue: ConversationQueue, taken: QueuedRun) -> Iterator[RunningTurn]:
         begun = taken.fresh and taken.stored.status is RunStatus.RUNNING
@@ -344,11 +344,6 @@ class LocalEngine:
         finally:
             queue.active = None
             turn.close()
-
-    def _has_trouble(self, turn: RunningTurn, trouble: StorageError, *, again_s: float) -> None:
-        log.error("turn.storage", run=turn.run_id, why=str(trouble), again_s=again_s)
-        if self._troubled is not None:
-            self._troubled(turn.stored.run, trouble)
 
     async def _run_turn(self, queue: ConversationQueue, turn: RunningTurn) -> None:
         """Run a turn from its last step on. Whatever goes wrong inside becomes an honest end; only
@@ -375,22 +370,21 @@ class LocalEngine:
             self._deliver(finished.ready)
             if self._ended is not None:
                 self._ended(run, end)
-            await self._go_on_from(turn.run_id, finished)
-
-    async def _go_on_from(self, run_id: RunId, finished: Finished) -> None:
-        """What an end that is stored sets going; and subagents end whose result nobody awaits."""
-        self._children.pop(run_id, None)
-        for woken in finished.woken:
-            self._wake(woken)
-        if finished.followed is not None:
-            self._work_on(self._queued(finished.followed))
-        awaited = [
-            run.lane
-            for run in self._children.values()
-            if run.child_of is not None and run.child_of.waits and run.child_of.run_id == run_id
-        ]
-        ended = [one for key in awaited for one in self._end_queue(key, PARENT_ENDED, by=None)]
-        await self._write_stopping(ended, PARENT_ENDED)
+            # What an end that is stored sets going; and subagents end whose result nobody awaits.
+            self._children.pop(turn.run_id, None)
+            for woken in finished.woken:
+                self._wake(woken)
+            if finished.followed is not None:
+                self._work_on(self._queued(finished.followed))
+            awaited = [
+                run.lane
+                for run in self._children.values()
+                if run.child_of is not None
+                and run.child_of.waits
+                and run.child_of.run_id == turn.run_id
+            ]
+            ended = [one for key in awaited for one in self._end_queue(key, PARENT_ENDED, by=None)]
+            await self._write_stopping(ended, PARENT_ENDED)
 
     def _suspend(self, queue: ConversationQueue, turn: RunningTurn) -> None:
         """Free the queue, unless the turn was woken or stopped while it unwound."""

@@ -95,7 +95,13 @@ class Loop:
         Raises TurnStopped once the turn has to end; its open calls are then closed by the caller.
         """
         calls = CallRunner(self._toolbox, ctx, now)
-        steps_max = self._steps_of(now.state.turn)
+        # A task has its own number of rounds, and a job may.
+        own = (
+            now.state.turn.task.steps_max
+            if now.state.turn.task is not None
+            else now.state.turn.job and now.state.turn.job.steps_max
+        )
+        steps_max = own or self._others.get(now.state.turn.agent, self._steps_max)
         for number in range(steps_max + 1):
             if _is_spent(now.state):
                 now.sum_up()
@@ -115,7 +121,9 @@ class Loop:
                     await _auto_invoke(now, calls)
                 return None
             if answer.finish == "length":
-                self._refuse_cut(answer, now)
+                cuts = now.state.cuts + 1
+                now.state = replace(now.state, cuts=cuts, sum_up=cuts >= CUT_CALLS_MAX)
+                now.add(*map(self._toolbox.cut_off, answer.calls))
             else:
                 await calls.run(answer.calls)
                 if said_nothing(now.state.entries):
@@ -139,11 +147,6 @@ class Loop:
             return ModelTrouble(kind=CALL_FAILED, text=result.content)
         now.add(Answered(text="" if result.content == NO_OUTPUT else result.content))
         return None
-
-    def _steps_of(self, turn: TurnInput) -> int:
-        """A task has its own number of rounds, and a job may."""
-        own = turn.task.steps_max if turn.task is not None else turn.job and turn.job.steps_max
-        return own or self._others.get(turn.agent, self._steps_max)
 
     async def _heard(
         self, ctx: TurnContext, now: TurnProgress, output: Json
@@ -208,11 +211,6 @@ class Loop:
             now.again("claim", claim.text)
             return answer, True
         return replace(answer, text=f"{answer.text.rstrip()}\n\n{claim.correction}"), False
-
-    def _refuse_cut(self, answer: Answered, now: TurnProgress) -> None:
-        cuts = now.state.cuts + 1
-        now.state = replace(now.state, cuts=cuts, sum_up=cuts >= CUT_CALLS_MAX)
-        now.add(*map(self._toolbox.cut_off, answer.calls))
 
 
 async def _auto_invoke(now: TurnProgress, calls: CallRunner) -> bool:

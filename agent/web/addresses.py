@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urljoin
@@ -48,6 +48,19 @@ class WebUrl:
     def origin(self) -> tuple[str, str, int]:
         """Who answers: what was sent to one of these is not meant for another."""
         return self.scheme, self.host, self.port
+
+    @property
+    def site(self) -> str:
+        """Whose place it is, as near as its name tells: the last two parts of it. Where it has
+        none, who answers is told by number and port."""
+        is_number = ":" in self.host or self.host.rpartition(".")[2].isdecimal()
+        return self.netloc if is_number else ".".join(self.host.split(".")[-2:])
+
+    @property
+    def whole(self) -> str:
+        """All that is told by asking for it. What people leave out or add without a thought plays
+        no part: the scheme, and one slash at the end."""
+        return f"{self.netloc}{self.path}".removesuffix("/")
 
     @property
     def netloc(self) -> str:
@@ -103,6 +116,36 @@ def joined(base: WebUrl, location: str) -> WebUrl:
         return parse_url(urljoin(str(base), location))
     except ValueError as error:
         raise UrlRefused("The redirect leads to what is no web address.") from error
+
+
+_WRITTEN = re.compile(
+    r"https?://[^\s<>\"'`|\\]+|(?<![\w@./-])[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:[/?#][^\s<>\"'`|\\]*)?",
+    re.IGNORECASE,
+)
+_CLOSES = {")": "(", "]": "["}
+
+
+def addresses_in(text: str) -> Iterator[WebUrl]:
+    """Return the web addresses that stand in a text, read just as `parse_url` reads one that is
+    asked for. Of one behind which a sentence may end both readings are returned."""
+    for match in _WRITTEN.finditer(text):
+        written = _closed(match[0])
+        for one in dict.fromkeys((written, written.rstrip(".,:;!?*_"))):
+            try:
+                yield parse_url(with_scheme(one))
+            except UrlRefused:
+                continue
+
+
+def _closed(written: str) -> str:
+    """Return what stands before a bracket that was opened outside, as that of a Markdown link."""
+    opened: list[str] = []
+    for place, sign in enumerate(written):
+        if sign in _CLOSES.values():
+            opened.append(sign)
+        elif sign in _CLOSES and (not opened or opened.pop() != _CLOSES[sign]):
+            return written[:place]
+    return written
 
 
 def _scheme(text: str) -> str:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.files.worker import Bounds, NoRoom, answer_of, bound_itself
+from agent.sandbox.worker import Bounds, NoRoom, answer_of, bound_itself
 from memory.records.errors import Permanent, Temporary
 from memory.records.text import clean, without_surrogates
 
@@ -289,7 +289,7 @@ def _known(name: str) -> str:
 # Makes a page into text in a process of its own, which is ended when it takes too long.
 #
 # Some pages keep the library busy for minutes (200,000 attributes on one tag were six seconds, and
-# cost grows with the square). The process of `agent.files.worker` has an empty environment and
+# cost grows with the square). The process of `agent.sandbox.worker` has an empty environment and
 # bounds on time and memory, so that a page can harm neither the bot nor what it holds.
 
 READ_S = 15.0

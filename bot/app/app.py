@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from bot.commands.logs import LogReader
     from bot.commands.mcp import McpService
     from bot.commands.pairing import PairingQuestions
-    from bot.commands.prompts import Prompts
     from bot.commands.status import BotStatus
-    from bot.commands.why import WhyCommand
+    from bot.commands.trace.prompts import Prompts
+    from bot.commands.trace.why import WhyCommand
     from bot.inbox.full_disk import FullDisk
     from bot.inbox.intake import Intake
     from bot.outbox.outbox import Outbox
@@ -497,7 +497,7 @@ class App:
 
         return beginning_of(self)
 
-    @service("bot.commands.prompts:Prompts", "show", "compare")
+    @service("bot.commands.trace.prompts:Prompts", "show", "compare")
     def prompts(self) -> Prompts:
         from bot.app.turns import prompts_of
 

@@ -7,27 +7,23 @@ goes on. A library is loaded only when its channel is set up.
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 import structlog
 
 from bot.channels.base import Channel, SentMessage
 from bot.channels.console import ConsoleChannel
-from bot.channels.throttle import SendRates
 from bot.channels.tokens import PAUSES_S, TokenNotices, TokenRefused
 from bot.commands import table as commands
 from bot.inbox.intake import Intake
 from bot.lean import load_without
 from bot.people.access import Access
-from bot.settings.options import host_zone
-from bot.settings.schema.settings import Settings
 from memory.records.errors import SettingsWrong, StorageError
 from memory.records.messages import Address, Role
+from memory.records.usage import UsageQuery, UsageSum
 from memory.stores.approvals import SqliteApprovals, SqliteCards
 from scheduler.clock.machine import CheckedClock
 
@@ -35,7 +31,6 @@ if TYPE_CHECKING:
     from bot.app.app import App
     from bot.channels.slack.app_home import HomeView
     from bot.channels.slack.channel import SlackChannel
-    from bot.channels.slack.people import SlackProfile
     from bot.channels.telegram.api import Menu, Menus
     from bot.channels.telegram.channel import TelegramChannel
 
@@ -49,7 +44,6 @@ TELL_S = 10.0
 class Channels:
     """The terminal always, the platforms where they are set up."""
 
-    settings: Settings
     access: Access
     clock: CheckedClock
     notices: TokenNotices
@@ -58,13 +52,14 @@ class Channels:
     slack: SlackChannel | None
 
     @property
+    def platforms(self) -> Sequence[TelegramChannel | SlackChannel]:
+        """Those that are set up."""
+        return [one for one in (self.telegram, self.slack) if one is not None]
+
+    @property
     def by_name(self) -> Mapping[str, Channel]:
         """All of them."""
-        found: dict[str, Channel] = {self.console.name: self.console}
-        for channel in (self.telegram, self.slack):
-            if channel is not None:
-                found[channel.name] = channel
-        return found
+        return {one.name: one for one in (self.console, *self.platforms)}
 
     async def take_in(self, intake: Intake) -> None:
         """Serves every platform until cancelled.
@@ -72,45 +67,37 @@ class Channels:
         Raises SettingsWrong when none of them accepts us. If only some refuse us, that is told and
         they are tried again.
         """
-        serving: dict[str, Callable[[], Awaitable[None]]] = {}
-        if self.telegram is not None:
-            serving["telegram"] = partial(self._telegram, self.telegram, intake)
-        if self.slack is not None:
-            serving["slack"] = partial(self.slack.serve, intake)
-        refused = set[str]()
+        platforms, refused = self.platforms, set[str]()
 
-        async def kept(name: str) -> None:
+        async def kept(platform: TelegramChannel | SlackChannel) -> None:
             told = ""
             while True:
-                refused.discard(name)
+                refused.discard(platform.name)
                 try:
-                    return await serving[name]()
+                    return await platform.serve(intake)
                 except (SettingsWrong, ExceptionGroup) as error:
                     wrong = next(_settings_wrong(error), None)
                     if wrong is None:
                         raise
-                    refused.add(name)
-                    if len(refused) == len(serving):
+                    refused.add(platform.name)
+                    if len(refused) == len(platforms):
                         raise wrong from error
                 if str(wrong) != told:
                     told = str(wrong)
                     log.error("channel.refused", why=told)
                 if isinstance(wrong, TokenRefused):
-                    await self.notices.refused(name, wrong)
+                    await self.notices.refused(platform.name, wrong)
                 await self.clock.sleep(PAUSES_S[-1])
 
         async with asyncio.TaskGroup() as group:
-            for name in serving:
-                group.create_task(kept(name), name=name)
+            for platform in platforms:
+                group.create_task(kept(platform), name=platform.name)
 
     async def fetch_waiting(self, intake: Intake) -> None:
         """Takes in what waits at the platforms, and hands it on; for `run --once`. What somebody
         wrote too fast is handed on as their minutes have room for it."""
-        if self.telegram is not None:
-            await self.telegram.connect()
-            await self.telegram.fetch_waiting(intake)
-        if self.slack is not None:
-            await self.slack.fetch_waiting(intake)
+        for platform in self.platforms:
+            await platform.fetch_waiting(intake)
         await intake.idle()  # an album may wait for its last photo
         await intake.worked_off()
 
@@ -145,42 +132,21 @@ class Channels:
         """A reply to the terminal waits until somebody is there, perhaps for days."""
         return self.console.attended or not lane.startswith(f"{self.console.name}:")
 
-    async def _telegram(self, telegram: TelegramChannel, intake: Intake) -> None:
-        await telegram.connect()
-        async with asyncio.TaskGroup() as group:
-            menus = group.create_task(telegram.announce(self._menus))
-            if self.settings.telegram.mode == "webhook":
-                await self._listen(telegram, intake)
-            else:
-                await telegram.poll(intake)
-            menus.cancel()
 
-    def _menus(self) -> Menus:
-        """Who sees which commands in Telegram: everybody those for everybody, in a private chat
-        also what else the person there may type."""
-        from bot.channels.telegram.api import EVERYBODY
+def menus_of(access: Access) -> Menus:
+    """Return who sees which commands in Telegram: everybody those for everybody, in a private chat
+    also what else the person there may type."""
+    from bot.channels.telegram.api import EVERYBODY
 
-        whole = {role: _menu(role) for role in Role}
-        found = {EVERYBODY: whole[Role.GUEST]}
-        for person in self.access.directory.people:
-            for address in person.addresses:
-                channel, _, chat = address.partition(":")
-                is_chat = channel == "telegram" and chat.isascii() and chat.isdecimal()
-                if is_chat and person.role is not Role.GUEST:
-                    found[chat] = whole[person.role]
-        return found
-
-    async def _listen(self, telegram: TelegramChannel, intake: Intake) -> None:
-        from bot.channels.telegram.webhook import serve_webhook
-
-        try:
-            await serve_webhook(telegram, intake, self.settings.telegram)
-        except OSError as error:
-            raise SettingsWrong(
-                f"Cannot listen on {self.settings.telegram.webhook_listen} "
-                f"({os.strerror(error.errno or 0)}). Close what uses that port, or choose another "
-                "in telegram.webhook_listen."
-            ) from error
+    whole = {role: _menu(role) for role in Role}
+    found = {EVERYBODY: whole[Role.GUEST]}
+    for person in access.directory.people:
+        for address in person.addresses:
+            channel, _, chat = address.partition(":")
+            is_chat = channel == "telegram" and chat.isascii() and chat.isdecimal()
+            if is_chat and person.role is not Role.GUEST:
+                found[chat] = whole[person.role]
+    return found
 
 
 def _menu(role: Role) -> Menu:
@@ -201,7 +167,6 @@ def channels_of(app: App) -> Channels:
     """Build the channels that are set up; they tell the clock the time."""
     notices = TokenNotices(app.access, lambda message: app.outbox.say(message))
     return Channels(
-        settings=app.settings,
         access=app.access,
         clock=app.clock,
         notices=notices,
@@ -213,66 +178,29 @@ def channels_of(app: App) -> Channels:
 
 def _telegram_of(app: App, notices: TokenNotices) -> TelegramChannel | None:
     wanted = app.settings.telegram
-    token = wanted.token.get_secret_value()
-    if not token:
+    if not wanted.token.get_secret_value():
         return None
     # Telegram's passport, which no bot of ours asks for, would bring in all of OpenSSL anew.
     load_without("cryptography", "telegram")
-    from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
+    from bot.channels.telegram.channel import TelegramChannel
 
-    options = TelegramOptions(
-        token=token,
-        base_url=wanted.base_url,
-        group_policy=wanted.group_policy,
-        streaming=wanted.streaming,
-        stream_every_s=wanted.stream_every_s,
-        stream_every_group_s=wanted.stream_every_group_s,
-        poll_timeout_s=wanted.poll_timeout_s,
-        stall_s=wanted.stall_s,
-        send_timeout_s=wanted.send_timeout_s,
-        rates=SendRates(
-            per_chat=wanted.rate_per_chat,
-            per_group_minute=wanted.rate_per_group_minute,
-            total=wanted.rate_total,
-        ),
-        ack_reaction=wanted.ack_reaction,
-    )
     dated = partial(app.clock.told, "Telegram")
-    return app.entered(TelegramChannel(options, clock=app.clock, dated=dated, notices=notices))
+    return app.entered(
+        TelegramChannel(
+            wanted,
+            clock=app.clock,
+            dated=dated,
+            notices=notices,
+            menus=lambda: menus_of(app.access),
+        )
+    )
 
 
 def _slack_of(app: App, notices: TokenNotices) -> SlackChannel | None:
     wanted, access = app.settings.slack, app.access
-    token = wanted.bot_token.get_secret_value()
-    if not token:
+    if not wanted.bot_token.get_secret_value():
         return None
-    from bot.channels.slack.channel import SlackChannel, SlackOptions
-
-    options = SlackOptions(
-        bot_token=token,
-        app_token=wanted.app_token.get_secret_value(),
-        signing_secret=wanted.signing_secret.get_secret_value(),
-        over_http=wanted.mode == "http",
-        listen=wanted.listen,
-        base_url=wanted.base_url,
-        group_policy=wanted.group_policy,
-        streaming=wanted.streaming,
-        stream_every_s=wanted.stream_every_s,
-        send_timeout_s=wanted.send_timeout_s,
-        edits_per_minute=wanted.rate_edits_minute,
-        rates=SendRates(per_chat=wanted.rate_per_chat, per_group_minute=0, total=wanted.rate_total),
-    )
-
-    async def learn(profile: SlackProfile) -> None:
-        try:
-            await access.introduce(
-                profile.address,
-                name=profile.name,
-                time_zone=profile.time_zone,
-                language=profile.language,
-            )
-        except StorageError as error:
-            log.warning("slack.profile_not_kept", why=str(error))
+    from bot.channels.slack.channel import SlackChannel
 
     def offer(person: str) -> list[tuple[str, str]]:
         if access.who(person) is None:
@@ -282,9 +210,9 @@ def _slack_of(app: App, notices: TokenNotices) -> SlackChannel | None:
 
     return app.entered(
         SlackChannel(
-            options,
+            wanted,
             clock=app.clock,
-            learn=learn,
+            learn=access.introduce,
             offer=offer,
             dated=partial(app.clock.told, "Slack"),
             notices=notices,
@@ -295,15 +223,19 @@ def _slack_of(app: App, notices: TokenNotices) -> SlackChannel | None:
 
 def home_view_of(app: App) -> HomeView:
     """Build what people read on their home in Slack."""
-    from bot.channels.slack.app_home import HomeSources, HomeView
+    from bot.channels.slack.app_home import HomeView
 
-    told = HomeSources(
+    async def sums(wanted: UsageQuery) -> Sequence[UsageSum]:
+        await app.budget.flush()
+        return await app.usage_store.groups(wanted)
+
+    return HomeView(
+        app.access,
         jobs=app.calendar.jobs,
         events=app.calendar.events,
         facts=app.memories.facts,
-        sums=app.usage_store.groups,
-        counted=app.budget.flush,
         models=app.models,
+        sums=sums,
         open_questions=SqliteApprovals(app.database).open_ones,
+        clock=app.clock,
     )
-    return HomeView(app.access, told, clock=app.clock, host_zone=ZoneInfo(host_zone()))

@@ -13,15 +13,7 @@ import structlog
 from agent.files.values import FileUnavailable
 from agent.tools.messages import FileToSend, OwnChat
 from agent.turn.agents import Bindings
-from bot.channels.base import (
-    Acknowledges,
-    Channel,
-    DeliveryRefused,
-    FetchesFiles,
-    NotSent,
-    Reacted,
-    Reacts,
-)
+from bot.channels.base import NO_REACTIONS, Channel, DeliveryRefused, NotSent, Reacted
 from bot.markup.command_text import as_typed
 from bot.outbox.outbox import NewFile
 from bot.people.access import Access
@@ -30,9 +22,9 @@ from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
 from memory.records.errors import Permanent, Temporary
 from memory.records.messages import Address, Attachment, IncomingMessage, PersonId
-from memory.records.ports import Conversations
 from memory.records.rows import Button, NewMessage, Person
 from memory.records.usage import NOBODY, Notice
+from memory.stores.conversations import SqliteConversations
 
 log = structlog.get_logger()
 
@@ -124,8 +116,8 @@ class Reactions:
     async def react(self, address: Address, message_id: str, emoji: str) -> str:
         """What is shown now. Raises NoReaction, NoReactionNow."""
         channel = self._channels().get(address.channel)
-        if not isinstance(channel, Reacts):
-            raise NoReaction("there are no reactions in this chat; say it in your answer")
+        if channel is None:
+            raise NoReaction(NO_REACTIONS)
         match await channel.react(address, message_id, emoji):
             case Reacted(shown=shown):
                 return shown
@@ -142,7 +134,7 @@ class Reactions:
     async def acknowledge(self, message: IncomingMessage) -> None:
         """Shows that it was taken in, where its channel does so."""
         channel = self._channels().get(message.address.channel)
-        if isinstance(channel, Acknowledges):
+        if channel is not None:
             await channel.acknowledge(message)
 
 
@@ -156,7 +148,7 @@ class BotMessenger:
     """Implements `agent.tools.messages.Messenger` over the outbox."""
 
     def __init__(
-        self, access: Access, conversations: Conversations, say: Say, post_file: PostFile
+        self, access: Access, conversations: SqliteConversations, say: Say, post_file: PostFile
     ) -> None:
         self._access = access
         self._conversations = conversations
@@ -195,7 +187,7 @@ class ChannelFiles:
     async def fetch(self, address: Address, attachment: Attachment, bytes_max: int) -> bytes:
         """The whole of it. Raises FileUnavailable, Temporary."""
         channel = self._channels().get(address.channel)
-        if not isinstance(channel, FetchesFiles):
+        if channel is None:
             raise FileUnavailable("files cannot be fetched where this message came from")
         return await channel.fetch(attachment, bytes_max=bytes_max)
 

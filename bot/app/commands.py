@@ -12,16 +12,16 @@ from agent.budget.service import UsageService
 from bot.app.chats import Reactions
 from bot.channels.base import Pressed
 from bot.commands.conversation import CompactionCommands, SubagentCommands
-from bot.commands.heartbeat import HeartbeatCommands
-from bot.commands.jobs import JobCommands, TimeQuestions
-from bot.commands.memory import PrivateCommand
+from bot.commands.jobs.commands import JobCommands, TimeQuestions
+from bot.commands.jobs.heartbeat import HeartbeatCommands
+from bot.commands.memory.commands import PrivateCommand
+from bot.commands.memory.undo import UndoCommand
 from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairingQuestions
 from bot.commands.people import PeopleCommands
-from bot.commands.prompts import ContextCommand
 from bot.commands.status import BotStatus, Kept, StatusSources
 from bot.commands.table import Tools
-from bot.commands.undo import UndoCommand
+from bot.commands.trace.prompts import ContextCommand
 from bot.commands.usage import NOT_PAUSED, UsageCommand, names_of
 from bot.inbox.intake import Intake, IntakeHooks
 from bot.inbox.rate_limit import MessageRateLimiter
@@ -38,7 +38,7 @@ from scheduler.kinds.idle import IdleReset
 
 if TYPE_CHECKING:
     from bot.app.app import App
-    from bot.commands.why import WhyCommand
+    from bot.commands.trace.why import WhyCommand
 
 TOO_OLD = "That was taken care of already."
 GOING_ON = "Going on since {since}."
@@ -107,7 +107,7 @@ def job_commands_of(app: App) -> JobCommands:
 
 def why_desk_of(app: App) -> WhyCommand:
     """Build what answers `/why`."""
-    from bot.commands.why import WhyCommand, WhySources
+    from bot.commands.trace.why import WhyCommand, WhySources
     from memory.stores.traces import SqliteTraces
 
     def server_of(name: str) -> str:
@@ -162,7 +162,6 @@ def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
             clock=app.clock,
             host_zone=host_zone(),
             language=settings.prompt.language,
-            zones=app.calendar.zones,
             asking=app.pairing,
         ),
         snippets=app.snippets,

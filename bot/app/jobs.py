@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from agent.trace.dry_run import DryRunner, DryRunOptions
 from bot.app.schedules import Schedules
-from bot.commands.schedule_messages import takes_words
+from bot.commands.jobs.messages import takes_words
 from bot.outbox.edits import QuestionMessages
-from bot.people.zone_question import AssumedZones, ZoneQuestions
+from bot.people.zone_question import ZoneQuestions
 from bot.settings.options import host_zone
 from bot.settings.schema.settings import Settings
 from memory.records.jobs import Job
@@ -21,14 +21,12 @@ from memory.stores.events import SqliteEvents
 from memory.stores.heartbeats import SqliteHeartbeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
 from memory.stores.notifications import SqliteTellings
-from memory.stores.people import SqliteAssumedZones
 from scheduler.jobs.events import EventService
 from scheduler.jobs.forecast import Forecaster, Rules
 from scheduler.jobs.heartbeats import HeartbeatService
 from scheduler.jobs.service import JobService
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.times import TimeReader
-from scheduler.jobs.zone_moves import ZoneMoves
 from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
 from scheduler.notify.quiet_hours import read_hours
 
@@ -68,7 +66,8 @@ class Calendar:
         return TimeReader(
             self.app.chats.zone,
             clock=self.app.clock,
-            is_assumed=lambda person_id: self.assumed_zones.is_assumed(person_id),
+            is_open=lambda person_id: self.zones.is_open(person_id),
+            ask_zone=lambda person_id: self.zones.ask(person_id),
         )
 
     @cached_property
@@ -87,7 +86,6 @@ class Calendar:
             clock=self.app.clock,
             timetable=lambda: self.schedules.timetable if self.app.is_running else None,
             estimate=estimate,
-            assumed=self.assumed_zones,
         )
 
     @cached_property
@@ -112,26 +110,15 @@ class Calendar:
         )
 
     @cached_property
-    def assumed_zones(self) -> AssumedZones:
-        """Build what knows which times were set up by this machine's zone."""
-        return AssumedZones(
-            SqliteAssumedZones(self.app.database),
-            self.app.access,
-            zone=host_zone(),
-            is_anywhere=lambda time: self.times.is_anywhere(time.when),
-        )
-
-    @cached_property
     def zones(self) -> ZoneQuestions:
         """Build what asks people for their zone."""
-        zones = self.assumed_zones
+        cards = QuestionMessages(self.app.outbox, SqliteCards(self.app.database))
         return ZoneQuestions(
-            zones,
             self.app.access,
-            ZoneMoves(zones.store, self.jobs, self.events, clock=self.app.clock),
-            QuestionMessages(self.app.outbox, SqliteCards(self.app.database)),
+            zone=host_zone(),
             clock=self.app.clock,
-            deliver=self.app.outbox.deliver,
+            post=cards.post,
+            close=cards.close,
             busy=lambda lane: self.app.engine.busy(lane),
         )
 

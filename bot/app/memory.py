@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from agent.history import window as history
@@ -15,22 +15,23 @@ from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
-from agent.learning.insights import InsightMaker, SqliteInsights
+from agent.learning.insights import InsightMaker
 from agent.models.router import Router
 from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.aftermath import EndedTurn, FollowUp
-from bot.commands.memory import MemoryCommands
-from bot.commands.memory_erasure import ForgetQuestions
+from bot.commands.memory.commands import MemoryCommands
+from bot.commands.memory.erasure import ForgetQuestions
 from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
 from bot.settings.schema.sections import HistorySettings
 from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
+from memory.facts.insights import SqliteInsights
 from memory.facts.profile import SqliteProfiles
-from memory.facts.recall import Insight, RecallParts, SqliteRecall
+from memory.facts.recall import SqliteRecall
 from memory.facts.store import SqliteFacts
 from memory.records import words
-from memory.records.facts import CompactionWanted, Exchange, RecallWanted
+from memory.records.facts import CompactionWanted
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import History
 from memory.search.archive import SqliteArchive
@@ -48,8 +49,6 @@ from scheduler.kinds.idle import IdleOptions, IdleTimers
 
 if TYPE_CHECKING:
     from bot.app.app import App
-
-EXCHANGES_RECALLED = 5
 
 
 class Memories:
@@ -97,34 +96,14 @@ class Memories:
     @cached_property
     def recall(self) -> SqliteRecall:
         """Build what finds memories for a prompt."""
-
-        async def earlier(wanted: RecallWanted) -> Sequence[Exchange]:
-            return await self.archive.search(
-                wanted.person_id,
-                wanted.place,
-                wanted.text,
-                k=EXCHANGES_RECALLED,
-                before=wanted.history_from,
-                conversation=wanted.conversation,
-            )
-
-        async def noted(wanted: RecallWanted) -> Insight:
-            pins, recommendations = await self.insights.relevant(
-                wanted.conversation, wanted.text, wanted.now
-            )
-            return Insight(pins=tuple(pins), recommendations=tuple(recommendations))
-
         return SqliteRecall(
-            self.app.database,
+            about=AboutPeople(self.app.database),
             facts=self.facts,
             facts_max=self.app.settings.memory.recalled,
-            parts=RecallParts(
-                about=AboutPeople(self.app.database),
-                insight=noted,
-                coming=self.app.calendar.events.coming,
-                exchanges=earlier,
-                chunks=self.documents.recalled,
-            ),
+            insights=self.insights,
+            coming=self.app.calendar.events.coming,
+            archive=self.archive,
+            documents=self.documents,
         )
 
     @cached_property
@@ -218,7 +197,7 @@ class Memories:
                 app.conversations,
                 premises=self.premises,
                 clock=app.clock,
-                indexes=[self.archive, _KnownTexts(self.embedding)],
+                rebuilds=[self.archive.rebuild, partial(drop_known_texts, self.embedding)],
                 revised=app.outbox.catch_up if app.is_running else None,
             ),
             premises=self.premises,
@@ -314,17 +293,8 @@ class Afterthoughts:
         await self.insights.after(ended.turn, ended.end)
 
 
-class _KnownTexts:
-    """Implements `memory.erasure.erase.Rebuilds`: what is kept of texts only to be quick."""
-
-    def __init__(self, embedding: Embedding) -> None:
-        self._drops = (
-            history.drop_known,
-            words.drop_known,
-            embedding.drop_known,
-        )
-
-    async def rebuild(self) -> None:
-        """Keeps nothing; it comes back with the next turn."""
-        for drop in self._drops:
-            drop()
+async def drop_known_texts(embedding: Embedding) -> None:
+    """Keep nothing of texts that is there only to be quick; it comes back with the next turn."""
+    history.drop_known()
+    words.drop_known()
+    embedding.drop_known()

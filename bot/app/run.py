@@ -51,7 +51,6 @@ async def start(app: App) -> None:
     app.memories.questions.start()
     await app.memories.service.private.sweep()
     await app.ready(app.entered(app.calendar.schedules.running()))
-    await app.calendar.zones.start()
     if settings.memory.extraction.enabled:
         await app.ready(app.entered(app.memories.idle_timers()))
     await app.intake.resume(app.channels.by_name)

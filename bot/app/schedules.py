@@ -24,7 +24,7 @@ from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
 from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.web.client import ClientOptions, WebClient, WebRequest
-from bot.commands.schedule_messages import missed_cards, stopped_card
+from bot.commands.jobs.messages import missed_cards, stopped_card
 from bot.markup.command_text import as_typed
 from bot.settings.home import shipped
 from bot.settings.options import allowed_hosts_of
@@ -37,15 +37,11 @@ from memory.records.schedule import due_words
 from scheduler.clock.outcomes import ASKED, Followers, Outcomes
 from scheduler.clock.timetable import Kind, Timetable, TimetableHooks
 from scheduler.kinds.agent_turn import (
-    AgentKind,
-    Check,
     HeartbeatKind,
-    SkillKind,
-    ToolKind,
-    Turns,
+    TurnKind,
     usable_skill,
 )
-from scheduler.kinds.checks import FileMarks, Means, checks_of, read_check
+from scheduler.kinds.checks import Check, FileMarks, Means
 from scheduler.kinds.message import MessageKind
 from scheduler.notify.delivery import Notifier, NotifyOptions
 from scheduler.notify.quiet_hours import read_hours
@@ -143,12 +139,10 @@ class Schedules:
         self._group.create_task(self._see_to(end), name="job end")
 
     def _kinds(self, app: App) -> Mapping[JobKind, Kind]:
-        turns = Turns(self.chats, app.conversations.start_new)
+        turns = TurnKind(self.chats, app.conversations.start_new, skill_finder(app.abilities.shelf))
         return {
             JobKind.MESSAGE: MessageKind(self.chats),
-            JobKind.AGENT: AgentKind(turns),
-            JobKind.SKILL: SkillKind(turns, skill_finder(app.abilities.shelf)),
-            JobKind.TOOL: ToolKind(turns),
+            **dict.fromkeys((JobKind.AGENT, JobKind.SKILL, JobKind.TOOL), turns),
             JobKind.HEARTBEAT: HeartbeatKind(
                 turns,
                 app.home.workspace,
@@ -255,15 +249,15 @@ def _as_typed(card: NewMessage) -> NewMessage:
 
 def _checks(app: App) -> tuple[Check, ...]:
     """Build the cheap looks of `heartbeat.checks`."""
-    wishes = [read_check(text) for text in app.settings.heartbeat.checks]
-    if not wishes:
+    if not app.settings.heartbeat.checks:
         return ()
     client = WebClient(ClientOptions(allowed=allowed_hosts_of(app.settings)))
     means = CheckMeans(
         client, app.abilities.toolbox, app.abilities.runner, owner=app.access.owner_id
     )
     acts = Means(folder=app.home.workspace, fetch=means.fetch, call=means.call, run=means.run)
-    return checks_of(wishes, acts, FileMarks(app.home.database.parent / "checks.json"))
+    marks = FileMarks(app.home.database.parent / "checks.json")
+    return tuple(Check(text, acts, marks) for text in app.settings.heartbeat.checks)
 
 
 def _notify_options(app: App) -> NotifyOptions:

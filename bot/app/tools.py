@@ -13,12 +13,10 @@ from agent.files.scaler import PillowScaler, is_installed
 from agent.files.transcription import PaidTranscriber
 from agent.files.values import AttachedOptions
 from agent.models.choose import beside
-from agent.policy.tool_access import Reach
 from agent.skills.library import SkillLibrary
 from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
 from agent.tools.agents import AgentTools, SystemTools
-from agent.tools.buses import LinuxBuses, missing_for_hardware
 from agent.tools.discovery import DiscoveryTools, ToolRanking
 from agent.tools.exec import ExecTools, Runner
 from agent.tools.files import FileTools, ResultStore
@@ -30,7 +28,7 @@ from agent.tools.profile import PersonContext, ProfileTools
 from agent.tools.scripts import ScriptTools
 from agent.tools.skills import SkillTools
 from agent.tools.tool import Tool, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.tools.web import WebPages, WebSearch
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
@@ -168,7 +166,6 @@ class Abilities:
             name_of=self.app.name_of,
             zone_of=self.app.chats.zone,
             is_private=self.app.conversations.is_private,
-            noted=self.app.calendar.assumed_zones.noted,
         )
         own: list[Tool] = [
             *tools_of(FileTools(self.workspace, former)),
@@ -199,10 +196,10 @@ class Abilities:
             timeout_s = self.runner.timeout_s
             own += tools_of(ExecTools(self.runner), timeout_s=timeout_s)
             own += tools_of(ScriptTools(self.shelf, self.runner, given), timeout_s=timeout_s)
-        if not missing_for_hardware():
-            from agent.tools.hardware import hardware_tools
+        from agent.tools.hardware import Buses, hardware_tools, missing_for_hardware
 
-            own += hardware_tools(LinuxBuses())
+        if not missing_for_hardware():
+            own += hardware_tools(Buses())
         toolbox = Toolbox(own, self.servers if self.app.is_running else None)
         toolbox.add(
             tools_of(

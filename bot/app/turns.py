@@ -30,10 +30,10 @@ from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
 from agent.turn.steps.tools import ToolStep
 from bot.app.chats import OwnerNotices
 from bot.channels.base import around
-from bot.commands.prompts import Prompts
+from bot.commands.trace.prompts import Prompts
 from bot.markup.command_text import as_typed
 from bot.people.approval_messages import plain
-from bot.people.approvals import ApprovalOptions, ApprovalService
+from bot.people.approvals import ApprovalService
 from bot.settings.home import shipped
 from bot.settings.options import (
     bindings_of,
@@ -165,12 +165,12 @@ def approvals_of(app: App) -> ApprovalService:
     return ApprovalService(
         SqliteApprovals(app.database),
         app.access,
-        app.outbox,
         lambda key, value: app.engine.signal(key, value),
+        deliver=app.outbox.deliver,
+        revise=app.outbox.revise,
         clock=app.clock,
-        options=ApprovalOptions(
-            valid_s=app.settings.tools.approval_minutes * 60, host_zone=host_zone()
-        ),
+        valid_s=app.settings.tools.approval_minutes * 60,
+        host_zone=host_zone(),
     )
 
 

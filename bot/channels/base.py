@@ -3,18 +3,19 @@ sends."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
 
 import structlog
 
-from bot.channels.odd_json import is_direct
+from agent.files.values import FileUnavailable
+from bot.channels.wire import is_direct
 from memory.records.messages import Address, Attachment, IncomingMessage
 from memory.records.ports import Clock
-from memory.records.rows import Button, ButtonRows, NewMessage
+from memory.records.rows import ButtonRows, NewMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class MessagePart:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOut:
     """A file as a platform gets it. `path` is where it stood in the workspace; `ref` what the
-    platform calls it, where it was given ahead of the message (`UploadsAhead`)."""
+    platform calls it, where it was given ahead of the message (`Channel.upload`)."""
 
     name: str
     path: str
@@ -108,6 +109,12 @@ LookedUp = SentMessage | NotSent | InDoubt | DeliveryRefused
 Upload = Uploaded | NotSent | DeliveryRefused
 Reaction = Reacted | NotSent | DeliveryRefused
 
+NOBODY_CAN_TELL = "nobody can tell"
+"""Why a send stays in doubt where the platform lets nobody look."""
+
+NO_REACTIONS = "there are no reactions in this chat; say it in your answer"
+"""To the assistant."""
+
 
 # --- what an event says ----------------------------------------------------------------------
 
@@ -152,162 +159,113 @@ class Pressed:
 Understood = IncomingMessage | AlbumPart | Pressed | Ignored
 
 
-class Channel(Protocol):
+class Channel(ABC):
     """One channel. Every method may be called by many tasks at once.
 
-    `send` and `edit` never raise for what the platform or the network does: they say what became
-    of it. They fall back to the plain source themselves where markup is refused.
+    What a method does to a message may be repeated without harm, but for `send` and `send_file`.
+    None raises for what the platform or the network does: each says what became of it. `send` and
+    `edit` fall back to the plain source themselves where markup is refused.
+
+    What only some platforms can do has a default here, which says that this one cannot.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    def stream_every(self, address: Address) -> float | None:
-        """Seconds between edits of a streamed reply in this chat; None: no streaming."""
-
-    def understand(self, payload: str) -> Understood:
-        """A stored event as a message. Raises ValueError when it cannot be read."""
-
-    def parts(self, text: str) -> Sequence[MessagePart]:
-        """Markdown as platform messages, in order. Joined sources equal the text."""
-
-    async def ready(self, address: Address) -> None:
-        """Waits until the platform's limits allow one more message in this chat."""
-
-    async def send(self, address: Address, part: MessagePart) -> Delivery:
-        """One new message."""
-
-    async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
-        """Makes a message read so; may be repeated without harm."""
-
-    async def typing(self, address: Address) -> None:
-        """Shows for a few seconds that an answer is being made; failures are ignored."""
-
-
-@runtime_checkable
-class SettlesDoubt(Protocol):
-    """A channel that can look up what became of a send whose fate is unknown."""
-
-    async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
-        """Whether a message with this mark stands there; none older than `since_ms` is meant.
-
-        Sent: it does, under this id. NotSent: it surely does not. InDoubt: that cannot be looked
-        up now, but perhaps later. Refused: nor ever.
-        """
-
-
-@runtime_checkable
-class Removes(Protocol):
-    """A channel that can take a message of ours away."""
-
-    async def remove(self, address: Address, message_id: str) -> EditOutcome:
-        """May be repeated without harm. Sent, MessageGone: it is not there any more."""
-
-
-@runtime_checkable
-class SendsFiles(Protocol):
-    """A channel that can show a file. As `send`, its methods never raise for what the platform or
-    the network does; the reason of a refusal is the end of a sentence for the person."""
-
-    def captioned(self, text: str) -> Sequence[MessagePart]:
-        """The caption of the file's own message, perhaps blank, and then as messages what finds no
-        place in it. Joined sources equal the text."""
-
-    async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
-        """One new message with the file; the part is its caption."""
-
-
-@runtime_checkable
-class UploadsAhead(Protocol):
-    """A channel whose platform takes a file first and shows it by a second call, and can look up
-    whether it does."""
-
-    async def upload(self, address: Address, file: FileOut) -> Upload:
-        """Hands the bytes over. Nobody sees them yet, so it may be repeated without harm."""
-
-    async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
-        """Whether a message with this file stands there; see `SettlesDoubt.look_up`."""
-
-
-@runtime_checkable
-class Reacts(Protocol):
-    """A channel that can put a reaction on a message. It may be repeated without harm."""
-
-    async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
-        """Shows this emoji under the message, or the nearest that the platform has. A reason is a
-        sentence for the assistant."""
-
-
-@runtime_checkable
-class Acknowledges(Protocol):
-    """A channel that can show at once that a message was taken in, where the settings say so."""
-
-    async def acknowledge(self, message: IncomingMessage) -> None:
-        """Failures are ignored."""
-
-
-@runtime_checkable
-class FetchesFiles(Protocol):
-    """A channel by which people send files. Only of a message whose sender was let in is one ever
-    fetched (SPEC §2.3)."""
-
-    async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
-        """The whole file, which may be repeated. Raises FileUnavailable, also for more than
-        `bytes_max`, and Temporary."""
-
-
-@runtime_checkable
-class ShowsWork(Protocol):
-    """A channel that can show what is being done while there is no text yet."""
-
-    def doing(self, address: Address, line: str) -> None:
-        """In plain words; an empty line: nothing any more. Returns at once."""
-
-
-@runtime_checkable
-class TellsTrouble(Protocol):
-    """A channel that knows whether its platform is heard."""
+    name: str
 
     @property
     def trouble(self) -> ChannelTrouble | None:
         """What keeps messages from coming in just now; None: nothing does."""
+        return None
+
+    # --- coming in ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def understand(self, payload: str) -> Understood:
+        """Return what a stored event says. Raise ValueError when it cannot be read."""
+
+    async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
+        """Return the whole file of a message, whose sender was let in (SPEC §2.3). Raise
+        FileUnavailable, also for more than `bytes_max`, and Temporary."""
+        raise FileUnavailable("files cannot be fetched where this message came from")
+
+    async def acknowledge(self, message: IncomingMessage) -> None:  # noqa: B027
+        """Show at once that a message was taken in, where the settings say so."""
+
+    # --- going out ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def stream_every(self, address: Address) -> float | None:
+        """Return the seconds between edits of a streamed reply; None: no streaming."""
+
+    @abstractmethod
+    def parts(self, text: str) -> Sequence[MessagePart]:
+        """Return Markdown as platform messages, in order. Joined sources equal the text."""
+
+    @abstractmethod
+    async def ready(self, address: Address) -> None:
+        """Wait until the platform's limits allow one more message in this chat."""
+
+    @abstractmethod
+    async def send(self, address: Address, part: MessagePart) -> Delivery:
+        """Send one new message."""
+
+    @abstractmethod
+    async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
+        """Make a message read so."""
+
+    async def remove(self, address: Address, message_id: str) -> EditOutcome:
+        """Take a message of ours away. SentMessage, MessageGone: it is not there any more."""
+        return DeliveryRefused(reason="it cannot be taken away there")
+
+    async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
+        """Return whether a message with this mark, not older than `since_ms`, stands there.
+
+        SentMessage: it does, under this id. NotSent: it surely does not. InDoubt: that cannot be
+        looked up now, but perhaps later. DeliveryRefused: nor ever.
+        """
+        return DeliveryRefused(reason=NOBODY_CAN_TELL)
+
+    async def typing(self, address: Address) -> None:  # noqa: B027
+        """Show for a few seconds that an answer is being made."""
+
+    def doing(self, address: Address, line: str) -> None:  # noqa: B027
+        """Show what is being done while there is no text yet; empty: nothing. Returns at once."""
+
+    # --- files, reactions and buttons ---------------------------------------------------------
+
+    def captioned(self, text: str) -> Sequence[MessagePart]:
+        """Return the caption of a file's own message, perhaps blank, and then as messages what
+        finds no place in it. Joined sources equal the text."""
+        return ()
+
+    async def upload(self, address: Address, file: FileOut) -> Upload:
+        """Hand the bytes over, where the platform takes them ahead of the message. Nobody sees
+        them yet."""
+        return Uploaded(ref="")
+
+    async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
+        """Send one new message with the file; the part is its caption. The reason of a refusal is
+        the end of a sentence for the person."""
+        return DeliveryRefused(reason="no files can be sent there")
+
+    async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
+        """As `look_up`, for a message with an uploaded file."""
+        return DeliveryRefused(reason=NOBODY_CAN_TELL)
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
+        """Show this emoji under the message, or the nearest that the platform has. A reason is a
+        sentence for the assistant."""
+        return DeliveryRefused(reason=NO_REACTIONS)
+
+    async def answered(self, pressed: Pressed, text: str) -> None:  # noqa: B027
+        """Tell whoever pressed a button what came of it, and nobody else; with an empty text, that
+        the press was seen."""
+
+    def remember(self, address: Address, message_id: str, part: MessagePart) -> None:  # noqa: B027
+        """Note that this message of a former process can be pressed, where the platform does not
+        keep messages itself."""
 
 
-@runtime_checkable
-class AnswersPresses(Protocol):
-    """A channel that can tell the person who pressed a button what came of it, and nobody else."""
-
-    async def answered(self, pressed: Pressed, text: str) -> None:
-        """Shows the text; with an empty one, that the press was seen. Failures are ignored."""
-
-
-@runtime_checkable
-class RemembersButtons(Protocol):
-    """A channel whose platform does not keep messages: after a restart it has to be told which of
-    them have buttons."""
-
-    def remember(self, address: Address, message_id: str, part: MessagePart) -> None:
-        """This message of a former process can be pressed."""
-
-
-# --- a person's own page ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HomeLine:
-    """One thing on a page, in Markdown, with the buttons that belong to it."""
-
-    text: str
-    buttons: tuple[Button, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HomeSection:
-    """Lines under a title; an empty title: none is shown."""
-
-    lines: tuple[HomeLine, ...]
-    title: str = ""
-
+# --- forms -------------------------------------------------------------------------------------
 
 HAVE_FORMS = frozenset({"slack"})
 """Channels whose platform opens a form when a button is pressed."""
@@ -317,17 +275,6 @@ NEW_REMINDER = "form:reminder"
 
 EDIT_FACT = "form:fact:"
 """How the data of one begins that is about a fact, whose key follows."""
-
-
-class TellsHome(Protocol):
-    """What a person reads on the page that is theirs alone, where a platform has one."""
-
-    def knows(self, sender: str) -> bool:
-        """Whether this address is somebody's who is let in. Makes nobody known."""
-
-    async def sections(self, sender: str, lane: str) -> Sequence[HomeSection]:
-        """The page of whoever has this address, and of nobody else; `lane` is their private chat.
-        A stranger reads how to be let in. Raises StorageError."""
 
 
 # --- channel threads ----------------------------------------------------------------------------

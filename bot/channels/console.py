@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.channels.base import (
+    Channel,
     Delivery,
     EditOutcome,
     FileOut,
@@ -108,9 +109,8 @@ class OpenQuestions:
         return 1 + max((max(card.buttons) for card in self._cards.values()), default=0)
 
 
-class ConsoleChannel:
-    """Implements `bot.channels.base.Channel`. Terminals attach; what is sent goes to all of
-    them."""
+class ConsoleChannel(Channel):
+    """The terminals that are attached: what is sent goes to all of them."""
 
     name = "console"
 
@@ -203,7 +203,7 @@ class ConsoleChannel:
         return SentMessage(message_id=message_id)
 
     def captioned(self, text: str) -> Sequence[MessagePart]:
-        """One part, perhaps blank (`bot.channels.base.SendsFiles`)."""
+        """One part, perhaps blank."""
         return self.parts(text) or [MessagePart(markup="", source="")]
 
     async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
@@ -214,7 +214,7 @@ class ConsoleChannel:
         return await self.send(address, MessagePart(markup=text, source=text))
 
     async def react(self, address: Address, message_id: str, emoji: str) -> Reaction:
-        """A line of its own (`bot.channels.base.Reacts`)."""
+        """A line of its own."""
         if not self._terminals:
             return NotSent(reason="no terminal is there")
         self._show({"kind": "message", "id": self._new_id(), "text": emoji})
@@ -228,20 +228,17 @@ class ConsoleChannel:
         self._show(event)
         return SentMessage(message_id=message_id)
 
-    async def typing(self, address: Address) -> None:
-        """Nothing: a terminal shows by itself that it waits."""
-
     def doing(self, address: Address, line: str) -> None:
-        """Shows which tool runs (`bot.channels.base.ShowsWork`)."""
+        """Shows which tool runs."""
         self._show({"kind": "doing", "text": line})
 
     async def answered(self, pressed: Pressed, text: str) -> None:
-        """A line of its own (`bot.channels.base.AnswersPresses`)."""
+        """A line of its own."""
         if text.strip():
             self._show({"kind": "message", "id": self._new_id(), "text": text})
 
     def remember(self, address: Address, message_id: str, part: MessagePart) -> None:
-        """A message that a former process sent (`bot.channels.base.RemembersButtons`)."""
+        """A message that a former process sent."""
         self._event("open", message_id, part)
 
     # --- inside ----------------------------------------------------------------------------------

@@ -11,19 +11,6 @@ CHATS_MAX = 2_000
 """Chats whose pace is remembered; the least recently used are forgotten."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SendRates:
-    """Messages per second in one chat, per minute in one group, per second in all; 0 is no limit.
-
-    Telegram's documented limits: about one a second per chat, 20 a minute per group, 30 a second
-    in total; short bursts are borne.
-    """
-
-    per_chat: float = 1.0
-    per_group_minute: float = 20.0
-    total: float = 30.0
-
-
 @dataclass(slots=True)
 class _ChatRate:
     bucket: TokenBucket | None
@@ -35,13 +22,21 @@ CHAT_BURST = 3
 
 
 class SendThrottle:
-    """Says when the next message of a chat may go out."""
+    """Says when the next message of a chat may go out.
 
-    def __init__(self, rates: SendRates, *, clock: Clock) -> None:
-        self._rates = rates
+    Telegram's documented limits are about one a second in a chat, 20 a minute in a group and 30 a
+    second in all; short bursts are borne.
+    """
+
+    def __init__(
+        self, clock: Clock, *, per_chat: float, total: float, per_group_minute: float = 0
+    ) -> None:
+        """Messages a second in one chat, a second in all, a minute in one group; 0: no limit."""
         self._clock = clock
+        self._per_chat = per_chat
+        self._per_group_minute = per_group_minute
         self._chats: dict[str, _ChatRate] = {}
-        self._all = self._bucket(rates.total, rates.total)
+        self._all = self._bucket(total, total)
 
     async def wait(self, chat_id: str, *, is_group: bool) -> None:
         """Returns when a message may be sent."""
@@ -66,12 +61,12 @@ class SendThrottle:
         if chat is None:
             if len(self._chats) >= CHATS_MAX:
                 del self._chats[next(iter(self._chats))]
-            rate, burst = (
-                (self._rates.per_group_minute / 60, self._rates.per_group_minute)
+            per_minute = self._per_group_minute
+            chat = _ChatRate(
+                self._bucket(per_minute / 60, per_minute)
                 if is_group
-                else (self._rates.per_chat, CHAT_BURST)
+                else self._bucket(self._per_chat, CHAT_BURST)
             )
-            chat = _ChatRate(self._bucket(rate, burst))
         self._chats[chat_id] = chat
         return chat
 

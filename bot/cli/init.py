@@ -23,7 +23,7 @@ from memory.records.errors import StorageError
 if TYPE_CHECKING:
     from bot.settings.home import Home
     from bot.settings.schema.settings import Settings
-    from bot.setup.terminal import Plan, SetupState
+    from bot.setup.steps import Plan, SetupState
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class _Here:
         """Looks at the database and for a running bot; changes nothing."""
         from bot.doctor.checks import manifest
         from bot.settings.options import host_zone
-        from bot.setup.terminal import SetupState
+        from bot.setup.steps import SetupState
 
         return SetupState(
             settings=self.settings,
@@ -235,7 +235,7 @@ def start_command() -> str:
 
 
 class ConsoleTerminal:
-    """Implements `bot.setup.terminal.SetupTerminal` on standard input and output: a terminal.
+    """Implements `bot.setup.steps.SetupTerminal` on standard input and output: a terminal.
 
     The end of the input counts as Ctrl-C: a half-answered set-up is not saved.
     """

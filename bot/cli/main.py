@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from bot.cli import (
-    access,
-    chat,
-    doctor,
-    init,
-    lab,
-    mcp,
-    memory,
-    model,
-    prompt,
-    run,
-    schedule,
-    sessions,
-    skills,
-    usage,
-)
+from bot.cli import access, doctor, init, mcp, memory, model, prompt, run, sessions, usage
+from bot.cli.schedule import commands as schedule
+from bot.cli.skills import commands as skills
+from bot.cli.terminal import chat, lab
 
 app = run.new_app()
 app.command("chat")(chat.chat)

@@ -118,7 +118,7 @@ def search(
 @app.command("show")
 def show(key: Key, person: Whom = "", as_json: out.AsJson = False) -> None:
     """Show one fact: where it is from, and what it replaced."""
-    from bot.commands.memory import fact_shown
+    from bot.commands.memory.commands import fact_shown
 
     async def found(bot: Bot) -> tuple[Person, StoredFact, Sequence[StoredFact]]:
         who = await _person(bot, person)
@@ -187,7 +187,7 @@ def edit(
     as_json: out.AsJson = False,
 ) -> None:
     """Correct a fact. The old one is kept as past."""
-    from bot.commands.memory import stored_text
+    from bot.commands.memory.commands import stored_text
 
     if not text.strip():
         raise out.wrong_usage("Say how it should read. To erase it: hearthbot memory forget")
@@ -246,7 +246,7 @@ def forget(
 async def look(bot: Bot, person: str, what: str, *, files: bool, as_json: bool) -> out.Json | None:
     """Show every place that holds it; return what stands for a proof where there is nothing to do.
     Raise ForgettingRefused before anybody is asked."""
-    from bot.commands.memory_erasure import counted
+    from bot.commands.memory.erasure import counted
     from memory.records.erasure import ForgettingRefused
 
     who = await _person(bot, person)
@@ -276,7 +276,7 @@ async def look(bot: Bot, person: str, what: str, *, files: bool, as_json: bool) 
 async def _forget(
     bot: Bot, person: str, what: str, *, files: bool, as_json: bool
 ) -> tuple[out.Json, str]:
-    from bot.commands.memory_erasure import (
+    from bot.commands.memory.erasure import (
         CANNOT_REACH,
         NOWHERE,
         STAGES,
@@ -323,7 +323,7 @@ def _below(bot: Bot, paths: Sequence[Path]) -> list[str]:
 def _found_lines(
     bot: Bot, found: FoundPlaces, facts: Sequence[StoredFact], *, name: str, files: bool
 ) -> out.Lines:
-    from bot.commands.memory_erasure import found_text
+    from bot.commands.memory.erasure import found_text
 
     yield out.flat(f"What is kept of {name}, and would be erased:"), "head"
     for fact in facts:
@@ -349,7 +349,7 @@ def export(
     as_json: out.AsJson = False,
 ) -> None:
     """Take out all that is remembered of a person, to read it or bring it in elsewhere."""
-    from bot.commands.memory import as_markdown, exported_json
+    from bot.commands.memory.commands import as_markdown, exported_json
 
     if form not in FORMATS:
         raise out.wrong_usage(f"--format {form[:20]!r} is not known: it takes json or md.")

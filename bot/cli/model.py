@@ -166,7 +166,7 @@ async def _tried(home: Opened, name: str, *, quiet: bool) -> list[TriedModel]:
 
 
 def _print_tried(one: TriedModel) -> None:
-    from bot.commands.usage import money
+    from agent.budget.messages import money
 
     if one.error:
         typer.secho(f"✗ {one.name}: {one.error}", fg="red")

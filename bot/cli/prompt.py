@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from agent.budget.messages import PRICE_UNKNOWN, money, percent
 from bot.app.app import App
 from bot.cli import render as out
 from bot.cli.client import Bot, run
-from bot.commands.prompts import CACHE_WORDS
 from bot.commands.skills import counted
-from bot.commands.usage import PRICE_UNKNOWN, money, percent
 
 if TYPE_CHECKING:
     from agent.trace.difference import PromptDiff
     from agent.trace.inspect import PromptView
     from bot.cli.context import Opened
-    from bot.commands.prompts import PricedPrompt
+    from bot.commands.trace.prompts import PricedPrompt
 
 app = typer.Typer(help="What goes to the model, part by part.", no_args_is_help=True)
 
@@ -89,6 +88,8 @@ def show(
         _print_table(answer)
     _print_all(plain_lines(answer, with_parts=not is_terminal))
     if is_terminal:
+        from bot.commands.trace.prompts import CACHE_WORDS
+
         states = dict.fromkeys(part["cache"] for part in answer["parts"])
         _print_all(f"{state}\t{CACHE_WORDS[state]}" for state in states)
     if full:

@@ -88,7 +88,7 @@ def start() -> None:
             with logged(home, to_terminal=True):
                 asyncio.run(_run(home, once=False))
             return
-        from bot.cli.chat import converse
+        from bot.cli.terminal.chat import converse
 
         typer.echo(
             "No channel is set up (hearthbot init does that), so here is a chat in this terminal."

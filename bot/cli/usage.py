@@ -74,8 +74,7 @@ def _cells(row: UsageFigures) -> list[str]:
 
 def _budget(one: BudgetRow) -> list[str]:
     """Whose, how much of it, and the share."""
-    from agent.budget.messages import amount_words
-    from bot.commands.usage import percent
+    from agent.budget.messages import amount_words, percent
     from memory.records.usage import BudgetUnit
 
     unit = BudgetUnit(one.unit)
@@ -117,7 +116,7 @@ def print_tables(report: UsageReport) -> None:
 
 def _short_cost(row: UsageFigures) -> str:
     """For a narrow column: what is not known is a question mark, explained below."""
-    from bot.commands.usage import money
+    from agent.budget.messages import money
     from memory.records.usage import MICROS
 
     if row.unpriced == row.calls:
@@ -139,7 +138,7 @@ def _summary(report: UsageReport) -> str:
 
 
 def _remarks(report: UsageReport) -> out.Lines:
-    from bot.commands.usage import percent
+    from agent.budget.messages import percent
 
     total = report.total
     if total.unpriced:

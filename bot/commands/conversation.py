@@ -11,16 +11,20 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from agent.history.compaction import SqliteCompactor
 from agent.history.window import sent_size, since_compaction
 from bot.channels.base import is_root, threads_of
 from memory.records.errors import Permanent
-from memory.records.facts import Compaction, CompactionWanted, Compactor
+from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
-from memory.records.ports import ChildRun, Clock, Conversations, RunStatus, TurnEngine
+from memory.records.ports import ChildRun, Clock, RunStatus, TurnEngine
 from memory.records.rows import Person
-from memory.records.sessions import Compactions, Session, SessionEntry, Sessions
+from memory.records.sessions import Session, SessionEntry
 from memory.records.transcript import Said, to_json
 from memory.records.usage import Scope, zone_for
+from memory.stores.compactions import SqliteCompactions
+from memory.stores.conversations import SqliteConversations
+from memory.stores.sessions import SqliteSessions
 
 if TYPE_CHECKING:
     from agent.subagents.subagents import Subagents
@@ -38,9 +42,9 @@ class CompactionCommands:
 
     def __init__(
         self,
-        compactor: Compactor,
-        compactions: Compactions,
-        conversations: Conversations,
+        compactor: SqliteCompactor,
+        compactions: SqliteCompactions,
+        conversations: SqliteConversations,
         *,
         busy: Callable[[str], bool],
         host_zone: str,
@@ -247,7 +251,7 @@ class UnknownSession(Permanent):
 class SessionCommands:
     """Lists, shows and erases conversations. Raises UnknownSession, StorageError."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: SqliteSessions) -> None:
         self._sessions = sessions
 
     async def list(self, *, limit: int, all_lanes: bool) -> Sequence[Json]:

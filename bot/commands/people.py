@@ -59,12 +59,6 @@ class Offer:
     buttons: ButtonRows = ()
 
 
-class OffersMoves(Protocol):
-    """Knows what goes by a zone that was assumed; `bot.people.zone_question` is one."""
-
-    async def offer(self, message: IncomingMessage) -> Offer: ...
-
-
 class OffersPairing(Protocol):
     """Asks whether those are let in who want to be; `bot.commands.pairing` is one."""
 
@@ -82,11 +76,9 @@ class PeopleCommands:
         host_zone: str,
         language: str = AUTO,
         asking: OffersPairing | None = None,
-        zones: OffersMoves | None = None,
     ) -> None:
         """`language` is the one that is set for all, or AUTO."""
         self._asking = asking
-        self._zones = zones
         self._access = access
         self._clock = clock
         self._host_zone = host_zone
@@ -249,10 +241,6 @@ class PeopleCommands:
                 "such as `/timezone Berlin`."
             )
         return text
-
-    async def moves(self, message: IncomingMessage) -> Offer:
-        """What was set up by another zone than the person's, and a button that moves it."""
-        return Offer() if self._zones is None else await self._zones.offer(message)
 
     def _time_there(self, person: Person) -> str:
         how = "To change it: `/timezone Berlin`, or any other city."

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from agent.skills.service import SkillService
+from typing import TYPE_CHECKING
+
 from agent.skills.skill import Skill, SkillMode, SkillPlace, SkillSchedule, SkillSet, SkillState
 from bot.markup.command_text import slash
 from memory.records.messages import IncomingMessage, Role
 from memory.records.rows import Person, SkillRecord
+
+if TYPE_CHECKING:
+    from agent.skills.service import SkillService
 
 SHOWN_IN_CHAT = 5
 """Of each kind, the most important first; `/skills all` shows more."""

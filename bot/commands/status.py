@@ -16,7 +16,7 @@ from agent.tools.exec import Runner
 from agent.turn.agents import Bindings
 from agent.turn.engine import LocalEngine
 from agent.version import VERSION
-from bot.channels.base import Channel, TellsTrouble
+from bot.channels.base import Channel
 from bot.commands.logs import LogReader
 from bot.commands.mcp import McpService
 from bot.commands.models import ModelCommand
@@ -232,7 +232,7 @@ class BotStatus:
         """The platforms from which nothing comes in just now."""
         found = []
         for name, channel in sorted(self._watched.channels.items()):
-            trouble = channel.trouble if isinstance(channel, TellsTrouble) else None
+            trouble = channel.trouble
             if trouble is not None:
                 since = _duration(self._clock.now() - trouble.since)
                 found.append(

@@ -14,24 +14,25 @@ from bot.commands.conversation import stop
 from bot.commands.skills import skills_reply
 from bot.markup.command_text import NAMES, all_as_typed, as_typed, bare, slash
 from memory.records.messages import IncomingMessage, Role
-from memory.records.ports import Conversations, TurnEngine
+from memory.records.ports import TurnEngine
 from memory.records.rows import ButtonRows, Person
+from memory.stores.conversations import SqliteConversations
 
 if TYPE_CHECKING:  # most of them are loaded when they are first asked for
     from agent.prompt.snippets import Snippets
     from agent.skills.service import SkillService
     from bot.commands.conversation import CompactionCommands, SubagentCommands
-    from bot.commands.heartbeat import HeartbeatCommands
-    from bot.commands.jobs import JobCommands
+    from bot.commands.jobs.commands import JobCommands
+    from bot.commands.jobs.heartbeat import HeartbeatCommands
     from bot.commands.logs import LogReader
-    from bot.commands.memory import MemoryCommands, PrivateCommand
+    from bot.commands.memory.commands import MemoryCommands, PrivateCommand
+    from bot.commands.memory.undo import UndoCommand
     from bot.commands.models import ModelCommand
     from bot.commands.people import PeopleCommands
-    from bot.commands.prompts import ContextCommand
     from bot.commands.status import BotStatus
-    from bot.commands.undo import UndoCommand
+    from bot.commands.trace.prompts import ContextCommand
+    from bot.commands.trace.why import WhyCommand
     from bot.commands.usage import UsageCommand
-    from bot.commands.why import WhyCommand
     from bot.people.approvals import ApprovalService
 
 
@@ -59,7 +60,7 @@ class Tools:
     engine: TurnEngine
     lanes: Callable[[], Collection[str]]
     """The addresses where a turn runs, or waits."""
-    conversations: Conversations
+    conversations: SqliteConversations
     status: BotStatus
     context: ContextCommand
     why: Callable[[], WhyCommand]
@@ -194,11 +195,9 @@ async def link(tools: Tools, asked: CommandCall) -> str:
     return as_typed(text, asked.message.address.channel) if asked.rest else text
 
 
-async def time_zone(tools: Tools, asked: CommandCall) -> Answer:
-    """What time it is for a person, and what goes by another zone."""
-    said = await tools.people.time_zone(asked.person, asked.rest)
-    moves = await tools.people.moves(asked.message)
-    return Answer(text=f"{said}\n\n{moves.text}".strip(), buttons=moves.buttons)
+async def time_zone(tools: Tools, asked: CommandCall) -> str:
+    """What time it is for a person."""
+    return await tools.people.time_zone(asked.person, asked.rest)
 
 
 # --- the table ----------------------------------------------------------------------------------

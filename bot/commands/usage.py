@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 
 from agent.budget.circuit_breaker import RESUME
-from agent.budget.messages import amount_words, budget_name, free_words
+from agent.budget.messages import (
+    PRICE_UNKNOWN,
+    amount_words,
+    budget_name,
+    free_words,
+    money,
+    percent,
+)
 from agent.budget.service import UsageFigures, UsageService, grouped, largest_first
 from bot.people.register import called, gone
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage, Role
@@ -25,7 +32,6 @@ NOT_PAUSED = "Nothing was paused."
 CLOCK_TRUSTED = "I trust this machine's clock from now on, and go on."
 NOBODY_IN_PARTICULAR = "nobody in particular"
 FOR_OWNER = "That is for the owner."
-PRICE_UNKNOWN = "price unknown"
 
 
 class UsageCommand:
@@ -157,26 +163,6 @@ def names_of(people: Callable[[], Sequence[Person]]) -> Callable[[str], str]:
 
 
 # --- words ---------------------------------------------------------------------------------------
-
-
-def money(dollars: float) -> str:
-    """Dollars with two figures that count, or cents once there are some: $0.00043, $1.20."""
-    if dollars <= 0:
-        return "$0"
-    if dollars >= 0.995:
-        return f"${dollars:,.2f}"
-    decimals = 2
-    while decimals < 12 and dollars * 10 ** (decimals - 1) < 0.995:
-        decimals += 1
-    return f"${dollars:.{decimals}f}"
-
-
-def percent(share: float) -> str:
-    """A share from 0 to 1: 42 %, 1.7 %, below that 0.03 %."""
-    value = share * 100
-    if value == 0 or value >= 9.95:
-        return f"{value:.0f} %"
-    return f"{value:.1f} %" if value >= 0.095 else f"{value:.2f} %"
 
 
 def used_words(one: UsageSum, *, shows_money: bool = True) -> str:

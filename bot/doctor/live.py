@@ -8,6 +8,7 @@ shows more of one than its host.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import ssl
 import time
@@ -61,10 +62,9 @@ async def ask(
     *,
     who: str,
     form: Mapping[str, str | int] | None = None,
-    token: str = "",
     limit_s: float = ASK_S,
 ) -> ProbeAnswer:
-    """One request: a POST with this form, or a GET. `token` goes into the header, if any.
+    """One request: a POST with this form, or a GET.
 
     Raises Unreachable, also for a server that has trouble of its own (5xx).
     """
@@ -72,12 +72,16 @@ async def ask(
 
     host = host_of(url)
     try:
-        async with _client(url, limit_s) as client:
+        async with httpx.AsyncClient(
+            timeout=limit_s,
+            trust_env=urlsplit(url).hostname not in _HERE,
+            # Without TLS no certificates are read, which takes a while.
+            verify=not url.startswith("http:") or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        ) as client:
             found = await client.request(
                 "GET" if form is None else "POST",
                 url,
                 data=None if form is None else dict(form),
-                headers={"Authorization": f"Bearer {token}"} if token else None,
             )
     except httpx.TimeoutException:
         raise Unreachable(
@@ -86,16 +90,26 @@ async def ask(
         ) from None
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         # The library's own words may quote the address, and with it the token.
+        is_away = isinstance(error, httpx.ConnectError)
+        why = "no connection" if is_away else type(error).__name__
         raise Unreachable(
-            f"{who} cannot be reached at {host} ({_kind(error)}). Check the network, and a proxy "
-            "or firewall in between."
+            f"{who} cannot be reached at {host} ({why}). Check the network, and a proxy or "
+            "firewall in between."
         ) from None
     if found.status_code >= 500:
         raise Unreachable(
             f"{who} has trouble of its own just now (HTTP status {found.status_code} from {host}). "
             "Try again in a few minutes."
         )
-    return ProbeAnswer(status=found.status_code, body=_object(found.text), headers=found.headers)
+    try:
+        body = json.loads(found.text)
+    except (ValueError, RecursionError):
+        body = {}
+    return ProbeAnswer(
+        status=found.status_code,
+        body=body if isinstance(body, dict) else {},
+        headers=found.headers,
+    )
 
 
 def host_of(url: str) -> str:
@@ -115,35 +129,6 @@ def shown_name(*parts: object) -> str:
     return name if len(name) <= NAME_CHARS_MAX else f"{name[: NAME_CHARS_MAX - 1]}…"
 
 
-def _client(url: str, limit_s: float) -> Any:
-    import httpx
-
-    plain = url.startswith("http:")
-    return httpx.AsyncClient(
-        timeout=limit_s,
-        trust_env=urlsplit(url).hostname not in _HERE,
-        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
-    )
-
-
-def _kind(error: Exception) -> str:
-    import httpx
-
-    if isinstance(error, httpx.ConnectError):
-        return "no connection"
-    return type(error).__name__
-
-
-def _object(text: str) -> Mapping[str, Any]:
-    import json
-
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 # --- live model ---------------------------------------------------------------------------------
 #
 # One tiny question to a model, and which models there are to ask.
@@ -159,6 +144,8 @@ OUTPUT_TOKENS_MAX = 512
 SHOWN_CHARS_MAX = 200
 CONNECT_S_MAX = 5.0
 LOCAL_SHOWN_MAX = 4
+LIST_S = 2.0
+"""How long a local server is waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,19 +229,19 @@ async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[Of
         for name in [next((name for name in foreign.keys if env.get(name)), "")]
         if foreign.model and name
     ]
-    listed = await asyncio.gather(*(_listed(probe, PROVIDERS[key].api_base) for key in LOCAL))
-    for key, names in zip(LOCAL, listed, strict=True):
+
+    async def listed(api_base: str) -> list[str]:
+        try:
+            async with asyncio.timeout(LIST_S):
+                return [name for name in await probe(api_base) if "embed" not in name.lower()]
+        except TimeoutError:
+            return []
+
+    served = await asyncio.gather(*(listed(PROVIDERS[key].api_base) for key in LOCAL))
+    for key, names in zip(LOCAL, served, strict=True):
         title = PROVIDERS[key].title
         found += [
             OfferedModel(model=f"{key}/{name}", title=f"{clean(name)} of {title} on this machine")
             for name in names[:LOCAL_SHOWN_MAX]
         ]
     return found
-
-
-async def _listed(probe: Probe, api_base: str) -> list[str]:
-    try:
-        async with asyncio.timeout(2.0):
-            return [name for name in await probe(api_base) if "embed" not in name.lower()]
-    except TimeoutError:
-        return []

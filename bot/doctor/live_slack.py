@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from bot.channels.slack.raw import EventKind, sketch
-from bot.doctor.live import Unreachable, ask, shown_name
+from bot.channels.slack.api import Limited, NoAnswer, SaidNo, SlackAnswer, SlackWeb
+from bot.channels.slack.wire import EventKind, sketch
+from bot.doctor.live import ASK_S, Unreachable, host_of, shown_name
 from bot.doctor.live_telegram import Newcomer
 from memory.records.errors import SettingsWrong
 
@@ -47,8 +47,8 @@ class SlackTeam:
 
 async def workspace(base_url: str, bot_token: str) -> SlackTeam:
     """Whose token this is. Raises SettingsWrong for one that is refused, Unreachable."""
-    body, headers = await _call(base_url, "auth.test", bot_token, what="the bot token (xoxb-…)")
-    granted = headers.get("x-oauth-scopes", "")
+    found = await _call(base_url, "auth.test", bot_token, what="the bot token (xoxb-…)")
+    body, granted = found.data, found.headers.get("x-oauth-scopes", "")
     return SlackTeam(
         team=shown_name(body.get("team")),
         team_id=shown_name(body.get("team_id")),
@@ -62,8 +62,8 @@ async def socket_address(base_url: str, app_token: str) -> str:
     """Where a socket may be opened, which proves the app-level token. Raises SettingsWrong,
     Unreachable."""
     what = "the app-level token (xapp-…)"
-    body, _ = await _call(base_url, "apps.connections.open", app_token, what=what)
-    return str(body.get("url", ""))
+    found = await _call(base_url, "apps.connections.open", app_token, what=what)
+    return str(found.data.get("url", ""))
 
 
 def wanted_scopes(manifest: Path) -> frozenset[str]:
@@ -119,9 +119,9 @@ def _writer(frame: str) -> Newcomer | None:
         return None
     if (
         found is None
-        or found.kind is not EventKind.POST
+        or found.payload.kind is not EventKind.POST
         or found.is_group
-        or found.home != found.team
+        or found.payload.home != found.payload.team
     ):
         return None  # whoever sets the bot up is of its own workspace
     return Newcomer(address=found.person, name=shown_name(found.sender))
@@ -131,10 +131,8 @@ async def _named(base_url: str, bot_token: str, found: Newcomer) -> Newcomer:
     """With the person's name, where Slack tells it."""
     user = found.address.rpartition(":")[2]
     try:
-        body, _ = await _call(
-            base_url, "users.info", bot_token, what="the bot token", form={"user": user}
-        )
-        about = body["user"]
+        asked = await _call(base_url, "users.info", bot_token, what="the bot token", user=user)
+        about = asked.data["user"]
         name = shown_name(about.get("real_name") or about.get("name"))
     except (SettingsWrong, Unreachable, KeyError, TypeError, AttributeError):
         return found
@@ -142,34 +140,25 @@ async def _named(base_url: str, bot_token: str, found: Newcomer) -> Newcomer:
 
 
 async def _call(
-    base_url: str,
-    method: str,
-    token: str,
-    *,
-    what: str,
-    form: Mapping[str, str | int] | None = None,
-) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    found = await ask(
-        f"{base_url.rstrip('/')}/{method}",
-        who="Slack",
-        form={} if form is None else form,
-        token=token,
-    )
-    if found.body.get("ok") is True:
-        return found.body, found.headers
-    error = shown_name(found.body.get("error"))
-    if found.status == 429 or error in {"ratelimited", "internal_error", "fatal_error"}:
-        raise Unreachable("Slack asks for a pause. Try again in a minute.")
-    if error == "missing_scope":
-        needed = shown_name(found.body.get("needed"))
-        raise SettingsWrong(
-            f"Slack says that {what} lacks the scope {needed}. Make one that has it: app-level "
-            "tokens under Basic Information; for the bot's own, reinstall the app."
-        )
-    if not error:
+    base_url: str, method: str, token: str, *, what: str, **arguments: str
+) -> SlackAnswer:
+    """Ask by the channel's own client, once. Raises SettingsWrong, Unreachable."""
+    try:
+        async with SlackWeb(token, base_url=base_url, timeout_s=ASK_S) as web:
+            return await web.call(method, **arguments)
+    except Limited:
+        raise Unreachable("Slack asks for a pause. Try again in a minute.") from None
+    except NoAnswer as error:
         raise Unreachable(
-            f"What answers as Slack is not Slack (HTTP status {found.status}): check "
-            "slack.base_url."
-        )
-    why = _REFUSED.get(error, f"it said {error}")
-    raise SettingsWrong(f"Slack does not accept {what}: {why}.")
+            f"Slack cannot be reached at {host_of(base_url)} ({error}). Check the network, a proxy "
+            "or firewall in between, and slack.base_url."
+        ) from None
+    except SaidNo as error:
+        if error.error == "missing_scope":
+            needs = str(error).partition(". ")[0]
+            raise SettingsWrong(
+                f"{what} lacks a scope: {needs}. Make one that has it: app-level tokens under "
+                "Basic Information; for the bot's own, reinstall the app."
+            ) from None
+        why = _REFUSED.get(error.error, f"it said {error.error}")
+        raise SettingsWrong(f"Slack does not accept {what}: {why}.") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from shutil import which
 from urllib.parse import urlsplit
@@ -211,54 +212,37 @@ def checks(
 ) -> Iterator[DoctorCheck]:
     """One for each server. `approvals` None: what waits for approval is not known."""
     if not servers:
-        yield DoctorCheck(name="MCP", look=_none)
+
+        async def none() -> Sequence[Finding]:
+            return [ok("no server is set up")]
+
+        yield DoctorCheck(name="MCP", look=none)
     for options in servers:
-        yield _check(options, home, _OnlyRead(approvals), offline=offline)
+        yield DoctorCheck(
+            name=f"MCP {options.name}",
+            look=partial(_server, options, home, _OnlyRead(approvals), offline=offline),
+            limit_s=START_S + ENDING_S,
+        )
 
 
-def _check(
+async def _server(
     options: ServerOptions, home: ServerFolders, approvals: _OnlyRead, *, offline: bool
-) -> DoctorCheck:
-    async def look() -> Sequence[Finding]:
-        found = await asyncio.to_thread(_misplaced, options, home)
-        missing = _missing(options, home)
-        if missing is not None:
-            return [*found, missing]
-        if offline:
-            return [*found, ok("not started, as --offline was said")]
-        return [*found, *await _tried(options, home, approvals)]
-
-    return DoctorCheck(name=f"MCP {options.name}", look=look, limit_s=START_S + ENDING_S)
-
-
-async def _none() -> Sequence[Finding]:
-    return [ok("no server is set up")]
-
-
-def _missing(options: ServerOptions, home: ServerFolders) -> Finding | None:
+) -> Sequence[Finding]:
+    problems = await asyncio.to_thread(misplaced_paths, options, home.workspace)
+    found = [warn(problem, fix) for problem, fix in problems]
     path = options.env.get("PATH", home.env.get("PATH"))
     if options.command and which(options.command, path=path) is None:
-        return fail(
-            f"the command {options.command} was not found",
-            f"Install it, or correct mcp.{options.name}.command.",
-        )
-    return None
-
-
-def _misplaced(options: ServerOptions, home: ServerFolders) -> Sequence[Finding]:
-    return [warn(problem, fix) for problem, fix in misplaced_paths(options, home.workspace)]
-
-
-async def _tried(
-    options: ServerOptions, home: ServerFolders, approvals: _OnlyRead
-) -> Sequence[Finding]:
+        fix = f"Install it, or correct mcp.{options.name}.command."
+        return [*found, fail(f"the command {options.command} was not found", fix)]
+    if offline:
+        return [*found, ok("not started, as --offline was said")]
     started = time.monotonic()
     async with McpServers([options], approvals, home) as servers:
         servers.wake()
         await servers.settled(limit_s=START_S)
         took_s = time.monotonic() - started
         (state,) = servers.states()
-    return list(_findings(state, took_s))
+    return [*found, *_findings(state, took_s)]
 
 
 def _findings(state: ServerState, took_s: float) -> Iterator[Finding]:
@@ -266,7 +250,10 @@ def _findings(state: ServerState, took_s: float) -> Iterator[Finding]:
     offered = sum(tool.is_offered for tool in state.tools)
     if state.health.health is not Health.UP:
         trouble = state.health.trouble or f"it did not start within {START_S:g} s"
-        yield fail(f"it does not work: {trouble}", _fix(state.options))
+        fix = f"Check mcp.{name}.url and its headers, and whether that server runs."
+        if state.options.command:
+            fix = f"Run its command by hand to see more; it stands in [mcp.{name}]."
+        yield fail(f"it does not work: {trouble}", fix)
         return
     if state.waiting:
         yield warn(
@@ -281,9 +268,3 @@ def _findings(state: ServerState, took_s: float) -> Iterator[Finding]:
     else:
         about = f"{state.health.server}, " if state.health.server else ""
         yield ok(f"{about}{tools_words(offered)}, after {took_s:.1f} s")
-
-
-def _fix(options: ServerOptions) -> str:
-    if options.command:
-        return f"Run its command by hand to see more; it stands in [mcp.{options.name}]."
-    return f"Check mcp.{options.name}.url and its headers, and whether that server runs."

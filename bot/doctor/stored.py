@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Protocol
 
 from agent.skills.places import PlaceScan, scan
 from agent.skills.skill import Severity, SkillPlace
@@ -15,9 +14,10 @@ from bot.doctor.base import Finding, fail, ok, warn
 from bot.settings.home import Home
 from bot.settings.options import places_of, texts_of
 from bot.settings.schema.settings import Settings
+from memory.database.checkup import Checkup
 from memory.records.errors import SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
-from memory.records.usage import Pause, Paused
+from memory.records.usage import Pause
 
 BACKUP_AGE_MAX = timedelta(days=2)
 WAITS_MAX = timedelta(minutes=15)
@@ -26,44 +26,7 @@ WAITS_MAX = timedelta(minutes=15)
 LEAVES_MAX = timedelta(hours=1)
 
 
-class Looked(Protocol):
-    """What a look at the database found; `memory.database.checkup.Checkup` is one."""
-
-    @property
-    def ours(self) -> bool: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def newest(self) -> int: ...
-    @property
-    def checked(self) -> bool: ...
-    @property
-    def trouble(self) -> str: ...
-    @property
-    def inbox(self) -> Mapping[str, int]: ...
-    @property
-    def waiting_since_ms(self) -> int | None: ...
-    @property
-    def crooked(self) -> int: ...
-    @property
-    def stranded(self) -> int: ...
-    @property
-    def outbox(self) -> Mapping[str, int]: ...
-    @property
-    def leaving_since_ms(self) -> int | None: ...
-    @property
-    def failed_today(self) -> int: ...
-    @property
-    def owners(self) -> Sequence[str]: ...
-    @property
-    def jobs(self) -> Mapping[str, int]: ...
-    @property
-    def next_job_ms(self) -> int | None: ...
-    @property
-    def pauses(self) -> Sequence[Paused]: ...
-
-
-def database(home: Home, found: Looked, *, good_backup: Path | None) -> Iterator[Finding]:
+def database(home: Home, found: Checkup, *, good_backup: Path | None) -> Iterator[Finding]:
     """Whether the file is whole, ours, and of a version that this program knows."""
     file = home.database
     if not found.ours:
@@ -108,7 +71,7 @@ def backups(home: Home, newest: Path | None, *, now: datetime) -> Iterator[Findi
         yield ok(f"the last one is {newest.name}")
 
 
-def inbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding]:
+def inbox(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Finding]:
     """Whether every message that came has come to exactly one end, or is on its way to it."""
     open_ones = found.inbox.get("received", 0) + found.inbox.get("queued", 0)
     total = sum(found.inbox.values())
@@ -136,7 +99,7 @@ def inbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding
 OVERDUE_MAX = timedelta(minutes=5)
 
 
-def schedule(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding]:
+def schedule(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Finding]:
     """Whether jobs run when they are due, and whether any was stopped."""
     stopped, on = found.jobs.get("stopped", 0), found.jobs.get("on", 0)
     if stopped:
@@ -155,7 +118,7 @@ def schedule(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Find
         yield ok(f"{counted(on, 'job')}, the next {_when(found.next_job_ms, now)}")
 
 
-def pause(found: Looked, *, host_zone: tzinfo) -> Iterator[Finding]:
+def pause(found: Checkup, *, host_zone: tzinfo) -> Iterator[Finding]:
     """Whether the owner or the brake has stopped the bot, since when, and how it goes on."""
     for one in found.pauses:
         at = datetime.fromtimestamp(one.since_ms / 1000, host_zone)
@@ -187,7 +150,7 @@ def _when(ms: int | None, now: datetime) -> str:
     )
 
 
-def outbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Finding]:
+def outbox(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Finding]:
     """Whether replies leave, and of how many nobody knows whether they arrived."""
     unknown, ready = found.outbox.get("unknown", 0), found.outbox.get("ready", 0)
     if unknown:
@@ -215,7 +178,7 @@ def outbox(found: Looked, *, now: datetime, is_running: bool) -> Iterator[Findin
         yield ok(f"{counted(sum(found.outbox.values()), 'reply', 'replies')}, {ready} on the way")
 
 
-def owner(found: Looked) -> Iterator[Finding]:
+def owner(found: Checkup) -> Iterator[Finding]:
     """Whether somebody may approve others."""
     if not found.owners:
         yield warn(

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from bot.channels.base import AnswersPresses, Channel, Pressed
+from bot.channels.base import Channel, Pressed
 from bot.inbox.admission import BROKEN, EventCloser
 from bot.inbox.background import BackgroundTasks
 from bot.people.access import Access
@@ -61,9 +61,8 @@ class ButtonHandler:
         text = await self._acted(pressed, person)
         await self._endings.end(event, InboxState.COMMAND, reason="button")
         log.info("inbox.pressed", inbox=event.id, lane=pressed.address.key)
-        if isinstance(channel, AnswersPresses):
-            self._tasks.begin(channel.answered(pressed, text), name="press answered")
-            await asyncio.sleep(0)
+        self._tasks.begin(channel.answered(pressed, text), name="press answered")
+        await asyncio.sleep(0)
         await self._endings.answered(pressed.address.key)
 
     async def _acted(self, pressed: Pressed, person: Person) -> str:

@@ -12,7 +12,6 @@ import structlog
 
 from bot.channels.base import (
     AlbumPart,
-    AnswersPresses,
     Channel,
     InDoubt,
     Pressed,
@@ -72,7 +71,7 @@ class FullDisk:
             return
         key = (event.source, event.event_id)
         match understood:
-            case Pressed() if isinstance(channel, AnswersPresses):
+            case Pressed():
                 if self._is_news(key):
                     answered = channel.answered(understood, DISK_FULL)
                     self._tasks.begin(answered, name="press answered")

@@ -30,9 +30,10 @@ from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
-from memory.records.ports import Clock, Conversations, InboxState, NewRun, TurnEngine
+from memory.records.ports import Clock, InboxState, NewRun, TurnEngine
 from memory.records.rows import NewEvent, NewMessage, Person, StoredEvent
 from memory.records.text import one_line
+from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
 
 # --- edits --------------------------------------------------------------------------------------
@@ -45,7 +46,7 @@ class Edits:
     turn. It is never a turn of its own (SPEC §3, case CH-11)."""
 
     def __init__(
-        self, engine: TurnEngine, conversations: Conversations, endings: EventCloser
+        self, engine: TurnEngine, conversations: SqliteConversations, endings: EventCloser
     ) -> None:
         self._engine = engine
         self._conversations = conversations
@@ -88,7 +89,7 @@ class InboundEvent:
     """What a channel sees of an event before it is read: who, where, and the raw text.
 
     `sender` is None when nobody in particular sent it (a service event). `link` is the code when
-    the whole message is `/link CODE` (`bot.people.linking.link_code`): the only words of a stranger
+    the whole message is `/link CODE` (`bot.channels.wire.link_code`): the only words of a stranger
     that are looked at, and they are not stored. `is_press`: a button was pressed, nothing was said.
     `sender_name` is what whoever sent it calls themselves, where the channel is told.
     """
@@ -136,7 +137,7 @@ class Intake:
         inbox: SqliteInbox,
         access: Access,
         engine: TurnEngine,
-        conversations: Conversations,
+        conversations: SqliteConversations,
         outbox: Outbox,
         *,
         command_tools: Tools,

@@ -2,13 +2,18 @@
 
 One table per server; `LabServer` asks it at each request. The kinds named in `COMMON` are acted
 out by the server itself, every other kind is handed to the stand-in (`refuse_markup`, `length`).
+Limits of pace stand here too.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 COMMON = frozenset({"answer", "hold", "drop", "reset", "garble", "slow"})
+EVENT = "event"
+"""The method under which Slack's stand-in asks for faults of what it sends to the app. `*` means
+requests, so it leaves them alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +61,6 @@ def garble() -> FaultAction:
     return FaultAction(kind="garble", after=True)
 
 
-def slow(seconds: float) -> FaultAction:
-    """Take effect, then send the body in ten pieces over this time."""
-    return FaultAction(kind="slow", seconds=seconds, after=True)
-
-
 def bad_gateway(*, after: bool = False) -> FaultAction:
     """The HTML page of a proxy in front of the real server."""
     page = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
@@ -94,7 +94,8 @@ class FaultTable:
     def take(self, method: str, params: Mapping[str, Any]) -> FaultAction | None:
         """The action that this request meets, if any; counts it."""
         for fault in self._faults:
-            if fault.method not in {"*", method} or not matches(fault.when, params):
+            meant = {method} if method == EVENT else {"*", method}
+            if fault.method not in meant or not matches(fault.when, params):
                 continue
             if fault.skip > 0:
                 fault.skip -= 1
@@ -115,3 +116,27 @@ def matches(when: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
         elif str(params.get(key)) != str(wanted):
             return False
     return True
+
+
+class Buckets:
+    """Token buckets by any key. They last as long as the stand-in: none is dropped."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._levels: dict[object, tuple[float, float]] = {}
+
+    def wait_s(self, asked: Sequence[tuple[object, float, float]]) -> int:
+        """Take one from each bucket, given as key, rate a second, and burst; or take none, and say
+        in how many whole seconds it may be tried again."""
+        now = self._clock()
+        wait_s = 0.0
+        for key, rate, burst in asked:
+            level, at = self._levels.get(key, (burst, now))
+            level = min(burst, level + (now - at) * rate)
+            self._levels[key] = level, now
+            wait_s = max(wait_s, (1.0 - level) / rate)
+        if wait_s > 1e-9:
+            return max(1, math.ceil(wait_s))
+        for key, _, _ in asked:
+            self._levels[key] = self._levels[key][0] - 1.0, now
+        return 0

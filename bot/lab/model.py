@@ -10,7 +10,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from aiohttp import web
 from aiohttp.web_request import BaseRequest, FileField
@@ -21,21 +22,9 @@ from bot.lab.model_script import (
     Json,
     ScriptedCall,
     ScriptedStep,
-    from_raw,
     last_user_text,
     make_call,
     named_fault,
-)
-from bot.lab.model_wire import (
-    Envelope,
-    ModelRefusal,
-    broken_stream,
-    check_size,
-    check_strictly,
-    count_tokens,
-    shaped,
-    stream,
-    whole,
 )
 from bot.lab.server import (
     LabServer,
@@ -48,9 +37,33 @@ from bot.lab.server import (
 Said = ScriptedStep | str | Sequence[ScriptedStep | str]
 Reply = Callable[[Json], Said | Awaitable[Said]]
 
+Act = Callable[[FaultAction | None], Awaitable[StandInAnswer]]
+Asked = tuple[str, Json, Act]
+"""A request: the name under which it is counted, its parameters, and what it does."""
+
 CHAT = "chat"
 MODELS = "models"
 SPEECH = "transcriptions"
+
+
+SETTINGS = frozenset(
+    {"strict", "api_key", "context_limit_tokens", "delay_s", "chunk_delay_s", "chunk_size", "hears"}
+)
+CHARS_PER_TOKEN = 4
+_ENDS: Mapping[str, Literal["reset", "stall"]] = {"stream_reset": "reset", "stall": "stall"}
+DONE = b"data: [DONE]\n\n"
+
+
+class ModelRefusal(Exception):
+    """A request that the API would not take."""
+
+    def __init__(
+        self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        about = {"type": "invalid_request_error", "param": param, "code": code}
+        self.payload = {"error": {"message": message, **about}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +148,6 @@ class ScriptedModel(LabServer):
         made = [one if isinstance(one, ScriptedCall) else make_call(*one) for one in calls]
         self.step(ScriptedStep(text=text, calls=tuple(made)), when=when)
 
-    def answer(self, raw: Mapping[str, Any], *, when: Mapping[str, Any] | None = None) -> None:
-        """Queue a whole response, a message, or the flat form of the recorded cases."""
-        self.step(from_raw(raw), when=when)
-
     def step(self, step: ScriptedStep, *, when: Mapping[str, Any] | None = None) -> None:
         """Queue any step."""
         self._queue.append(_Queued(step=step, when=when or {}))
@@ -170,7 +179,6 @@ class ScriptedModel(LabServer):
             "calls_together": lambda calls, **more: self.calls_together(
                 *(tuple(one) for one in calls), **more
             ),
-            "answer": self.answer,
             "named_fault": lambda **asked: self.named_fault(**asked) and None,
             "requests": lambda since=0: self.requests[since:],
             "left": lambda: self.left,
@@ -181,52 +189,44 @@ class ScriptedModel(LabServer):
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
         match request.method, request.path:
             case "POST", "/v1/chat/completions":
-                return await self._chat(request)
+                name, params, act = await self._chat(request)
             case "GET", "/v1/models":
-                return await self.perform(request, MODELS, {}, self._list_models(request))
+                name, params, act = MODELS, {}, self._list_models
             case "POST", "/v1/audio/transcriptions":
-                return await self._transcription(request)
-        wrong = ModelRefusal(f"Invalid URL ({request.method} {request.path})", status=404)
-        return web.json_response(wrong.payload, status=404)
+                name, params, act = await self._transcription(request)
+            case _:
+                wrong = ModelRefusal(f"Invalid URL ({request.method} {request.path})", status=404)
+                return web.json_response(wrong.payload, status=404)
 
-    def _list_models(
-        self, request: BaseRequest
-    ) -> Callable[[FaultAction | None], Awaitable[StandInAnswer]]:
-        async def effect(_: FaultAction | None) -> StandInAnswer:
+        async def effect(action: FaultAction | None) -> StandInAnswer:
             try:
                 self._check_key(request)
+                return await act(action)
             except ModelRefusal as wrong:
                 return json_answer(wrong.payload, status=wrong.status)
-            rows = [
-                {"id": name, "object": "model", "created": 0, "owned_by": "lab"}
-                for name in self.models
-            ]
-            return json_answer({"object": "list", "data": rows})
 
-        return effect
+        return await self.perform(request, name, params, effect)
 
-    async def _transcription(self, request: BaseRequest) -> web.StreamResponse:
-        """Hears what it was told to hear, in any recording that is not empty."""
+    async def _list_models(self, _: FaultAction | None) -> StandInAnswer:
+        rows = [{"id": name, "object": "model", "owned_by": "lab"} for name in self.models]
+        return json_answer({"object": "list", "data": rows})
+
+    async def _transcription(self, request: BaseRequest) -> Asked:
+        """Hear what it was told to hear, in any recording that is not empty."""
         fields = await request.post()
         file = fields.get("file")
         data = file.file.read() if isinstance(file, FileField) else b""
         named = file.filename if isinstance(file, FileField) else ""
         params = {"model": fields.get("model"), "file": named, "bytes": len(data)}
 
-        async def effect(_: FaultAction | None) -> StandInAnswer:
-            try:
-                self._check_key(request)
-                if not data or not params["model"]:
-                    raise ModelRefusal(
-                        "you must provide a model parameter and a file", param="file"
-                    )
-            except ModelRefusal as wrong:
-                return json_answer(wrong.payload, status=wrong.status)
+        async def act(_: FaultAction | None) -> StandInAnswer:
+            if not data or not params["model"]:
+                raise ModelRefusal("you must provide a model parameter and a file", param="file")
             return json_answer({"text": self.hears})
 
-        return await self.perform(request, SPEECH, params, effect)
+        return SPEECH, params, act
 
-    async def _chat(self, request: BaseRequest) -> web.StreamResponse:
+    async def _chat(self, request: BaseRequest) -> Asked:
         try:
             body = json.loads(await request.read())
             asked: Json = body if isinstance(body, dict) else {}
@@ -241,51 +241,62 @@ class ScriptedModel(LabServer):
             "tools": len(asked.get("tools") or ()),
             "user": last_user_text(messages),
         }
-
-        async def effect(action: FaultAction | None) -> StandInAnswer:
-            try:
-                return await self._completion(request, asked, params, action)
-            except ModelRefusal as wrong:
-                return json_answer(wrong.payload, status=wrong.status)
-
-        return await self.perform(request, CHAT, params, effect)
+        return CHAT, params, partial(self._completion, asked, params)
 
     async def _completion(
-        self, request: BaseRequest, asked: Json, params: Json, action: FaultAction | None
+        self, asked: Json, params: Json, action: FaultAction | None
     ) -> StandInAnswer:
-        self._check_key(request)
         if not isinstance(asked.get("messages"), list) or not asked.get("model"):
             raise ModelRefusal("you must provide a model parameter and messages")
         if self.strict:
-            check_strictly(asked)
+            check_pairs(asked["messages"])
         tokens = count_tokens(asked)
-        check_size(tokens, self.context_limit_tokens)
+        if self.context_limit_tokens is not None and tokens > self.context_limit_tokens:
+            raise ModelRefusal(
+                f"This model's maximum context length is {self.context_limit_tokens} tokens."
+                f" However, your messages resulted in {tokens} tokens. Please reduce the length.",
+                param="messages",
+                code="context_length_exceeded",
+            )
         step = await self._next_step(asked, params)
         fault = step.fault if action is None or action.kind in COMMON else action
         # A common fault of the step is acted out by the server, after the answer is made.
         later = fault if fault is not None and fault.kind in COMMON else None
-        shape = fault if later is None else None
-        step = self._with_ids(shaped(step, shape))
-        envelope = self._envelope(asked, tokens, no_usage=bool(shape and shape.kind == "no_usage"))
-        answer = self._written(step, envelope, shape, streamed=params["stream"])
-        wait_s = self.delay_s + step.wait_s
-        return replace(answer, fault=later, first_after_s=wait_s)
-
-    def _written(
-        self, step: ScriptedStep, envelope: Envelope, shape: FaultAction | None, *, streamed: bool
-    ) -> StandInAnswer:
-        shown = {"text": step.text, "calls": [call.name for call in step.calls]}
-        kind = shape.kind if shape else ""
-        if not streamed:
-            plain = json_answer(whole(step, envelope))
-            return replace(_broken_whole(plain, kind), shown=shown)
-        events = broken_stream(stream(step, envelope), shape)
-        return StandInAnswer(
-            headers={"Content-Type": "text/event-stream; charset=utf-8"},
-            shown=shown,
-            chunks=tuple(events),
-            chunk_after_s=self.chunk_delay_s,
-            end="reset" if kind == "stream_reset" else "stall" if kind == "stall" else "whole",
+        shape = fault.kind if fault is not None and later is None else ""
+        step = shaped(step, shape)
+        calls = []
+        for call in step.calls:
+            self._calls += 1
+            made = call if call.id is not None else replace(call, id=f"call_{self._calls:08d}")
+            calls.append(made)
+        step = replace(step, calls=tuple(calls))
+        self._answers += 1
+        head = {
+            "id": f"chatcmpl-{self._answers:08d}",
+            "created": int(time.time()),
+            "model": str(asked["model"]),
+        }
+        usage = None if shape == "no_usage" else usage_of(step, tokens)
+        if params["stream"]:
+            wanted = bool((asked.get("stream_options") or {}).get("include_usage"))
+            events = stream(step, head, usage if wanted else None, size=max(1, self.chunk_size))
+            answer = StandInAnswer(
+                headers={"Content-Type": "text/event-stream; charset=utf-8"},
+                chunks=broken_stream(events, shape, fault.chunks if fault else 1),
+                chunk_after_s=self.chunk_delay_s,
+            )
+        else:
+            answer = json_answer(whole(step, head, usage))
+            if shape in {"bad_chunk", "cut"}:
+                answer = replace(answer, body=answer.body[: len(answer.body) // 2])
+            if shape == "stall":
+                answer = replace(answer, chunks=(answer.body[:10],))
+        return replace(
+            answer,
+            shown={"text": step.text, "calls": [call.name for call in step.calls]},
+            end=_ENDS.get(shape, "whole"),
+            fault=later,
+            first_after_s=self.delay_s + step.wait_s,
         )
 
     async def _next_step(self, asked: Json, params: Json) -> ScriptedStep:
@@ -301,28 +312,6 @@ class ScriptedModel(LabServer):
         self._queue[:0] = [_Queued(step=step, when={}) for step in rest]
         return first
 
-    def _with_ids(self, step: ScriptedStep) -> ScriptedStep:
-        if not step.calls:
-            return step
-        calls = []
-        for call in step.calls:
-            self._calls += 1
-            made = call if call.id is not None else replace(call, id=f"call_{self._calls:08d}")
-            calls.append(made)
-        return replace(step, calls=tuple(calls))
-
-    def _envelope(self, asked: Json, tokens: int, *, no_usage: bool) -> Envelope:
-        self._answers += 1
-        return Envelope(
-            id=f"chatcmpl-{self._answers:08d}",
-            model=str(asked["model"]),
-            created=int(time.time()),
-            prompt_tokens=tokens,
-            chunk_size=max(1, self.chunk_size),
-            include_usage=bool((asked.get("stream_options") or {}).get("include_usage")),
-            no_usage=no_usage,
-        )
-
     def _check_key(self, request: BaseRequest) -> None:
         if self.api_key is None:
             return
@@ -332,30 +321,159 @@ class ScriptedModel(LabServer):
             raise ModelRefusal(wrong, status=401, code="invalid_api_key")
 
     def _set(self, **settings: Any) -> None:
-        known = {
-            "strict",
-            "api_key",
-            "context_limit_tokens",
-            "delay_s",
-            "chunk_delay_s",
-            "chunk_size",
-            "hears",
-        }
         for name, value in settings.items():
-            if name not in known:
+            if name not in SETTINGS:
                 raise LookupError(name)
             setattr(self, name, value)
 
 
-def _broken_whole(plain: StandInAnswer, kind: str) -> StandInAnswer:
+# The format ---------------------------------------------------------------------------------------
+
+
+def shaped(step: ScriptedStep, kind: str) -> ScriptedStep:
+    """Deform a step as a fault of this kind does; faults of the stream alone leave it as it is."""
     match kind:
-        case "bad_chunk" | "cut":
-            return replace(plain, body=plain.body[: len(plain.body) // 2])
-        case "stream_reset":
-            return replace(plain, end="reset")
-        case "stall":
-            return replace(plain, chunks=(plain.body[:10],), end="stall")
-    return plain
+        case "empty":
+            return replace(step, text="", calls=(), finish="stop")
+        case "reasoning_only":
+            thought = "The user wants something. I should answer."
+            return replace(step, text=None, calls=(), reasoning=thought, finish="stop")
+        case "content_filter":
+            return replace(step, text="", calls=(), finish="content_filter")
+        case "length":
+            calls = tuple(replace(c, arguments=_half(c.arguments)) for c in step.calls[-1:])
+            text = step.text if step.calls else _half(step.text or "")
+            return replace(step, text=text, calls=(*step.calls[:-1], *calls), finish="length")
+        case "bad_arguments":
+            broken = (replace(c, arguments=c.arguments[:-1] + ', "x": nope') for c in step.calls)
+            return replace(step, calls=tuple(broken))
+        case "missing_id":
+            return replace(step, calls=tuple(replace(c, id="") for c in step.calls))
+        case "double_id" if step.calls:
+            calls = step.calls if len(step.calls) > 1 else step.calls * 2
+            same = calls[0].id or "call_same"
+            return replace(step, calls=tuple(replace(c, id=same) for c in calls))
+    return step
+
+
+def _half(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+def usage_of(step: ScriptedStep, prompt_tokens: int) -> Json:
+    """The token counts, as scripted or at four characters each."""
+    if step.usage is not None:
+        return dict(step.usage)
+    written = len(step.text or "") + len(step.reasoning or "")
+    written += sum(len(call.name) + len(call.arguments) for call in step.calls)
+    completion = max(1, written // CHARS_PER_TOKEN)
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion,
+        "total_tokens": prompt_tokens + completion,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
+
+
+def _finish(step: ScriptedStep) -> str:
+    return step.finish or ("tool_calls" if step.calls else "stop")
+
+
+def whole(step: ScriptedStep, head: Json, usage: Json | None) -> Json:
+    """The answer to a request without streaming."""
+    message: Json = {"role": "assistant", "content": step.text, "refusal": None}
+    if step.reasoning is not None:
+        message["reasoning_content"] = step.reasoning
+    if step.calls:
+        message["tool_calls"] = [_call_json(call, call.arguments) for call in step.calls]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(step)}
+    answer = {**head, "object": "chat.completion", "choices": [choice]}
+    return answer if usage is None else answer | {"usage": usage}
+
+
+def _call_json(call: ScriptedCall, arguments: str) -> Json:
+    function = {"name": call.name, "arguments": arguments}
+    return {**({"id": call.id} if call.id else {}), "type": "function", "function": function}
+
+
+def stream(step: ScriptedStep, head: Json, usage: Json | None, *, size: int) -> list[bytes]:
+    """All events of a streamed answer, the closing one included."""
+    head = {**head, "object": "chat.completion.chunk"}
+
+    def event(delta: Json, finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        # Where usage is asked for, it stands in each event and is null until the last.
+        return _sse({**head, "choices": [choice], **({} if usage is None else {"usage": None})})
+
+    def pieces(text: str | None) -> list[str]:
+        return [text[i : i + size] for i in range(0, len(text), size)] if text else []
+
+    opening = None if step.text is None else ""
+    events = [event({"role": "assistant", "content": opening, "refusal": None})]
+    events += [event({"reasoning_content": piece}) for piece in pieces(step.reasoning)]
+    events += [event({"content": piece}) for piece in pieces(step.text)]
+    for index, call in enumerate(step.calls):
+        events.append(event({"tool_calls": [{"index": index, **_call_json(call, "")}]}))
+        for piece in pieces(call.arguments):
+            more = {"index": index, "function": {"arguments": piece}}
+            events.append(event({"tool_calls": [more]}))
+    events.append(event({}, _finish(step)))
+    if usage is not None:
+        events.append(_sse({**head, "choices": [], "usage": usage}))
+    return [*events, DONE]
+
+
+def broken_stream(events: list[bytes], kind: str, chunks: int) -> tuple[bytes, ...]:
+    """The events up to the place where a fault of this kind breaks them."""
+    before = events[: max(1, min(chunks, len(events) - 3))]
+    if kind in {"cut", "stream_reset", "stall"}:
+        return tuple(before)
+    if kind == "bad_chunk":
+        return (*before, b'data: {"id": "chatcmpl", "choices": [{"delta":\n\n')
+    return tuple(events)
+
+
+def _sse(payload: Json) -> bytes:
+    return b"data: " + json.dumps(payload).encode() + b"\n\n"
+
+
+def count_tokens(request: Mapping[str, Any]) -> int:
+    """The size of a request at four characters a token; images count nothing."""
+    chars = len(json.dumps(request["tools"])) if request.get("tools") else 0
+    for message in request.get("messages") or ():
+        content = message.get("content")
+        if isinstance(content, str):
+            chars += len(content)
+        elif isinstance(content, list):
+            chars += sum(len(str(part.get("text", ""))) for part in content)
+        for call in message.get("tool_calls") or ():
+            function = call.get("function", {})
+            chars += len(str(function.get("name"))) + len(str(function.get("arguments")))
+    return chars // CHARS_PER_TOKEN
+
+
+def check_pairs(messages: list[Json]) -> None:
+    """Refuse what strict providers do: an empty message, a call without its result or the other
+    way round. `tests/agent/pairing.py` knows more of this."""
+    owed: list[str] = []
+    for index, message in enumerate([*messages, {"role": "user", "content": "the end"}]):
+        place, content = f"messages.[{index}]", message.get("content")
+        if message.get("role") == "tool":
+            if message.get("tool_call_id") not in owed:
+                wrong = "messages with role 'tool' must be a response to a preceding 'tool_calls'"
+                raise ModelRefusal(f"Invalid parameter: {wrong}.", param=f"{place}.role")
+            owed.remove(message["tool_call_id"])
+            continue
+        if owed:
+            wrong = "'tool_calls' must be followed by tool messages responding to each of them"
+            raise ModelRefusal(f"{wrong}: {', '.join(owed)}", param=f"{place}.role")
+        owed = [call["id"] for call in message.get("tool_calls") or ()]
+        if len(set(owed)) < len(owed) or not all(owed):
+            wrong = f"Invalid or duplicate tool call id: {json.dumps(owed)}."
+            raise ModelRefusal(wrong, param=f"{place}.tool_calls", code="invalid_value")
+        if not content and not owed:
+            wrong = f"Invalid value for 'content': expected a string, got {json.dumps(content)}."
+            raise ModelRefusal(wrong, param=f"{place}.content")
 
 
 def main() -> None:

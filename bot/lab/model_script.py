@@ -5,7 +5,7 @@ Called by `bot.lab.model` for each request. Nothing here knows HTTP.
 
 import json
 import re
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, hold, reset
 
 Json = dict[str, Any]
-TEXTS_KEPT = 2000
 RESULT_SHOWN_CHARS = 200
 
 
@@ -57,25 +56,6 @@ def make_call(
     """A call whose arguments are given as a mapping or as text."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
     return ScriptedCall(name=name, arguments=text, id=call_id)
-
-
-def from_raw(raw: Mapping[str, Any]) -> ScriptedStep:
-    """A step from a whole response, a message, or the flat form of the recorded cases."""
-    message, finish, usage = raw, raw.get("finish_reason"), raw.get("usage")
-    if "choices" in raw:
-        choice = raw["choices"][0]
-        message, finish = choice["message"], choice.get("finish_reason")
-    calls = []
-    for one in message.get("tool_calls") or ():
-        function = one.get("function", one)
-        calls.append(make_call(function["name"], function.get("arguments"), one.get("id")))
-    return ScriptedStep(
-        text=message.get("content"),
-        calls=tuple(calls),
-        reasoning=message.get("reasoning_content"),
-        finish=finish,
-        usage=usage,
-    )
 
 
 # The faults that have a name ----------------------------------------------------------------------
@@ -158,30 +138,20 @@ def last_user_text(messages: list[Json]) -> str:
 _NOTE = re.compile(r"\[(?!In reply to: )[^\[\]\n]*\]")
 
 
-def _is_text(part: Json) -> bool:
-    return part.get("type") == "text"
-
-
 def _person_text(content: Any) -> str:
     if isinstance(content, list):
-        texts = [p.get("text", "") for p in content if isinstance(p, dict) and _is_text(p)]
-        words = [_before_context(text) for text in texts if not _is_note(text)]
-        return next((said for said in reversed(words) if said), texts[0] if texts else "")
+        texts = [
+            p.get("text", "") for p in content if isinstance(p, dict) and p.get("type") == "text"
+        ]
+        # A note stands alone, or above the text of a file that came.
+        said = [text for text in texts if not _NOTE.fullmatch(text.partition("\n")[0])]
+        words = [_before_context(text) for text in said]
+        return next((one for one in reversed(words) if one), texts[0] if texts else "")
     return _before_context(content if isinstance(content, str) else "")
 
 
-def _is_note(text: str) -> bool:
-    """A note, alone or above the text of a file that came."""
-    return _NOTE.fullmatch(text.partition("\n")[0]) is not None
-
-
 def _before_context(text: str) -> str:
-    lines = []
-    for line in text.split("\n"):
-        if line.startswith("<context"):
-            break
-        lines.append(line)
-    return "\n".join(lines).strip()
+    return re.split(r"^<context", text, maxsplit=1, flags=re.MULTILINE)[0].strip()
 
 
 @dataclass(slots=True)
@@ -245,7 +215,7 @@ class DefaultRule:
     """
 
     def __init__(self) -> None:
-        self._struck: OrderedDict[str, int] = OrderedDict()
+        self._struck: Counter[str] = Counter()
 
     def __call__(self, request: Mapping[str, Any]) -> ScriptedStep:
         messages: list[Json] = list(request.get("messages") or ())
@@ -255,7 +225,8 @@ class DefaultRule:
         except ValueError as wrong:
             return say(f"cannot read the orders: {wrong}")
         step = self._answer(orders, text, messages, offered=bool(request.get("tools")))
-        if orders.fault and self._strikes(text, orders.fault_times):
+        if orders.fault and self._struck[text] < orders.fault_times:
+            self._struck[text] += 1
             return replace(step, fault=named_fault(orders.fault, chunks=2))
         return step
 
@@ -273,16 +244,6 @@ class DefaultRule:
             return say(f"done: {shown} | {first_line}", wait_s=orders.wait_s)
         plain = "\n".join(orders.plain).strip() or text
         return say(f"You said: {plain}", wait_s=orders.wait_s)
-
-    def _strikes(self, text: str, times: float) -> bool:
-        struck = self._struck.get(text, 0)
-        if struck >= times:
-            return False
-        self._struck[text] = struck + 1
-        self._struck.move_to_end(text)
-        if len(self._struck) > TEXTS_KEPT:
-            self._struck.popitem(last=False)
-        return True
 
 
 def _since_last_user(messages: list[Json]) -> tuple[int, list[str]]:

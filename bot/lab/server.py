@@ -17,6 +17,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from email.utils import formatdate
+from functools import partial
 from typing import Any, Literal, Self
 
 from aiohttp import web
@@ -72,6 +73,8 @@ class StandInAnswer:
     chunk_after_s: float = 0.0
     end: Literal["whole", "drop", "reset", "stall"] = "whole"
     fault: FaultAction | None = None
+    upgrade: Callable[[BaseRequest], Awaitable[web.StreamResponse]] | None = None
+    """Goes on with the connection, as a websocket does."""
 
 
 def json_answer(
@@ -114,7 +117,12 @@ class LabServer(ABC):
         self._runner: web.ServerRunner | None = None
 
     async def __aenter__(self) -> Self:
-        server = web.Server(self._handle, request_factory=_roomy_request)
+        def roomy(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> BaseRequest:
+            parts = (message, payload, protocol, writer, task, loop)
+            return BaseRequest(*parts, client_max_size=UPLOAD_BYTES_MAX)
+
+        loop = asyncio.get_running_loop()
+        server = web.Server(self._handle, request_factory=roomy)
         self._runner = web.ServerRunner(server, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
         await web.TCPSite(self._runner, self._host, self._port).start()
@@ -208,7 +216,11 @@ class LabServer(ABC):
         self, request: BaseRequest, method: str, params: Mapping[str, Any], effect: Effect
     ) -> web.StreamResponse:
         """Log the request, let it take effect, and answer, as far as the faults allow."""
-        entry = self._note(method, params)
+        entry = Entry(number=self._received, at=self._clock(), method=method, params=params)
+        self._received += 1
+        self._log.append(entry)
+        self.gate[method].received += 1
+        self.changed()
         action = self._faults.take(method, params)
         if action is not None:
             entry.fault = action.kind
@@ -217,8 +229,7 @@ class LabServer(ABC):
         reply = StandInAnswer()
         if action is None or not action.instead:
             reply = await effect(action)
-            refused = reply.fault is not None and reply.fault.instead
-            entry.applied = reply.status < 300 and not refused
+            entry.applied = reply.status < 300 and not (reply.fault and reply.fault.instead)
             self.gate[method].applied += entry.applied
             self.changed()
         if action is not None:
@@ -253,32 +264,25 @@ class LabServer(ABC):
 
     # Inside -------------------------------------------------------------------------------------
 
-    def _note(self, method: str, params: Mapping[str, Any]) -> Entry:
-        entry = Entry(number=self._received, at=self._clock(), method=method, params=params)
-        self._received += 1
-        self._log.append(entry)
-        self.gate[method].received += 1
-        self.changed()
-        return entry
-
     async def _alter(self, action: FaultAction, reply: StandInAnswer) -> StandInAnswer:
+        whole = reply.body if reply.chunks is None else b"".join(reply.chunks)
         match action.kind:
+            case "answer" if isinstance(action.body, str):
+                headers = {"Content-Type": "text/html", **action.headers}
+                body, shown = action.body.encode(), action.body
+                return StandInAnswer(status=action.status, body=body, headers=headers, shown=shown)
             case "answer":
-                return _spoken(action)
+                return json_answer(action.body, status=action.status, headers=action.headers)
             case "hold" if action.after:
                 await self.hold(action.seconds)
-                return reply
             case "drop":
                 return replace(reply, end="drop")
             case "reset":
                 return replace(reply, end="reset", chunks=None)
             case "garble":
-                whole = reply.body if reply.chunks is None else b"".join(reply.chunks)
                 half = whole[: len(whole) // 2]
-                chunked = None if reply.chunks is None else (half,)
-                return replace(reply, body=half, chunks=chunked)
+                return replace(reply, body=half, chunks=None if reply.chunks is None else (half,))
             case "slow":
-                whole = reply.body if reply.chunks is None else b"".join(reply.chunks)
                 size = max(1, -(-len(whole) // 10))
                 pieces = tuple(whole[i : i + size] for i in range(0, len(whole), size))
                 return replace(reply, chunks=pieces, chunk_after_s=(action.seconds or 1.0) / 10)
@@ -294,16 +298,23 @@ class LabServer(ABC):
             self._finish(entry, request, status=0)
             _sever(request, hard=reply.end == "reset")
             return web.Response()
+        if reply.upgrade is not None:
+            self._finish(entry, request, status=reply.status)
+            return await reply.upgrade(request)
+        date = formatdate(time.time() + self._ahead_s, usegmt=True)
+        headers = {"Date": date, **reply.headers}
         if reply.chunks is not None:
-            return await self._stream(request, entry, reply)
+            return await self._stream(request, entry, reply, headers)
         self._finish(entry, request, status=reply.status)
-        headers = {**self._date(), **reply.headers}
         return web.Response(status=reply.status, body=reply.body, headers=headers)
 
     async def _stream(
-        self, request: BaseRequest, entry: Entry, reply: StandInAnswer
+        self,
+        request: BaseRequest,
+        entry: Entry,
+        reply: StandInAnswer,
+        headers: Mapping[str, str],
     ) -> web.StreamResponse:
-        headers = {**self._date(), **reply.headers}
         response = web.StreamResponse(status=reply.status, headers=headers)
         chunks: tuple[bytes, ...] = reply.chunks or ()
         if not reply.chunk_after_s:
@@ -324,9 +335,6 @@ class LabServer(ABC):
             _sever(request, hard=reply.end == "reset")
         return response
 
-    def _date(self) -> Mapping[str, str]:
-        return {"Date": formatdate(time.time() + self._ahead_s, usegmt=True)}
-
     def _finish(self, entry: Entry, request: BaseRequest, *, status: int) -> None:
         entry.status = status
         entry.client_there = client_there(request)
@@ -337,17 +345,15 @@ class LabServer(ABC):
         self.changed()
 
     async def _handle(self, request: BaseRequest) -> web.StreamResponse:
-        if request.path.startswith("/lab/"):
-            return await self._control(request)
-        return await self.serve(request)
-
-    async def _control(self, request: BaseRequest) -> web.Response:
+        if not request.path.startswith("/lab/"):
+            return await self.serve(request)
         operation = self.controls().get(request.path.removeprefix("/lab/"))
         if operation is None:
             return web.json_response({"error": "no such operation"}, status=404)
         try:
             body = await request.read()
-            asked = json.loads(body) if body else _typed(request.query)
+            # In a query, as of a browser, what is not JSON is text.
+            asked = json.loads(body) if body else {k: _typed(v) for k, v in request.query.items()}
             result = operation(**asked)
             if asyncio.iscoroutine(result):
                 result = await result
@@ -355,7 +361,7 @@ class LabServer(ABC):
             return web.json_response({"error": repr(wrong)}, status=400)
         except TimeoutError:
             return web.json_response({"error": "not within the time limit"}, status=408)
-        return web.json_response({"result": result}, dumps=_dumps)
+        return web.json_response({"result": result}, dumps=partial(json.dumps, default=_plain))
 
     def _fault_by_json(self, *, action: Mapping[str, Any], **occasion: Any) -> None:
         self.fault(action=FaultAction(**action), **occasion)
@@ -384,14 +390,6 @@ def client_there(request: BaseRequest) -> bool:
     return not look.poll(0)
 
 
-async def run_alone(server: LabServer) -> None:
-    """Serve as a process of its own: say the address in one JSON line, then run until ended."""
-    async with server:
-        sys.stdout.write(json.dumps({"url": server.base_url}) + "\n")
-        sys.stdout.flush()
-        await asyncio.Event().wait()
-
-
 def common_options(about: str) -> argparse.ArgumentParser:
     """The command-line options that every stand-in takes."""
     parser = argparse.ArgumentParser(description=about)
@@ -402,32 +400,18 @@ def common_options(about: str) -> argparse.ArgumentParser:
 
 
 def serve_until_interrupted(make: Callable[[], LabServer]) -> None:
-    """Run a stand-in from the command line."""
+    """Run a stand-in from the command line: say its address in one JSON line, then serve."""
 
     async def main() -> None:
-        await run_alone(make())
+        async with make() as server:
+            sys.stdout.write(json.dumps({"url": server.base_url}) + "\n")
+            sys.stdout.flush()
+            await asyncio.Event().wait()
 
     try:
         asyncio.run(main())
     except KeyboardInterrupt:
         sys.exit(0)
-
-
-def _roomy_request(
-    message: Any, payload: Any, protocol: Any, writer: Any, task: Any
-) -> BaseRequest:
-    loop = asyncio.get_running_loop()
-    return BaseRequest(
-        message, payload, protocol, writer, task, loop, client_max_size=UPLOAD_BYTES_MAX
-    )
-
-
-def _spoken(action: FaultAction) -> StandInAnswer:
-    if isinstance(action.body, str):
-        headers = {"Content-Type": "text/html", **action.headers}
-        body = action.body.encode()
-        return StandInAnswer(status=action.status, body=body, headers=headers, shown=action.body)
-    return json_answer(action.body, status=action.status, headers=action.headers)
 
 
 def _sever(request: BaseRequest, *, hard: bool) -> None:
@@ -441,20 +425,12 @@ def _sever(request: BaseRequest, *, hard: bool) -> None:
     transport.abort()
 
 
-def _typed(query: Mapping[str, str]) -> dict[str, Any]:
-    def value(text: str) -> Any:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-
-    return {key: value(text) for key, text in query.items()}
+def _typed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
-def _dumps(payload: Any) -> str:
-    def plain(value: Any) -> Any:
-        if is_dataclass(value) and not isinstance(value, type):
-            return asdict(value)
-        return str(value)
-
-    return json.dumps(payload, default=plain)
+def _plain(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)

@@ -5,9 +5,10 @@ through `post`, `edit`, `command`, `press`; what they then see is `chat`, and `s
 Events go to the app's sockets, or to its address after `deliver_to`.
 """
 
+import asyncio
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
@@ -15,10 +16,9 @@ from aiohttp.web_request import BaseRequest
 
 from bot.lab.faults import FaultAction, answer
 from bot.lab.server import StandInAnswer, common_options, json_answer, serve_until_interrupted
-from bot.lab.slack_http import HttpOut
-from bot.lab.slack_params import read_params
+from bot.lab.slack_delivery import HttpOut
 from bot.lab.slack_people import PeopledSlack
-from bot.lab.slack_state import Json, SlackRefusal
+from bot.lab.slack_state import SlackRefusal, read_params
 
 TOKEN = "xoxb-lab"  # noqa: S105 - the stand-in's own, known to all
 APP_TOKEN = "xapp-lab"  # noqa: S105
@@ -49,7 +49,7 @@ def flood(retry_after: int) -> FaultAction:
 
 
 class FakeSlack(PeopledSlack):
-    """One workspace with one app: Web API, Socket Mode, and events over HTTP."""
+    """The server of a workspace: Web API, Socket Mode, and events over HTTP."""
 
     def __init__(
         self,
@@ -57,26 +57,20 @@ class FakeSlack(PeopledSlack):
         app_token: str = APP_TOKEN,
         *,
         signing_secret: str = SIGNING_SECRET,
-        ack_s: float | None = None,
-        retry_scale: float = 1.0,
         **more: Any,
     ) -> None:
+        """`more` is what `PeopledSlack` takes, and the rules of `SlackRules` by name."""
         super().__init__(token, app_token, **more)
-        self.signing_secret = signing_secret
-        self._http: list[HttpOut] = []
-        self._deliveries.retry_scale = retry_scale
-        if ack_s is not None:
-            self._deliveries.ack_s = ack_s
-
-    async def __aenter__(self) -> "FakeSlack":
-        await super().__aenter__()
-        self._api.files.base_url = self.base_url
-        return self
+        self._token = token
+        self._signing_secret = signing_secret
 
     async def __aexit__(self, *error: object) -> None:
         self._stopping.set()
         self.release()
-        await self._close_ways()
+        await self._deliveries.close()
+        await self._sockets.close()
+        # Handlers of closed sockets end one turn of the loop later.
+        await asyncio.sleep(0)
         for http in self._http:
             await http.close()
         await super().__aexit__(*error)
@@ -89,30 +83,31 @@ class FakeSlack(PeopledSlack):
     async def deliver_to(self, url: str | None) -> bool:
         """Send events, commands and clicks to this address from now on; None: to the sockets.
 
-        The address is verified first, as when one enters it in the app's settings; says whether it
+        The address is verified first, as when one enters it in the app's settings; say whether it
         gave the challenge back, without which nothing changes.
         """
         if url is None:
-            self._deliveries.way = self._sockets
+            self._by_http = False
             return True
-        http = HttpOut(url, secret=self.signing_secret, wall=self._workspace.wall)
+        http = HttpOut(url, secret=self._signing_secret, wall=self._workspace.wall)
+        if not await http.verify(within_s=self.rules.ack_s):
+            await http.close()
+            return False
         self._http.append(http)
-        verified = await http.verify(within_s=self._deliveries.ack_s)
-        if verified:
-            self._deliveries.way = http
-        return verified
+        self._by_http = True
+        return True
 
     # The server ---------------------------------------------------------------------------------
 
     def controls(self) -> dict[str, Callable[..., Any]]:
         names = (
-            "add_user add_channel post bot_post edit delete react unreact invite leave open_home"
-            " start_assistant change_context command press submit close_view stop_stream event"
-            " chat thread shown ephemeral sent previewed direct home views status prompts title"
-            " deliveries delivery pending lost redeliver settled sockets refresh cut deliver_to"
+            "add_user add_channel post bot_post edit delete react leave open_home start_assistant"
+            " command press submit event chat thread shown ephemeral sent previewed direct home"
+            " views status prompts title deliveries delivery pending lost redeliver settled"
+            " sockets refresh cut deliver_to"
         )
         ours: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in names.split()}
-        return super().controls() | ours | {"set": self._set}
+        return super().controls() | ours | {"set": self.rules.change}
 
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
         path = request.path
@@ -132,47 +127,36 @@ class FakeSlack(PeopledSlack):
 
     async def _method(self, request: BaseRequest, method: str) -> web.StreamResponse:
         params, token = await read_params(request)
-        headers = self._api.scope_headers(method, token)
+        headers = self._api.scope_headers(token)
 
         async def effect(_: FaultAction | None) -> StandInAnswer:
             try:
-                payload = self._api.call(method, params, token)
+                return json_answer(self._api.call(method, params, token), headers=headers)
             except SlackRefusal as wrong:
                 return _refused(wrong, headers)
-            if request.content_type == "application/json" and request.charset is None:
-                _warn(payload, "missing_charset")
-            return json_answer(payload, headers=headers)
 
         return await self.perform(request, method, params, effect)
 
     async def _link(self, request: BaseRequest) -> web.StreamResponse:
         ticket = request.query.get("ticket", "")
-        entry = self._note("link", {"ticket": ticket})
-        fault = self._faults.take("link", entry.params)
-        if fault is not None:
-            entry.fault = fault.kind
-            if fault.kind == "hold":
-                await self.hold(fault.seconds)
-            elif fault.instead:
-                return await self._send(request, entry, await self._alter(fault, StandInAnswer()))
-        if ticket not in self._sockets.tickets:
-            return await self._send(
-                request, entry, StandInAnswer(status=409, shown="no such ticket")
-            )
-        self._sockets.tickets.discard(ticket)
-        entry.applied, entry.status = True, 101
-        return await self._sockets.serve(request)
-
-    async def _upload(self, request: BaseRequest, file_id: str) -> web.StreamResponse:
-        data = await _uploaded(request)
 
         async def effect(_: FaultAction | None) -> StandInAnswer:
-            taken = self._api.files.receive(file_id, data)
-            text = f"OK - {len(data)}" if taken else "no such upload, or another length"
-            headers = {"Content-Type": "text/plain"}
-            return StandInAnswer(
-                status=200 if taken else 400, body=text.encode(), headers=headers, shown=text
-            )
+            if ticket not in self._sockets.tickets:
+                return StandInAnswer(status=409, shown="no such ticket")
+            self._sockets.tickets.discard(ticket)
+            return StandInAnswer(status=101, upgrade=self._sockets.serve)
+
+        return await self.perform(request, "link", {"ticket": ticket}, effect)
+
+    async def _upload(self, request: BaseRequest, file_id: str) -> web.StreamResponse:
+        data = await request.read()
+
+        async def effect(_: FaultAction | None) -> StandInAnswer:
+            file = self._workspace.files.get(file_id)
+            if file is None or file.data is not None or len(data) != file.length:
+                return StandInAnswer(status=400, shown="no such upload, or another length")
+            file.data = data
+            return StandInAnswer(body=b"OK", headers={"Content-Type": "text/plain"}, shown="OK")
 
         return await self.perform(request, "upload", {"file": file_id, "bytes": len(data)}, effect)
 
@@ -180,16 +164,15 @@ class FakeSlack(PeopledSlack):
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
 
         async def effect(_: FaultAction | None) -> StandInAnswer:
-            file = self._api.files.by_path(request.path)
-            allowed = token == self._tokens.bot and "files:read" in self.rules.bot_scopes
-            if not allowed:
+            if token != self._token or "files:read" not in self.rules.bot_scopes:
                 # Slack sends whoever is not signed in to a page, with status 200 in the end.
                 to = {"Location": f"{self.base_url}/signin?redir={request.path}"}
                 return StandInAnswer(status=302, headers=to, shown="to the sign-in page")
-            if file is None or file.data is None:
-                return json_answer(SlackRefusal("file_not_found").payload, status=404)
-            headers = {"Content-Type": file.mime_type}
-            return StandInAnswer(body=file.data, headers=headers, shown=f"{len(file.data)} bytes")
+            for file in self._workspace.files.values():
+                if file.path == request.path and file.data is not None:
+                    kind, shown = {"Content-Type": file.mime_type}, f"{len(file.data)} bytes"
+                    return StandInAnswer(body=file.data, headers=kind, shown=shown)
+            return json_answer(SlackRefusal("file_not_found").payload, status=404)
 
         return await self.perform(request, "file", {"path": request.path}, effect)
 
@@ -198,62 +181,19 @@ class FakeSlack(PeopledSlack):
 
         async def effect(_: FaultAction | None) -> StandInAnswer:
             try:
-                self._answers.later(request.path, params)
+                self._api.respond(request.path, params)
             except SlackRefusal as wrong:
                 return json_answer(wrong.payload, status=wrong.status)
             return StandInAnswer(body=b"ok", headers={"Content-Type": "text/plain"}, shown="ok")
 
         return await self.perform(request, "response_url", params, effect)
 
-    def _set(
-        self,
-        *,
-        ack_s: float | None = None,
-        retry_scale: float | None = None,
-        retries_max: int | None = None,
-        connection_s: float | None = None,
-        **rules: Any,
-    ) -> None:
-        """Settings over HTTP: those of deliveries and sockets, and all of `Rules` by name."""
-        for name, value in (
-            ("ack_s", ack_s),
-            ("retry_scale", retry_scale),
-            ("retries_max", retries_max),
-        ):
-            if value is not None:
-                setattr(self._deliveries, name, value)
-        if connection_s is not None:
-            self.connection_s = connection_s
-        self.rules.change(**rules)
-
 
 def _refused(wrong: SlackRefusal, headers: dict[str, str]) -> StandInAnswer:
     if wrong.retry_after is not None:
         headers = headers | {"Retry-After": str(wrong.retry_after)}
     spoken = json_answer(wrong.payload, status=wrong.status, headers=headers)
-    return StandInAnswer(
-        status=spoken.status,
-        body=spoken.body,
-        headers=spoken.headers,
-        shown=spoken.shown,
-        fault=RefusedCall(kind=wrong.error),
-    )
-
-
-def _warn(payload: Json, warning: str) -> None:
-    metadata = payload.setdefault("response_metadata", {})
-    warnings = metadata.setdefault("warnings", [])
-    warnings.append(warning)
-    payload["warning"] = ",".join(warnings)
-
-
-async def _uploaded(request: BaseRequest) -> bytes:
-    if request.content_type != "multipart/form-data":
-        return await request.read()
-    for value in (await request.post()).values():
-        if isinstance(value, web.FileField):
-            return value.file.read()
-    return b""
+    return replace(spoken, fault=RefusedCall(kind=wrong.error))
 
 
 def main() -> None:
@@ -264,22 +204,8 @@ def main() -> None:
     parser.add_argument("--signing-secret", default=SIGNING_SECRET)
     parser.add_argument("--limits", action="store_true", help="enforce the rate limits")
     parser.add_argument("--retry-scale", type=float, default=1.0, help="0.01: retries come sooner")
-    given = parser.parse_args()
-
-    def make() -> FakeSlack:
-        slack = FakeSlack(
-            given.token,
-            given.app_token,
-            signing_secret=given.signing_secret,
-            retry_scale=given.retry_scale,
-            host=given.host,
-            port=given.port,
-            log_cap=given.log_cap,
-        )
-        slack.rules.limits = given.limits
-        return slack
-
-    serve_until_interrupted(make)
+    given = vars(parser.parse_args())
+    serve_until_interrupted(lambda: FakeSlack(**given))
 
 
 if __name__ == "__main__":

@@ -1,71 +1,68 @@
-"""The Web API of the Slack stand-in: who may call what, how often, and what it answers.
+"""Web API of the Slack stand-in: the methods that the bot calls, with their scopes and limits.
 
-Called by `bot.lab.slack` for each request. Most methods stand in files of their own.
+Called by `bot.lab.slack` for each request; everything here is done at once, without waiting.
+Limits and error names are those of the public reference. Whether blocks are whole in each detail
+is judged in the tests by Slack's own library; here only what is cut or counted is refused.
 """
 
+import base64
+import json
+import re
+import uuid
+from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
 
-from bot.lab.slack_chat import Chat
-from bot.lab.slack_conversations import SlackConversations
+from bot.lab.faults import Buckets
 from bot.lab.slack_events import Events
-from bot.lab.slack_files import SharedFiles
-from bot.lab.slack_params import SlackParams
-from bot.lab.slack_rules import SlackLimits, SlackRules
-from bot.lab.slack_state import Conversation, Json, SlackRefusal, SlackWorkspace, User
-from bot.lab.slack_views import SlackViews
+from bot.lab.slack_state import (
+    APP,
+    BOT,
+    BOT_NAME,
+    BOT_USER,
+    CONNECT,
+    DOMAIN,
+    FAMILIES,
+    TEAM,
+    Conversation,
+    Json,
+    SlackFile,
+    SlackMessage,
+    SlackParams,
+    SlackRefusal,
+    SlackRules,
+    SlackWorkspace,
+    check_blocks,
+)
 
-_FAMILIES = ("channels", "groups", "mpim", "im")
-_FAMILY = {"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
-_CONNECT = "apps.connections.open"
-
-# By method: the tier, and the scopes of which one must be there. `*` stands for the family of the
-# conversation: channels, groups, im or mpim.
-METHODS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "api.test": (4, ()),
-    "auth.test": (4, ()),
-    _CONNECT: (1, ()),
-    "assistant.threads.setStatus": (4, ("chat:write", "assistant:write")),
-    "assistant.threads.setSuggestedPrompts": (4, ("assistant:write",)),
-    "assistant.threads.setTitle": (4, ("assistant:write",)),
-    "bots.info": (3, ("users:read",)),
-    "chat.appendStream": (4, ("chat:write",)),
-    "chat.delete": (3, ("chat:write",)),
-    "chat.getPermalink": (4, ()),
-    "chat.postEphemeral": (4, ("chat:write",)),
-    "chat.postMessage": (4, ("chat:write",)),
-    "chat.startStream": (2, ("chat:write",)),
-    "chat.stopStream": (2, ("chat:write",)),
-    "chat.update": (3, ("chat:write",)),
-    "conversations.history": (3, ("*:history",)),
-    "conversations.info": (3, ("*:read",)),
-    "conversations.join": (3, ("channels:join",)),
-    "conversations.list": (2, ("*:read",)),
-    "conversations.members": (4, ("*:read",)),
-    "conversations.open": (3, ("channels:manage", "groups:write", "im:write", "mpim:write")),
-    "conversations.replies": (3, ("*:history",)),
-    "files.completeUploadExternal": (4, ("files:write",)),
-    "files.delete": (3, ("files:write",)),
-    "files.getUploadURLExternal": (4, ("files:write",)),
-    "files.info": (4, ("files:read",)),
-    "reactions.add": (3, ("reactions:write",)),
-    "reactions.remove": (2, ("reactions:write",)),
-    "team.info": (3, ("team:read",)),
-    "users.info": (4, ("users:read",)),
-    "users.list": (2, ("users:read",)),
-    "views.open": (4, ()),
-    "views.publish": (4, ()),
-    "views.update": (4, ()),
-}
+TEXT_CHARS_MAX = 40_000
+UPDATE_CHARS_MAX = 4_000
+MESSAGE_BLOCKS_MAX, VIEW_BLOCKS_MAX = 50, 100
+METADATA_BYTES_MAX = 8 * 1024
+UPLOAD_BYTES_MAX = 1024 * 1024 * 1024
+PROMPTS_MAX = 4
+PAGE_MAX = 999
+TRIGGER_LASTS_S = 3.0
+RESPONSE_URL_USES, RESPONSE_URL_S = 5, 1800.0
+SENT_KEPT = 200_000
+_TS = re.compile(r"\d+\.\d+")
+_EVENT_TYPE = re.compile(r"[A-Za-z0-9_.:-]{1,255}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """The two tokens of the app."""
+Act = Callable[["WebApi", SlackParams], Json]
+METHODS: dict[str, tuple[int, tuple[str, ...], Act]] = {}
+"""By name: requests a minute that Slack allows at least, the scopes of which one must be there,
+and what it does."""
 
-    bot: str
-    app: str
+
+def method(name: str, per_minute: int, *scopes: str) -> Callable[[Act], Act]:
+    """Make a function the method of this name. In a scope `*` stands for the family of the
+    conversation: channels, groups, im or mpim."""
+
+    def register(act: Act) -> Act:
+        METHODS[name] = per_minute, scopes, act
+        return act
+
+    return register
 
 
 class WebApi:
@@ -77,157 +74,427 @@ class WebApi:
         rules: SlackRules,
         events: Events,
         *,
-        tokens: Tokens,
-        connect: Callable[[], str],
+        token: str,
+        app_token: str,
+        root: Callable[[], str],
+        tickets: set[str],
     ) -> None:
-        self.chat = Chat(workspace, rules, events)
-        self.files = SharedFiles(workspace, self.chat)
-        self.conversations = SlackConversations(workspace)
-        self.views = SlackViews(workspace, rules)
+        self.sent: deque[Json] = deque(maxlen=SENT_KEPT)
+        self.previewed: deque[Json] = deque(maxlen=SENT_KEPT)
         self._workspace = workspace
         self._rules = rules
-        self._tokens = tokens
-        self._limits = SlackLimits(workspace.clock)
-        self._handlers: dict[str, Callable[[SlackParams], Json]] = {
-            "api.test": lambda p: {"args": dict(p)} if p else {},
-            "auth.test": self._auth_test,
-            _CONNECT: lambda _: {"url": connect()},
-            "bots.info": self._bots_info,
-            "team.info": self._team_info,
-            "users.info": lambda p: {"user": self._about_user(p.needed("user"), p)},
-            "users.list": self._users,
-            **self.chat.methods,
-            **self.files.methods,
-            **self.conversations.methods,
-            **self.views.methods,
-        }
+        self._events = events
+        self._token, self._app_token = token, app_token
+        self._root = root
+        self._tickets = tickets
+        self._buckets = Buckets(workspace.clock)
 
     def call(self, method: str, params: SlackParams, token: str) -> Json:
-        """What the method answers; raises SlackRefusal with Slack's word for what is wrong."""
-        if method not in self._handlers:
+        """What the method answers; raise SlackRefusal with Slack's word for what is wrong."""
+        if method not in METHODS:
             raise SlackRefusal("unknown_method", req_method=method)
-        tier, scopes = METHODS[method]
-        if method != "api.test":
-            self._check_token(method, token)
-            self._check_scopes(method, scopes, params)
-        if wait := self._limits.wait_s(
-            method, tier=tier, channel=params.text("channel"), rules=self._rules
-        ):
-            raise SlackRefusal("ratelimited", status=429, retry_after=wait)
-        if "" in params:
-            raise SlackRefusal("invalid_json")
-        return {"ok": True, **self._handlers[method](params)}
-
-    def scope_headers(self, method: str, token: str) -> dict[str, str]:
-        """The headers in which Slack tells the scopes of the token and of the method."""
-        has = self._rules.app_scopes if token == self._tokens.app else self._rules.bot_scopes
-        wants = [
-            scope.replace("*", family)
-            for scope in METHODS.get(method, (0, ()))[1]
-            for family in (_FAMILIES if "*" in scope else ("",))
-        ]
-        headers = {"X-OAuth-Scopes": ",".join(sorted(has))}
-        return headers | ({"X-Accepted-OAuth-Scopes": ",".join(wants)} if wants else {})
-
-    # Tokens and scopes --------------------------------------------------------------------------
-
-    def _check_token(self, method: str, token: str) -> None:
+        rules, (per_minute, scopes, act) = self._rules, METHODS[method]
         if not token:
             raise SlackRefusal("not_authed")
-        if token not in {self._tokens.bot, self._tokens.app}:
+        if token not in {self._token, self._app_token}:
             raise SlackRefusal("invalid_auth")
-        for_app = method == _CONNECT
-        if for_app != (token == self._tokens.app) and method != "auth.test":
+        if (method == CONNECT) != (token == self._app_token) and method != "auth.test":
             raise SlackRefusal("not_allowed_token_type")
-        if token == self._tokens.bot and self._rules.token_error is not None:
-            raise SlackRefusal(self._rules.token_error)
-        if for_app and "connections:write" not in self._rules.app_scopes:
-            raise self._missing(["connections:write"], self._rules.app_scopes)
+        if token == self._token and rules.token_error is not None:
+            raise SlackRefusal(rules.token_error)
+        if method == CONNECT:
+            self._check_scopes(["connections:write"], rules.app_scopes)
+        elif scopes:
+            found = self._workspace.conversations.get(params.text("channel"))
+            families = FAMILIES.values() if found is None else [FAMILIES[found.kind]]
+            wanted = [s.replace("*", f) for s in scopes for f in (families if "*" in s else [""])]
+            self._check_scopes(wanted, rules.bot_scopes)
+        asked: list[tuple[object, float, float]] = []
+        if (whole := rules.workspace_per_minute) is not None:
+            asked.append(("*", whole / 60, max(1.0, whole)))
+        if rules.limits and method == "chat.postMessage":
+            asked.append((params.text("channel"), 1.0, 3.0))
+        elif rules.limits:
+            asked.append((method, per_minute / 60, per_minute))
+        if wait_s := self._buckets.wait_s(asked):
+            raise SlackRefusal("ratelimited", status=429, retry_after=wait_s)
+        if "" in params:
+            raise SlackRefusal("invalid_json")
+        return {"ok": True, **act(self, params)}
 
-    def _check_scopes(self, method: str, scopes: tuple[str, ...], p: SlackParams) -> None:
-        if not scopes:
-            return
-        wanted: list[str] = []
-        for scope in scopes:
-            if "*" not in scope:
-                wanted.append(scope)
-                continue
-            found = self._workspace.find_conversation(p.text("channel"))
-            families = _FAMILIES if found is None else (_family(found),)
-            wanted += [scope.replace("*", family) for family in families]
-        if self._rules.bot_scopes.isdisjoint(wanted):
-            raise self._missing(wanted, self._rules.bot_scopes)
+    def scope_headers(self, token: str) -> dict[str, str]:
+        """The header in which Slack tells the scopes of a token."""
+        rules = self._rules
+        has = rules.app_scopes if token == self._app_token else rules.bot_scopes
+        return {"X-OAuth-Scopes": ",".join(sorted(has))}
 
-    def _missing(self, wanted: Iterable[str], has: Iterable[str]) -> SlackRefusal:
-        provided = ",".join(sorted(has))
-        return SlackRefusal("missing_scope", needed=",".join(wanted), provided=provided)
+    def _check_scopes(self, wanted: Iterable[str], has: set[str]) -> None:
+        if has.isdisjoint(wanted):
+            provided = ",".join(sorted(has))
+            raise SlackRefusal("missing_scope", needed=",".join(wanted), provided=provided)
 
-    # Who is who ---------------------------------------------------------------------------------
+    # Messages -----------------------------------------------------------------------------------
 
-    def _auth_test(self, _: SlackParams) -> Json:
-        me = self._workspace.identity
-        return {
-            "url": f"https://{me.domain}.slack.com/",
-            "team": me.team_name,
-            "user": me.app_name,
-            "team_id": me.team,
-            "user_id": me.bot_user,
-            "bot_id": me.bot,
-            "is_enterprise_install": False,
-        }
+    def post(
+        self, conversation: Conversation, content: Json, *, thread_ts: str | None = None
+    ) -> SlackMessage:
+        """A message of the bot, and its echo; also for files and answers to commands."""
+        message = self._bot_message() | content
+        if thread_ts is not None:
+            message["thread_ts"] = thread_ts
+        metadata = message.pop("metadata", None)
+        kept = self._workspace.keep(conversation.id, message, is_bot=True)
+        kept.metadata = metadata
+        self._workspace.statuses.pop((conversation.id, str(thread_ts)), None)
+        self.sent.append({**message, "channel": conversation.id, "metadata": metadata})
+        self._events.posted(kept)
+        return kept
 
-    def _team_info(self, _: SlackParams) -> Json:
-        me = self._workspace.identity
-        return {"team": {"id": me.team, "name": me.team_name, "domain": me.domain}}
+    def change(self, kept: SlackMessage, content: Json) -> None:
+        """Give a message of the bot new content; its old blocks go."""
+        previous = self._workspace.shown(kept)
+        message = {name: value for name, value in kept.message.items() if name != "blocks"}
+        edited = {"user": BOT_USER, "ts": self._workspace.next_ts()}
+        kept.message = message | content | {"edited": edited}
+        kept.metadata = kept.message.pop("metadata", kept.metadata)
+        kept.edits += 1
+        self._events.changed(kept, previous)
 
-    def _bots_info(self, p: SlackParams) -> Json:
-        me = self._workspace.identity
-        if p.text("bot") != me.bot:
-            raise SlackRefusal("bot_not_found")
-        bot = {"id": me.bot, "deleted": False, "name": me.app_name, "updated": 0}
-        return {"bot": {**bot, "app_id": me.app, "user_id": me.bot_user, "icons": {}}}
+    def remove(self, kept: SlackMessage) -> None:
+        """Take a message away, and tell the app."""
+        previous = self._workspace.shown(kept)
+        del self._workspace.messages[kept.channel][kept.ts]
+        self._events.deleted(kept, previous)
 
-    def _users(self, p: SlackParams) -> Json:
-        members = [self._about_user(user_id, p) for user_id in self._workspace.users]
-        return {"members": members, "response_metadata": {"next_cursor": ""}}
+    def respond(self, path: str, params: SlackParams) -> None:
+        """An answer to a response URL; raise SlackRefusal when it is used up."""
+        url = self._workspace.response_urls[path]
+        if self._workspace.clock() - url.at > RESPONSE_URL_S:
+            raise SlackRefusal("expired_url", status=404)
+        if url.uses >= RESPONSE_URL_USES:
+            raise SlackRefusal("used_url", status=404)
+        if not (params.get("text") or params.get("blocks")):
+            raise SlackRefusal("no_text", status=400)
+        self.answer(url.channel, url.user, params)
+        url.uses += 1
 
-    def _about_user(self, user_id: str, p: SlackParams) -> Json:
-        user = self._workspace.users.get(user_id)
+    def answer(self, channel: str, user: str, said: Json) -> None:
+        """What answers a command: seen by the one who typed it, if it does not wish otherwise."""
+        content: Json = {"text": str(said.get("text", ""))}
+        if "blocks" in said:
+            content["blocks"] = said["blocks"]
+        if said.get("response_type") == "in_channel":
+            place = self._workspace.conversation(channel)
+            self.post(place, content, thread_ts=said.get("thread_ts"))
+        else:
+            whispered = self._bot_message() | content
+            whispered |= {"user": said["user"]} if "user" in said else {}
+            self._workspace.whisper(channel, user, whispered)
+
+    @method("chat.postMessage", 100, "chat:write")
+    def post_message(self, p: SlackParams) -> Json:
+        conversation = self._writable(p.needed("channel"))
+        thread_ts = self._thread(conversation, p)
+        content = self._content(p)
+        content["text"] = content["text"][:TEXT_CHARS_MAX]
+        kept = self.post(conversation, content, thread_ts=thread_ts)
+        if not all(
+            p.text(f"unfurl_{what}").lower() in {"false", "0"} for what in ("links", "media")
+        ):
+            self.previewed.append({"channel": conversation.id, "text": content["text"]})
+        shown = self._workspace.shown(kept, metadata=True)
+        return {"channel": conversation.id, "ts": kept.ts, "message": shown}
+
+    @method("chat.postEphemeral", 100, "chat:write")
+    def post_ephemeral(self, p: SlackParams) -> Json:
+        conversation = self._writable(p.needed("channel"))
+        user = p.needed("user")
+        if user not in conversation.members:
+            raise SlackRefusal("user_not_in_channel")
+        content = self._content(p)
+        if len(content["text"]) > TEXT_CHARS_MAX:
+            raise SlackRefusal("msg_too_long")
+        if thread_ts := self._thread(conversation, p):
+            content["thread_ts"] = thread_ts
+        seen = self._workspace.whisper(conversation.id, user, self._bot_message() | content)
+        return {"message_ts": seen.ts}
+
+    @method("chat.update", 50, "chat:write")
+    def update(self, p: SlackParams) -> Json:
+        kept = self._own(p, "cant_update_message")
+        if self._workspace.conversations[kept.channel].is_archived:
+            raise SlackRefusal("is_inactive")
+        if len(p.text("text")) > UPDATE_CHARS_MAX:
+            raise SlackRefusal("msg_too_long")
+        self.change(kept, self._content(p))
+        shown = self._workspace.shown(kept, metadata=True)
+        return {"channel": kept.channel, "ts": kept.ts, "text": shown["text"], "message": shown}
+
+    @method("chat.delete", 50, "chat:write")
+    def delete(self, p: SlackParams) -> Json:
+        kept = self._own(p, "cant_delete_message")
+        self.remove(kept)
+        return {"channel": kept.channel, "ts": kept.ts}
+
+    @method("reactions.add", 50, "reactions:write")
+    def react(self, p: SlackParams) -> Json:
+        name = p.needed("name").strip(":")
+        if not re.fullmatch(r"[\w+-]+", name):
+            raise SlackRefusal("invalid_name")
+        found = self._inside(p)
+        if found.is_archived:
+            raise SlackRefusal("is_archived")
+        kept = self._workspace.find(found.id, p.text("timestamp"))
+        if kept is None:
+            raise SlackRefusal("message_not_found")
+        users = kept.reactions.setdefault(name, [])
+        if BOT_USER in users:
+            raise SlackRefusal("already_reacted")
+        users.append(BOT_USER)
+        return {}
+
+    # Reading ------------------------------------------------------------------------------------
+
+    @method("conversations.history", 50, "*:history")
+    def history(self, p: SlackParams) -> Json:
+        there = self._workspace.messages.get(self._inside(p).id, {}).values()
+        return self._page([kept for kept in there if not kept.is_reply][::-1], p, default=100)
+
+    @method("conversations.replies", 50, "*:history")
+    def replies(self, p: SlackParams) -> Json:
+        found = self._inside(p)
+        parent = self._workspace.parent_of(found.id, p.text("ts"))
+        if parent is None:
+            raise SlackRefusal("thread_not_found")
+        replies = self._workspace.replies(found.id, parent.ts)
+        return self._page(replies, p, default=1000, parent=parent)
+
+    def _page(
+        self,
+        kept: list[SlackMessage],
+        p: SlackParams,
+        *,
+        default: int,
+        parent: SlackMessage | None = None,
+    ) -> Json:
+        """The messages since `oldest` from the cursor on; a thread's parent comes in any case."""
+        try:
+            oldest = float(p.text("oldest") or 0)
+            cursor = base64.b64decode(p.text("cursor"), validate=True).decode()
+        except ValueError:
+            raise SlackRefusal("invalid_cursor") from None
+        kept = [one for one in kept if float(one.ts) > oldest]
+        kept = kept if parent is None else [parent, *kept]
+        limit = min(max(1, p.number("limit", default)), max(default, PAGE_MAX))
+        start = next((i for i, one in enumerate(kept) if one.ts == cursor), 0)
+        page, rest = kept[start : start + limit], kept[start + limit :]
+        all_metadata = p.flag("include_all_metadata")
+        shown = [self._workspace.shown(one, metadata=all_metadata) for one in page]
+        after = base64.b64encode(rest[0].ts.encode()).decode() if rest else ""
+        more = {"response_metadata": {"next_cursor": after}} if rest else {}
+        return {"messages": shown, "has_more": bool(rest), **more}
+
+    @method(CONNECT, 1)
+    def connect(self, _: SlackParams) -> Json:
+        self._tickets.add(ticket := str(uuid.uuid4()))
+        root = self._root().replace("http", "ws", 1)
+        return {"url": f"{root}/link/?ticket={ticket}&app_id={APP}"}
+
+    @method("auth.test", 100)
+    def auth_test(self, _: SlackParams) -> Json:
+        who = {"team_id": TEAM, "user_id": BOT_USER, "bot_id": BOT, "user": BOT_NAME}
+        where = {"url": f"https://{DOMAIN}.slack.com/", "team": "Lab"}
+        return {**where, **who, "is_enterprise_install": False}
+
+    @method("users.info", 100, "users:read")
+    def user_info(self, p: SlackParams) -> Json:
+        user = self._workspace.users.get(p.needed("user"))
         if user is None:
             raise SlackRefusal("user_not_found")
-        about = _user(user, self._workspace.team_of(user_id))
-        return about | ({"locale": user.locale} if p.flag("include_locale") else {})
+        more = {"locale": user.locale} if p.flag("include_locale") else {}
+        return {"user": user.shown() | more}
 
+    # Files --------------------------------------------------------------------------------------
 
-def _family(found: Conversation) -> str:
-    return _FAMILY[found.kind]
+    def about_file(self, file: SlackFile) -> Json:
+        """A file as the Web API shows it."""
+        url = self._root() + file.path
+        return {
+            "id": file.id,
+            "created": file.created,
+            "name": file.name,
+            "title": file.title,
+            "mimetype": file.mime_type,
+            "filetype": file.name.rpartition(".")[2] if "." in file.name else "text",
+            "user": file.user,
+            "size": len(file.data or b""),
+            "mode": "hosted",
+            "is_external": False,
+            "file_access": "visible",
+            "url_private": url,
+            "url_private_download": url,
+        }
 
+    @method("files.getUploadURLExternal", 100, "files:write")
+    def upload_url(self, p: SlackParams) -> Json:
+        name, length = p.needed("filename"), p.number("length", 0)
+        if length <= 0:
+            raise SlackRefusal("missing_argument")
+        if length > UPLOAD_BYTES_MAX:
+            raise SlackRefusal("file_upload_size_restricted")
+        file = self._workspace.add_file(name, user=BOT_USER, data=None, length=length)
+        return {"upload_url": f"{self._root()}/upload/v1/{file.id}", "file_id": file.id}
 
-def _user(user: User, team: str) -> dict[str, Any]:
-    return {
-        "id": user.id,
-        "team_id": team,
-        "name": user.name,
-        "deleted": user.deleted,
-        "real_name": user.real_name,
-        "tz": user.tz,
-        "tz_label": user.tz_label,
-        "tz_offset": user.tz_offset,
-        "is_admin": False,
-        "is_owner": False,
-        "is_bot": user.is_bot,
-        "is_app_user": False,
-        "is_restricted": False,
-        "is_ultra_restricted": False,
-        "updated": 0,
-        "profile": {
-            "title": user.title,
-            "real_name": user.real_name,
-            "display_name": user.name,
-            "real_name_normalized": user.real_name,
-            "display_name_normalized": user.name,
-            "status_text": "",
-            "status_emoji": "",
-            "team": team,
-        },
-    }
+    @method("files.completeUploadExternal", 100, "files:write")
+    def complete_upload(self, p: SlackParams) -> Json:
+        files = []
+        for asked in p.nested("files", "invalid_arguments") or ():
+            file = self._workspace.files.get(str(asked.get("id")))
+            if file is None or file.data is None:
+                raise SlackRefusal("file_not_found")
+            file.title = str(asked.get("title") or file.name)
+            files.append(self.about_file(file))
+        place = self._writable(p.needed("channel_id"))
+        content: Json = {"text": p.text("initial_comment"), "subtype": "file_share", "files": files}
+        self.post(place, content, thread_ts=self._thread(place, p))
+        return {"files": files}
+
+    @method("files.info", 100, "files:read")
+    def file_info(self, p: SlackParams) -> Json:
+        file = self._workspace.files.get(p.needed("file"))
+        if file is None:
+            raise SlackRefusal("file_not_found")
+        return {"file": self.about_file(file), "comments": []}
+
+    # Beside messages ----------------------------------------------------------------------------
+
+    def _assistant_thread(self, p: SlackParams) -> tuple[str, str]:
+        channel, thread_ts = p.needed("channel_id"), p.text("thread_ts")
+        if channel not in self._workspace.conversations:
+            raise SlackRefusal("channel_not_found")
+        if self._workspace.find(channel, thread_ts) is None:
+            raise SlackRefusal("invalid_thread_ts")
+        return channel, thread_ts
+
+    @method("assistant.threads.setStatus", 100, "chat:write", "assistant:write")
+    def set_status(self, p: SlackParams) -> Json:
+        thread = self._assistant_thread(p)
+        self._workspace.statuses.pop(thread, None)
+        if status := p.text("status"):
+            self._workspace.statuses[thread] = status
+        return {}
+
+    @method("assistant.threads.setTitle", 100, "assistant:write")
+    def set_title(self, p: SlackParams) -> Json:
+        self._workspace.titles[self._assistant_thread(p)] = p.needed("title")
+        return {}
+
+    @method("assistant.threads.setSuggestedPrompts", 100, "assistant:write")
+    def set_prompts(self, p: SlackParams) -> Json:
+        thread, prompts = self._assistant_thread(p), p.nested("prompts", "invalid_arguments")
+        whole = isinstance(prompts, list) and 0 < len(prompts) <= PROMPTS_MAX
+        if not whole or not all(one.get("title") and one.get("message") for one in prompts):
+            raise SlackRefusal("invalid_arguments", messages=["invalid prompts"])
+        self._workspace.prompts[thread] = prompts
+        return {}
+
+    @method("views.open", 100)
+    def open_view(self, p: SlackParams) -> Json:
+        at = self._workspace.triggers.get(p.text("trigger_id"))
+        if at is None:
+            raise SlackRefusal("invalid_trigger_id")
+        if self._workspace.clock() - at > TRIGGER_LASTS_S:
+            raise SlackRefusal("expired_trigger_id")
+        view = self._view(p, "modal", self._workspace.next_id("V"))
+        del self._workspace.triggers[p.text("trigger_id")]  # good for one view
+        self._workspace.views[view["id"]] = view
+        return {"view": view}
+
+    @method("views.publish", 100)
+    def publish_view(self, p: SlackParams) -> Json:
+        user = p.needed("user_id")
+        if user not in self._workspace.users:
+            raise SlackRefusal("user_not_found")
+        before = self._workspace.homes.get(user)
+        view = self._view(p, "home", before["id"] if before else self._workspace.next_id("V"))
+        self._workspace.homes[user] = view
+        return {"view": view}
+
+    def _view(self, p: SlackParams, kind: str, view_id: str) -> Json:
+        view = p.nested("view", "invalid_arguments")
+        if not isinstance(view, dict) or view.get("type") != kind:
+            wrong = f"must be one of: {kind} [json-pointer:/view/type]"
+            raise SlackRefusal("invalid_arguments", messages=[wrong])
+        check_blocks(view.get("blocks"), most=VIEW_BLOCKS_MAX)
+        return self._workspace.stored_view(view, view_id)
+
+    # Parts --------------------------------------------------------------------------------------
+
+    def _inside(self, p: SlackParams) -> Conversation:
+        found = self._workspace.conversations.get(p.needed("channel"))
+        if found is None or (found.kind != "channel" and BOT_USER not in found.members):
+            raise SlackRefusal("channel_not_found")
+        if BOT_USER not in found.members:
+            raise SlackRefusal("not_in_channel")
+        return found
+
+    def _writable(self, named: str) -> Conversation:
+        """Where the bot may post: a conversation, or the person to write to."""
+        if named in self._workspace.users and named != BOT_USER:
+            return self._workspace.direct(named)
+        found = self._inside(SlackParams(channel=named))
+        if found.is_archived:
+            raise SlackRefusal("is_archived")
+        return found
+
+    def _thread(self, conversation: Conversation, p: SlackParams) -> str | None:
+        """The ts of the parent under which a reply will stand. Slack posts a reply to a message
+        that is gone into the channel, without a word."""
+        given = p.get("thread_ts")
+        if not given:
+            return None
+        if not _TS.fullmatch(str(given)):
+            raise SlackRefusal("invalid_thread_ts")
+        parent = self._workspace.parent_of(conversation.id, str(given))
+        return parent.ts if parent is not None else None
+
+    def _own(self, p: SlackParams, otherwise: str) -> SlackMessage:
+        channel = p.needed("channel")
+        if channel not in self._workspace.conversations:
+            raise SlackRefusal("channel_not_found")
+        kept = self._workspace.find(channel, p.needed("ts"))
+        if kept is None:
+            raise SlackRefusal("message_not_found")
+        if kept.message.get("user") != BOT_USER:
+            raise SlackRefusal(otherwise)
+        return kept
+
+    def _content(self, p: SlackParams) -> Json:
+        content: Json = {"text": p.text("text")}
+        blocks = p.nested("blocks", "invalid_blocks_format")
+        if not content["text"] and not blocks:
+            raise SlackRefusal("no_text")
+        if blocks is not None:
+            check_blocks(blocks, most=MESSAGE_BLOCKS_MAX)
+            content["blocks"] = [{"block_id": f"lab{i}", **one} for i, one in enumerate(blocks)]
+        metadata = p.nested("metadata", "invalid_metadata_format")
+        if metadata is not None:
+            kind = metadata.get("event_type") if isinstance(metadata, dict) else None
+            if not isinstance(kind, str) or not _EVENT_TYPE.fullmatch(kind):
+                raise SlackRefusal("invalid_metadata_schema")
+            if len(json.dumps(metadata)) > METADATA_BYTES_MAX:
+                raise SlackRefusal("metadata_too_large")
+            content["metadata"] = metadata
+        return content
+
+    def _bot_message(self) -> Json:
+        mine = {"id": BOT, "app_id": APP, "user_id": BOT_USER, "name": BOT_NAME, "team_id": TEAM}
+        return {
+            "user": BOT_USER,
+            "type": "message",
+            "ts": self._workspace.next_ts(),
+            "bot_id": BOT,
+            "app_id": APP,
+            "team": TEAM,
+            "bot_profile": mine,
+        }

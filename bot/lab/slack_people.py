@@ -1,88 +1,82 @@
-"""The people's side of the Slack stand-in: what they do, and what they then see.
+"""People of the Slack stand-in: what they do, what they then see, and what the app is told.
 
-Called by `bot.lab.slack`, which adds the HTTP side. Every act is a keyword call, so that it can be
+Called by `bot.lab.slack`, which adds the server. Every act is a keyword call, so that it can be
 ordered over `/lab/NAME` too.
 """
 
-import asyncio
 import base64
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from bot.lab.faults import Fault, FaultAction, FaultTable
 from bot.lab.server import LabServer
-from bot.lab.slack_answers import SlackResponses
-from bot.lab.slack_api import Tokens, WebApi
-from bot.lab.slack_delivery import Deliveries, Delivery
-from bot.lab.slack_events import Events, person_message
-from bot.lab.slack_forms import action_from, form_state
-from bot.lab.slack_rules import SlackRules
-from bot.lab.slack_sockets import SocketInfo, Sockets
+from bot.lab.slack_api import WebApi
+from bot.lab.slack_delivery import Deliveries, Delivery, HttpOut, SocketInfo, Sockets
+from bot.lab.slack_events import Events, action_from, form_state, person_message
 from bot.lab.slack_state import (
+    BOT,
+    BOT_USER,
+    TEAM,
     Conversation,
-    Identity,
     Json,
     Kind,
     SeenInSlack,
     SlackMessage,
+    SlackRules,
     SlackWorkspace,
     User,
 )
-
-EVENT = "event"
-"""The name under which faults strike what is sent to the app, instead of what it asks."""
 
 ANN = "U0ANN"
 
 
 class PeopledSlack(LabServer):
-    """A workspace with people in it."""
+    """A workspace with one app and people in it."""
 
     def __init__(
         self,
         token: str,
         app_token: str,
         *,
-        identity: Identity | None = None,
-        rules: SlackRules | None = None,
         seed: int = 0,
         host: str = "127.0.0.1",
         port: int = 0,
         log_cap: int = 200_000,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        **rules: Any,
     ) -> None:
+        """`rules` are those of `SlackRules`, by name."""
         super().__init__(host=host, port=port, log_cap=log_cap, clock=clock)
-        self.rules = rules or SlackRules()
-        self.identity = identity or Identity()
-        self._tokens = Tokens(bot=token, app=app_token)
-        self._event_faults = FaultTable()
-        self._workspace = SlackWorkspace(self.identity, cap=log_cap, clock=clock, wall=wall)
+        self.rules = SlackRules(**rules)
+        self._workspace = SlackWorkspace(clock=clock, wall=wall)
+        self._sockets = Sockets(self.rules, changed=self.changed, seed=seed)
+        self._http: list[HttpOut] = []
+        self._by_http = False
         self._deliveries = Deliveries(
-            faults=self._event_faults,
+            rules=self.rules,
+            way=lambda: self._http[-1] if self._by_http else self._sockets,
+            faults=self._faults,
             hold=self.hold,
+            answered=self._answered,
             changed=self.changed,
             cap=log_cap,
-            clock=clock,
         )
-        self._sockets = Sockets(
-            app_id=self.identity.app, changed=self.changed, clock=clock, seed=seed
+        self._events = Events(
+            self._workspace, lambda: self.rules.subscribed, self._deliveries.deliver
         )
-        self._deliveries.way = self._sockets
-        self._events = Events(self._workspace, self.rules, self._deliveries.deliver)
         self._api = WebApi(
             self._workspace,
             self.rules,
             self._events,
-            tokens=self._tokens,
-            connect=self._socket_url,
+            token=token,
+            app_token=app_token,
+            root=lambda: self.base_url,
+            tickets=self._sockets.tickets,
         )
-        self._answers = SlackResponses(self._workspace, self._api.chat)
-        self._deliveries.answered = self._answers.to
 
-    # Who and where ------------------------------------------------------------------------------
+    # What people do -----------------------------------------------------------------------------
 
     def add_user(self, *, user: str = ANN, **about: Any) -> User:
         """A person, or new words about one: name, real_name, title, tz, tz_offset, locale, …"""
@@ -101,14 +95,11 @@ class PeopledSlack(LabServer):
     ) -> Conversation:
         """A conversation, or a new state of one."""
         found = self._workspace.conversation(channel)
-        found.kind, found.private, found.is_archived = kind, kind != "channel", archived
-        found.name = name or found.name
+        found.kind, found.is_archived, found.name = kind, archived, name or found.name
         found.members |= set(members)
         if not bot_inside:
-            found.members.discard(self.identity.bot_user)
+            found.members.discard(BOT_USER)
         return found
-
-    # What people do -----------------------------------------------------------------------------
 
     def post(
         self,
@@ -117,57 +108,38 @@ class PeopledSlack(LabServer):
         channel: str | None = None,
         user: str = ANN,
         thread_ts: str | None = None,
-        broadcast: bool = False,
         files: Mapping[str, bytes | str] | None = None,
         subtype: str | None = None,
         shares: Mapping[str, str] | None = None,
     ) -> str:
-        """A person writes; returns the message's ts. Without a channel: to the bot directly.
+        """A person writes; return the message's ts. Without a channel: to the bot directly.
 
-        The text is as Slack writes it: `&`, `<`, `>` escaped, mentions as `<@U…>` (see `as_typed`).
-        Files are bytes by name, or base64 over HTTP. `shares` names the `channel` and `ts` of a
-        message that is forwarded with it.
+        The text is as Slack writes it: `&`, `<`, `>` escaped, mentions as `<@U…>`. Files are bytes
+        by name, or base64 over HTTP. `shares` names the `channel` and `ts` of a message that is
+        forwarded with it.
         """
         place = self._place(channel, user)
-        self._workspace.user(user)
         place.members.add(user)
         ts = self._workspace.next_ts()
-        message = person_message(user, text, ts=ts, team=self._workspace.team_of(user))
-        if (home := message["team"]) != self.identity.team:
-            message |= {"user_team": home, "source_team": home}
+        message = person_message(self._workspace.user(user), text, ts=ts)
         if thread_ts is not None:
             message["thread_ts"] = thread_ts
-        if broadcast:
-            message["subtype"] = "thread_broadcast"
         if subtype is not None:
             message["subtype"] = subtype
         if shares is not None:
             message["attachments"] = [self._shared(self._kept(**shares))]
-        shared = [
-            self._api.files.add(name, _bytes(data), user=user)
-            for name, data in (files or {}).items()
-        ]
-        if shared:
-            about = [self._api.files.about(file) for file in shared]
+        if files:
+            about = []
+            for name, given in files.items():
+                data = base64.b64decode(given) if isinstance(given, str) else given
+                file = self._workspace.add_file(name, user=user, data=data, length=len(data))
+                about.append(self._api.about_file(file))
             message |= {"subtype": "file_share", "files": about, "upload": False}
-            message["display_as_bot"] = False
-        kept = self._workspace.keep(place.id, message, is_bot=False)
-        self._events.posted(kept)
-        for file in shared:
-            shown = {"file_id": file.id, "user_id": user, "file": {"id": file.id}}
-            self._events.plain({"type": "file_shared", "channel_id": place.id, **shown})
+        self._events.posted(self._workspace.keep(place.id, message, is_bot=False))
         self.changed()
         return ts
 
-    def bot_post(
-        self,
-        *,
-        channel: str,
-        text: str,
-        bot_id: str = "B0OTHER",
-        name: str = "other",
-        thread_ts: str | None = None,
-    ) -> str:
+    def bot_post(self, *, channel: str, text: str) -> str:
         """Another app writes."""
         place = self._workspace.conversation(channel)
         message: Json = {
@@ -175,11 +147,9 @@ class PeopledSlack(LabServer):
             "subtype": "bot_message",
             "text": text,
             "ts": self._workspace.next_ts(),
-            "username": name,
-            "bot_id": bot_id,
+            "username": "other",
+            "bot_id": "B0OTHER",
         }
-        if thread_ts is not None:
-            message["thread_ts"] = thread_ts
         self._events.posted(self._workspace.keep(place.id, message, is_bot=False))
         self.changed()
         return str(message["ts"])
@@ -190,80 +160,58 @@ class PeopledSlack(LabServer):
         if kept.is_bot:
             raise LookupError(f"message {ts} in {channel} is not a person's")
         previous = self._workspace.shown(kept)
-        user = str(kept.message.get("user", ""))
-        edited = person_message(user, text, ts=ts, team=self._workspace.team_of(user))
-        kept.message = kept.message | {"text": text, "blocks": edited["blocks"]}
-        kept.message["edited"] = {"user": user, "ts": self._workspace.next_ts()}
+        user = self._workspace.user(str(kept.message["user"]))
+        edited = {"user": user.id, "ts": self._workspace.next_ts()}
+        again = person_message(user, text, ts=ts)
+        kept.message |= {"text": text, "blocks": again["blocks"], "edited": edited}
         kept.edits += 1
         self._events.changed(kept, previous)
         self.changed()
 
     def delete(self, *, channel: str, ts: str) -> None:
         """A person deletes a message; of the bot's too, as an admin can."""
-        self._api.chat.remove(self._kept(channel, ts))
+        self._api.remove(self._kept(channel, ts))
         self.changed()
 
     def react(self, *, channel: str, ts: str, name: str = "eyes", user: str = ANN) -> None:
         """A person adds a reaction."""
         kept = self._kept(channel, ts)
         kept.reactions.setdefault(name, []).append(user)
-        self._reaction("reaction_added", kept, name, user)
-
-    def unreact(self, *, channel: str, ts: str, name: str = "eyes", user: str = ANN) -> None:
-        """A person takes a reaction back."""
-        kept = self._kept(channel, ts)
-        kept.reactions[name].remove(user)
-        if not kept.reactions[name]:
-            del kept.reactions[name]
-        self._reaction("reaction_removed", kept, name, user)
-
-    def invite(self, *, channel: str, user: str | None = None, inviter: str = ANN) -> None:
-        """Somebody, or the bot, is taken into a channel."""
-        who = user or self.identity.bot_user
-        self._workspace.conversation(channel).members.add(who)
-        self._membership("member_joined_channel", channel, who, inviter=inviter)
+        item = {"type": "message", "channel": kept.channel, "ts": kept.ts}
+        self._events.plain({"type": "reaction_added", "user": user, "reaction": name, "item": item})
+        self.changed()
 
     def leave(self, *, channel: str, user: str | None = None) -> None:
         """Somebody, or the bot, leaves a channel."""
-        who = user or self.identity.bot_user
-        self._membership("member_left_channel", channel, who)
+        who = user or BOT_USER
+        self._events.plain({"type": "member_left_channel", "user": who, "channel": channel})
         self._workspace.conversation(channel).members.discard(who)
 
     def open_home(self, *, user: str = ANN, tab: str = "home") -> None:
         """A person opens the app's home, or its messages."""
-        self._workspace.user(user)
-        event: Json = {
-            "type": "app_home_opened",
-            "user": user,
-            "channel": self._workspace.direct(user).id,
-            "tab": tab,
-        }
+        place = self._workspace.direct(self._workspace.user(user).id)
+        event: Json = {"type": "app_home_opened", "user": user, "channel": place.id, "tab": tab}
         if tab == "home" and user in self._workspace.homes:
             event["view"] = self._workspace.homes[user]
         self._events.plain(event)
 
-    def start_assistant(self, *, user: str = ANN, context: str | None = None) -> str:
-        """A person opens a new assistant thread in the direct message; returns its thread_ts."""
-        self._workspace.user(user)
-        place = self._workspace.direct(user)
+    def start_assistant(self, *, user: str = ANN) -> str:
+        """A person opens a new assistant thread in the direct message; return its thread_ts."""
+        place = self._workspace.direct(self._workspace.user(user).id)
         ts = self._workspace.next_ts()
         root: Json = {
             "type": "message",
             "subtype": "assistant_app_thread",
             "text": "New Assistant Thread",
-            "user": self.identity.bot_user,
-            "bot_id": self.identity.bot,
+            "user": BOT_USER,
+            "bot_id": BOT,
             "ts": ts,
             "thread_ts": ts,
-            "assistant_app_thread": {"title": "New Assistant Thread"},
         }
         self._workspace.keep(place.id, root, is_bot=True)
-        self._assistant("assistant_thread_started", user, ts, context)
+        about = {"user_id": user, "channel_id": place.id, "thread_ts": ts, "context": {}}
+        self._events.plain({"type": "assistant_thread_started", "assistant_thread": about})
         return ts
-
-    def change_context(self, *, thread_ts: str, context: str, user: str = ANN) -> None:
-        """A person looks at another channel beside the open assistant thread."""
-        self._assistant("assistant_thread_context_changed", user, thread_ts, context)
 
     def command(
         self,
@@ -273,12 +221,13 @@ class PeopledSlack(LabServer):
         channel: str | None = None,
         user: str = ANN,
     ) -> str:
-        """A person types a slash command; returns the delivery's id."""
+        """A person types a slash command; return the delivery's id."""
         place = self._place(channel, user)
         payload = self._events.command(self._workspace.user(user), place, command, text)
-        path = self._workspace.response_url(place.id, user, None)
-        payload["response_url"] = self.base_url + path
-        return self._deliveries.deliver("slash_commands", payload)
+        path = self._workspace.response_url(place.id, user)
+        return self._deliveries.deliver(
+            "slash_commands", payload | {"response_url": self.base_url + path}
+        )
 
     def press(
         self,
@@ -288,47 +237,42 @@ class PeopledSlack(LabServer):
         ts: str | None = None,
         view_id: str | None = None,
         user: str = ANN,
-        value: str | None = None,
     ) -> str:
-        """A person presses a button, or picks `value` in a menu; returns the delivery's id."""
-        person = self._workspace.user(user)
+        """A person presses a button of a message or a view; return the delivery's id."""
         if channel is not None and ts is not None:
             kept = self._kept(channel, ts)
-            blocks, more = kept.message.get("blocks", []), self._on_message(kept, user)
+            place = self._workspace.conversations[channel]
+            path = self._workspace.response_url(channel, user)
+            blocks = kept.message.get("blocks", [])
+            container = {"type": "message", "message_ts": ts, "channel_id": channel}
+            if kept.thread_ts is not None:
+                container["thread_ts"] = kept.thread_ts
+            more: Json = {
+                "container": container,
+                "channel": {"id": place.id, "name": place.name or "directmessage"},
+                "message": self._workspace.shown(kept),
+                "response_url": self.base_url + path,
+            }
         else:
             view = self._view(view_id, user)
-            container = {"type": "view", "view_id": view["id"]}
-            blocks, more = view["blocks"], {"view": view, "container": container}
-        action = action_from(blocks, action_id, value, at=self._workspace.next_ts())
-        payload = self._events.actions(person, [action]) | more
+            blocks, container = view["blocks"], {"type": "view", "view_id": view["id"]}
+            more = {"view": view, "container": container}
+        action = action_from(blocks, action_id, at=self._workspace.next_ts())
+        payload = self._events.interaction("block_actions", self._workspace.user(user))
+        payload |= {"actions": [action], "state": {"values": {}}, **more}
         return self._deliveries.deliver("interactive", payload)
 
     def submit(
         self, *, view_id: str, values: Mapping[str, Mapping[str, Any]], user: str = ANN
     ) -> str:
-        """A person sends a form: values by block_id and action_id; returns the delivery's id."""
+        """A person sends a form: values by block_id and action_id; return the delivery's id."""
         view = self._view(view_id, user)
         filled = {**view, "state": {"values": form_state(view["blocks"], values)}}
-        payload = self._events.view("view_submission", self._workspace.user(user), filled)
-        return self._deliveries.deliver("interactive", payload)
-
-    def close_view(self, *, view_id: str, user: str = ANN) -> str | None:
-        """A person closes a form; the app is told only if it wished so."""
-        view = self._workspace.views.pop(view_id)
-        if not view.get("notify_on_close"):
-            return None
-        payload = self._events.view("view_closed", self._workspace.user(user), view)
-        return self._deliveries.deliver("interactive", payload)
-
-    def stop_stream(self, *, channel: str, ts: str) -> None:
-        """A person stops a message that is being streamed."""
-        stream = self._kept(channel, ts).stream
-        if stream is None:
-            raise LookupError(f"message {ts} in {channel} is not being streamed")
-        stream.stopped_by_user = True
+        payload = self._events.interaction("view_submission", self._workspace.user(user))
+        return self._deliveries.deliver("interactive", payload | {"view": filled})
 
     def event(self, *, event: Mapping[str, Any], **wrapper: Any) -> str:
-        """A raw event in the usual wrapper, whose fields may be overridden; returns its id."""
+        """A raw event in the usual wrapper, whose fields may be overridden; return its id."""
         return self._events.raw(dict(event), **wrapper)
 
     # What people see ----------------------------------------------------------------------------
@@ -337,16 +281,16 @@ class PeopledSlack(LabServer):
         """What stands in a conversation now, in order, each thread below its parent."""
         return self._workspace.seen(channel)
 
+    def thread(self, channel: str, ts: str) -> list[SeenInSlack]:
+        """A thread's messages, its parent first."""
+        return [seen for seen in self.chat(channel) if ts in {seen.ts, seen.thread_ts}]
+
     def file(self, name: str) -> bytes:
         """The bytes of the newest file of this name."""
         for file in reversed(self._workspace.files.values()):
             if file.name == name and file.data is not None:
                 return file.data
         raise LookupError(f"no file {name}")
-
-    def thread(self, channel: str, ts: str) -> list[SeenInSlack]:
-        """A thread's messages, its parent first."""
-        return [seen for seen in self.chat(channel) if ts in {seen.ts, seen.thread_ts}]
 
     def shown(self, channel: str) -> str:
         """The conversation as text, replies indented; files by their names, reactions behind."""
@@ -367,13 +311,13 @@ class PeopledSlack(LabServer):
 
     def sent(self, channel: str | None = None) -> list[Json]:
         """The messages that the bot sent, in order, each as it was at first."""
-        return [m for m in self._api.chat.sent if channel in {None, m["channel"]}]
+        return [m for m in self._api.sent if channel in {None, m["channel"]}]
 
     def previewed(self) -> list[Json]:
         """The posts of the bot, each as `channel` and `text`, in which Slack would have opened an
         address by itself for a preview. It looks when a message is posted, not when one is edited,
         and at none that one person alone sees."""
-        return list(self._api.chat.previewed)
+        return list(self._api.previewed)
 
     def direct(self, user: str = ANN) -> str:
         """The id of the direct message between this person and the bot."""
@@ -407,12 +351,15 @@ class PeopledSlack(LabServer):
         return [d for d in found if ts in {None, d.about.get("ts")}]
 
     def delivery(self, delivery_id: str) -> Delivery:
-        """By id; raises LookupError."""
-        return self._deliveries.find(delivery_id)
+        """By id; raise LookupError."""
+        for delivery in reversed(self._deliveries.all):
+            if delivery.id == delivery_id:
+                return delivery
+        raise LookupError(f"nothing was delivered under {delivery_id!r}")
 
     def pending(self) -> list[str]:
         """The ids of what is neither taken nor given up."""
-        return list(self._deliveries.pending)
+        return [d.id for d in self._deliveries.all if d.state == "pending"]
 
     def lost(self) -> list[str]:
         """The ids of what Slack has given up."""
@@ -420,7 +367,7 @@ class PeopledSlack(LabServer):
 
     def redeliver(self, delivery_id: str) -> None:
         """Send something once more although it was taken or given up."""
-        self._deliveries.again(delivery_id)
+        self._deliveries.start(self.delivery(delivery_id))
 
     async def settled(self, *, timeout_s: float = 5.0) -> None:
         """Wait until nothing is on its way to the app."""
@@ -430,53 +377,39 @@ class PeopledSlack(LabServer):
         """The open sockets."""
         return self._sockets.info()
 
-    def refresh(
-        self, *, reason: str = "refresh_requested", socket: int | None = None, after_s: float = 0.0
-    ) -> list[int]:
-        """Send `disconnect` over one socket or all, and close them so much later."""
-        return self._sockets.disconnect(reason=reason, socket=socket, after_s=after_s)
+    def refresh(self, *, reason: str = "refresh_requested", after_s: float = 0.0) -> list[int]:
+        """Send `disconnect` over all sockets, and close them so much later."""
+        return self._sockets.disconnect(reason, after_s=after_s)
 
-    @property
-    def connection_s(self) -> float:
-        """How long a socket opened from now on lives; ten seconds before, it is warned."""
-        return self._sockets.connection_s
+    def cut(self) -> list[int]:
+        """Break the sockets without a word."""
+        return self._sockets.cut()
 
-    @connection_s.setter
-    def connection_s(self, seconds: float) -> None:
-        self._sockets.connection_s = seconds
+    # Parts --------------------------------------------------------------------------------------
 
-    def cut(self, *, socket: int | None = None) -> list[int]:
-        """Break sockets without a word."""
-        return self._sockets.cut(socket=socket)
-
-    def fault(
-        self,
-        method: str = "*",
-        *,
-        action: FaultAction,
-        times: int | None = 1,
-        skip: int = 0,
-        when: Mapping[str, Any] | None = None,
-    ) -> Fault:
-        """As in every stand-in; the method `event` strikes what is sent to the app.
-
-        Kinds for it: `hold`, `drop`, and those of `bot.lab.slack_delivery`.
-        """
-        if method != EVENT:
-            return super().fault(method, action=action, times=times, skip=skip, when=when)
-        fault = Fault(action=action, method=EVENT, times=times, skip=skip, when=when or {})
-        self._event_faults.add(fault)
-        return fault
-
-    def clear_faults(self) -> None:
-        super().clear_faults()
-        self._event_faults.clear()
-
-    # Inside -------------------------------------------------------------------------------------
-
-    def _socket_url(self) -> str:
-        root = self.base_url.replace("http", "ws", 1)
-        return f"{root}/link/?ticket={self._sockets.ticket()}&app_id={self.identity.app}"
+    def _answered(self, delivery: Delivery) -> None:
+        """A command or form was taken, or not: the person sees which."""
+        asked = delivery.payload
+        said = delivery.answer if isinstance(delivery.answer, dict) else {}
+        if delivery.kind == "slash_commands":
+            if delivery.state == "lost":
+                timed_out = "timeout" in delivery.attempts[-1].failure
+                error = "operation_timeout" if timed_out else "dispatch_failed"
+                text = f'{asked["command"]} failed with the error "{error}"'
+                said = {"text": text, "user": "USLACKBOT"}
+            if said.get("text") or said.get("blocks"):
+                self._api.answer(str(asked["channel_id"]), str(asked["user_id"]), said)
+        elif asked.get("type") == "view_submission" and delivery.state == "taken":
+            # What is made up by hand, as anything may be, has no form that could be changed.
+            view_id = str((asked.get("view") or {}).get("id"))
+            match said.get("response_action"):
+                case None:
+                    self._workspace.views.pop(view_id, None)
+                case "clear":
+                    self._workspace.views.clear()
+                case "update":
+                    view = self._workspace.stored_view(said["view"], view_id)
+                    self._workspace.views[view_id] = view
 
     def _place(self, channel: str | None, user: str) -> Conversation:
         if channel is None:
@@ -491,26 +424,21 @@ class PeopledSlack(LabServer):
 
     def _shared(self, kept: SlackMessage) -> Json:
         """A message as it stands in another one with which it was shared."""
-        author, place = (
-            str(kept.message.get("user", "")),
-            self._workspace.conversations[kept.channel],
-        )
-        name, text = self._workspace.user(author).real_name, str(kept.message.get("text", ""))
+        author = self._workspace.user(str(kept.message.get("user", "")))
+        place = self._workspace.conversations[kept.channel]
         return {
             "id": 1,
             "ts": kept.ts,
             "channel_id": kept.channel,
-            "channel_team": self.identity.team,
+            "channel_team": TEAM,
             "channel_name": place.name,
-            "author_id": author,
-            "author_name": name,
-            "author_subname": name,
-            "text": text,
-            "fallback": f"{name}: {text}",
+            "author_id": author.id,
+            "author_name": author.real_name,
+            "author_subname": author.real_name,
+            "text": str(kept.message.get("text", "")),
             "footer": f"Posted in #{place.name}",
             "is_share": True,
             "is_msg_unfurl": True,
-            "mrkdwn_in": ["text"],
         }
 
     def _view(self, view_id: str | None, user: str) -> Json:
@@ -520,54 +448,3 @@ class PeopledSlack(LabServer):
         if view_id is None:
             raise LookupError(f"{user} has no home tab")
         return self._workspace.views[view_id]
-
-    def _on_message(self, kept: SlackMessage, user: str) -> Json:
-        place = self._workspace.conversations[kept.channel]
-        path = self._workspace.response_url(place.id, user, kept.ts)
-        container: Json = {
-            "type": "message",
-            "message_ts": kept.ts,
-            "channel_id": place.id,
-            "is_ephemeral": False,
-        }
-        if kept.thread_ts is not None:
-            container["thread_ts"] = kept.thread_ts
-        return {
-            "container": container,
-            "channel": {"id": place.id, "name": place.name or "directmessage"},
-            "message": self._workspace.shown(kept),
-            "response_url": self.base_url + path,
-        }
-
-    def _reaction(self, kind: str, kept: SlackMessage, name: str, user: str) -> None:
-        item = {"type": "message", "channel": kept.channel, "ts": kept.ts}
-        owner = kept.message.get("user", "")
-        event = {"type": kind, "user": user, "reaction": name, "item": item, "item_user": owner}
-        self._events.plain(event)
-        self.changed()
-
-    def _membership(self, kind: str, channel: str, user: str, **more: str) -> None:
-        place = {"channel": channel, "channel_type": channel[:1], "team": self.identity.team}
-        self._events.plain({"type": kind, "user": user, **place, **more})
-
-    def _assistant(self, kind: str, user: str, thread_ts: str, context: str | None) -> None:
-        about: Json = {
-            "user_id": user,
-            "channel_id": self._workspace.direct(user).id,
-            "thread_ts": thread_ts,
-            "context": {},
-        }
-        if context is not None:
-            team = {"team_id": self.identity.team, "enterprise_id": None}
-            about["context"] = {"channel_id": context, **team}
-        self._events.plain({"type": kind, "assistant_thread": about})
-
-    async def _close_ways(self) -> None:
-        await self._deliveries.close()
-        await self._sockets.close()
-        # Handlers of closed sockets end one turn of the loop later.
-        await asyncio.sleep(0)
-
-
-def _bytes(data: bytes | str) -> bytes:
-    return base64.b64decode(data) if isinstance(data, str) else data

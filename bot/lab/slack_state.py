@@ -1,23 +1,28 @@
-"""What the Slack stand-in remembers: people, conversations, messages in threads, files, triggers.
+"""Workspace of the Slack stand-in, and its rules: scopes, pace, parameters and sizes.
 
-Called by `bot.lab.slack` and its parts; plain data without any network.
+Called by `bot.lab.slack` and its parts. Scopes and tiers are those of the public reference.
 """
 
 import itertools
-import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+import json
+import mimetypes
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from aiohttp.web_request import BaseRequest
 
 Json = dict[str, Any]
 Kind = Literal["im", "channel", "group", "mpim"]
 
-FILES_KEPT = 500
-TRIGGERS_KEPT = 1000
-RESPONSE_URL_USES = 5
-TOMBSTONE_TEXT = "This message was deleted."
-_PREFIXES: dict[str, Kind] = {"D": "im", "C": "channel", "G": "group"}
+TEAM, DOMAIN, APP, BOT, BOT_USER, BOT_NAME = (
+    *("T0LAB", "lab", "A0LAB", "B0LAB", "U0LABBOT"),
+    "hearth_lab_bot",
+)
+EPHEMERAL_KEPT = 10_000
+_KINDS: dict[str, Kind] = {"D": "im", "C": "channel", "G": "group"}
 
 
 class SlackRefusal(Exception):
@@ -27,7 +32,7 @@ class SlackRefusal(Exception):
         self,
         error: str,
         *,
-        messages: list[str] | None = None,
+        messages: Sequence[str] = (),
         status: int = 200,
         retry_after: int | None = None,
         **more: Any,
@@ -39,20 +44,7 @@ class SlackRefusal(Exception):
         self.payload: Json = {"ok": False, "error": error, **more}
         if messages:
             shown = [f"[ERROR] {message}" for message in messages]
-            self.payload |= {"response_metadata": {"messages": shown}}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """The app in its workspace, by the ids that Slack uses."""
-
-    team: str = "T0LAB"
-    team_name: str = "Lab"
-    domain: str = "lab"
-    app: str = "A0LAB"
-    app_name: str = "hearth_lab_bot"
-    bot: str = "B0LAB"
-    bot_user: str = "U0LABBOT"
+            self.payload["response_metadata"] = {"messages": shown}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,7 +53,7 @@ class User:
 
     id: str
     name: str
-    real_name: str
+    real_name: str = "Ann Example"
     title: str = ""
     tz: str = "Europe/Berlin"
     tz_label: str = "Central European Time"
@@ -69,8 +61,27 @@ class User:
     locale: str = "en-GB"
     is_bot: bool = False
     deleted: bool = False
-    team: str = ""
-    """The other workspace of somebody in a shared channel; empty: our own."""
+    team: str = TEAM
+    """Another workspace's id for somebody in a shared channel."""
+
+    def shown(self) -> Json:
+        """A person as the Web API shows one."""
+        return {
+            "id": self.id,
+            "team_id": self.team,
+            "name": self.name,
+            "deleted": self.deleted,
+            "real_name": self.real_name,
+            "tz": self.tz,
+            "tz_label": self.tz_label,
+            "tz_offset": self.tz_offset,
+            "is_bot": self.is_bot,
+            "profile": {
+                "title": self.title,
+                "real_name": self.real_name,
+                "display_name": self.name,
+            },
+        }
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,17 +93,25 @@ class Conversation:
     name: str = ""
     members: set[str] = field(default_factory=set)
     is_archived: bool = False
-    private: bool = False
 
 
-@dataclass(slots=True)
-class Stream:
-    """Native streaming of one message: which of the two forms was used, and whether it goes on."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenInSlack:
+    """A message as a person would see it now."""
 
-    mode: str | None = None
-    begun_at: float = 0.0
-    stopped_by_user: bool = False
-    tasks: dict[str, Json] = field(default_factory=dict)
+    channel: str
+    ts: str
+    thread_ts: str | None
+    is_reply: bool
+    user: str
+    text: str
+    blocks: tuple[Json, ...]
+    metadata: Json | None
+    is_bot: bool
+    edits: int
+    reactions: dict[str, tuple[str, ...]]
+    files: tuple[str, ...]
+    only_for: str | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,13 +120,10 @@ class SlackMessage:
 
     channel: str
     message: Json
-    order: int
     is_bot: bool
     edits: int = 0
     metadata: Json | None = None
     reactions: dict[str, list[str]] = field(default_factory=dict)
-    stream: Stream | None = None
-    tombstone: bool = False
 
     @property
     def ts(self) -> str:
@@ -122,52 +138,43 @@ class SlackMessage:
     def is_reply(self) -> bool:
         return self.thread_ts not in {None, self.ts}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenInSlack:
-    """A message as a person would see it now; `order` counts all messages of the workspace."""
-
-    channel: str
-    ts: str
-    thread_ts: str | None
-    user: str
-    text: str
-    blocks: tuple[Json, ...]
-    metadata: Json | None
-    is_bot: bool
-    edits: int
-    reactions: dict[str, tuple[str, ...]]
-    files: tuple[str, ...]
-    streaming: bool
-    only_for: str | None
-    order: int
-
-    @property
-    def is_reply(self) -> bool:
-        return self.thread_ts not in {None, self.ts}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlackFile:
-    """A file of the workspace; its bytes may still have to come."""
-
-    id: str
-    name: str
-    title: str
-    mime_type: str
-    user: str
-    created: int
-    data: bytes | None = None
-    length: int = 0
+    def seen(self, *, only_for: str | None = None) -> SeenInSlack:
+        return SeenInSlack(
+            channel=self.channel,
+            ts=self.ts,
+            thread_ts=self.thread_ts,
+            is_reply=self.is_reply,
+            user=str(self.message.get("user", "")),
+            text=str(self.message.get("text", "")),
+            blocks=tuple(self.message.get("blocks", ())),
+            metadata=self.metadata,
+            is_bot=self.is_bot,
+            edits=self.edits,
+            reactions={name: tuple(users) for name, users in self.reactions.items()},
+            files=tuple(str(file["name"]) for file in self.message.get("files", ())),
+            only_for=only_for,
+        )
 
 
 @dataclass(slots=True, kw_only=True)
-class Trigger:
-    """What a click or a command gives for three seconds: the right to open one view."""
+class SlackFile:
+    """A file of the workspace; the bytes of an upload still have to come."""
 
+    id: str
+    name: str
     user: str
-    at: float
-    used: bool = False
+    created: int
+    title: str
+    data: bytes | None = None
+    length: int = 0
+
+    @property
+    def mime_type(self) -> str:
+        return mimetypes.guess_type(self.name)[0] or "application/octet-stream"
+
+    @property
+    def path(self) -> str:
+        return f"/files-pri/{TEAM}-{self.id}/{self.name}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,48 +183,32 @@ class ResponseUrl:
 
     channel: str
     user: str
-    message_ts: str | None
     at: float
     uses: int = 0
 
 
 class SlackWorkspace:
-    """All that stands in the workspace now."""
+    """All that stands in the workspace now. It lives as long as a test, so nothing is dropped."""
 
-    def __init__(
-        self,
-        identity: Identity,
-        *,
-        cap: int,
-        clock: Callable[[], float],
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self.identity = identity
+    def __init__(self, *, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         self.clock = clock
         self.wall = wall
-        self.users: dict[str, User] = {}
+        self.users = {BOT_USER: User(id=BOT_USER, name=BOT_NAME, real_name="Hearth", is_bot=True)}
         self.conversations: dict[str, Conversation] = {}
-        self.ephemeral: deque[SeenInSlack] = deque(maxlen=cap)
-        self.files: OrderedDict[str, SlackFile] = OrderedDict()
-        self.triggers: OrderedDict[str, Trigger] = OrderedDict()
-        self.response_urls: OrderedDict[str, ResponseUrl] = OrderedDict()
+        self.messages: dict[str, dict[str, SlackMessage]] = {}
+        """By channel and ts, in the order of their ts, for each new one is the highest."""
+        self.ephemeral: deque[SeenInSlack] = deque(maxlen=EPHEMERAL_KEPT)
+        self.files: dict[str, SlackFile] = {}
+        self.triggers: dict[str, float] = {}
+        """When a click or a command gave the right to open one view."""
+        self.response_urls: dict[str, ResponseUrl] = {}
         self.views: dict[str, Json] = {}
         self.homes: dict[str, Json] = {}
         self.statuses: dict[tuple[str, str], str] = {}
         self.titles: dict[tuple[str, str], str] = {}
         self.prompts: dict[tuple[str, str], list[Json]] = {}
-        # All in the order of their ts, for each new one is the highest.
-        self._messages: dict[str, dict[str, SlackMessage]] = {}
-        self._replies: dict[tuple[str, str], dict[str, SlackMessage]] = {}
-        self._by_age: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._cap = cap
         self._counter = itertools.count(1)
-        self._order = itertools.count(1)
         self._last_ts = 0
-        bot = User(id=identity.bot_user, name=identity.app_name, real_name="Hearth", is_bot=True)
-        self.users[bot.id] = bot
-
-    # Ids ----------------------------------------------------------------------------------------
 
     def next_id(self, prefix: str) -> str:
         """An id that was not given before, such as `Ev0000000007`."""
@@ -232,14 +223,7 @@ class SlackWorkspace:
 
     def user(self, user_id: str) -> User:
         """This person, met on first sight under a plain name."""
-        if user_id not in self.users:
-            name = f"user_{user_id.lower()}"
-            self.users[user_id] = User(id=user_id, name=name, real_name="Ann Example")
-        return self.users[user_id]
-
-    def team_of(self, user_id: str) -> str:
-        """The workspace of a person."""
-        return self.user(user_id).team or self.identity.team
+        return self.users.setdefault(user_id, User(id=user_id, name=f"user_{user_id.lower()}"))
 
     def conversation(self, channel_id: str) -> Conversation:
         """This conversation, met on first sight: `D` a direct message, `C` a channel, `G` a group.
@@ -247,90 +231,42 @@ class SlackWorkspace:
         The bot is a member of what is met in this way.
         """
         if channel_id not in self.conversations:
-            kind = _PREFIXES.get(channel_id[:1])
+            kind = _KINDS.get(channel_id[:1])
             if kind is None:
                 raise LookupError(f"{channel_id!r} is not a conversation's id (D…, C… or G…)")
-            found = Conversation(id=channel_id, kind=kind, private=kind == "group")
-            found.name = "" if kind == "im" else channel_id.lower()
-            found.members.add(self.identity.bot_user)
+            name = "" if kind == "im" else channel_id.lower()
+            found = Conversation(id=channel_id, kind=kind, name=name, members={BOT_USER})
             self.conversations[channel_id] = found
         return self.conversations[channel_id]
 
     def direct(self, user_id: str) -> Conversation:
         """The direct message between the bot and this person."""
-        for conversation in self.conversations.values():
-            if conversation.kind == "im" and user_id in conversation.members:
-                return conversation
         found = self.conversation(f"D{user_id[1:]}")
         found.members.add(user_id)
         return found
 
-    def find_conversation(self, named: str) -> Conversation | None:
-        """By id, or by a channel's name with or without the sign before it."""
-        if named in self.conversations:
-            return self.conversations[named]
-        name = named.removeprefix("#")
-        named_so = (c for c in self.conversations.values() if c.name and c.name == name)
-        return next(named_so, None)
-
     # Messages -----------------------------------------------------------------------------------
 
     def keep(self, channel: str, message: Json, *, is_bot: bool) -> SlackMessage:
-        """Add a message; the oldest of all is forgotten beyond the cap."""
-        kept = SlackMessage(
-            channel=channel, message=message, order=next(self._order), is_bot=is_bot
-        )
-        self._messages.setdefault(channel, {})[kept.ts] = kept
-        self._by_age[(channel, kept.ts)] = None
-        if kept.is_reply:
-            self._replies.setdefault((channel, str(kept.thread_ts)), {})[kept.ts] = kept
-            parent = self.find(channel, str(kept.thread_ts))
-            if parent is not None:
-                parent.message["thread_ts"] = parent.ts
-        if len(self._by_age) > self._cap:
-            (old_channel, old_ts), _ = self._by_age.popitem(last=False)
-            self._forget(self._messages[old_channel][old_ts])
+        """Add a message; what it replies to becomes the parent of a thread."""
+        kept = SlackMessage(channel=channel, message=message, is_bot=is_bot)
+        self.messages.setdefault(channel, {})[kept.ts] = kept
+        if kept.is_reply and (parent := self.find(channel, kept.thread_ts)) is not None:
+            parent.message["thread_ts"] = parent.ts
         return kept
 
-    def find(self, channel: str, ts: str) -> SlackMessage | None:
-        return self._messages.get(channel, {}).get(ts)
-
-    def delete(self, kept: SlackMessage) -> bool:
-        """Take a message away; a parent with replies leaves a tombstone, and that says True."""
-        replies = self.replies(kept.channel, kept.ts)
-        if not kept.is_reply and replies:
-            kept.tombstone = True
-            kept.metadata = None
-            kept.message = {
-                "type": "message",
-                "subtype": "tombstone",
-                "text": TOMBSTONE_TEXT,
-                "user": "USLACKBOT",
-                "hidden": True,
-                "ts": kept.ts,
-                "thread_ts": kept.ts,
-            }
-            return True
-        self._by_age.pop((kept.channel, kept.ts), None)
-        self._forget(kept)
-        if kept.is_reply:
-            self._bury(kept.channel, str(kept.thread_ts))
-        return False
-
-    def messages(self, channel: str) -> Iterator[SlackMessage]:
-        """In the order of their ts."""
-        return iter(self._messages.get(channel, {}).values())
+    def find(self, channel: str, ts: str | None) -> SlackMessage | None:
+        return self.messages.get(channel, {}).get(ts or "")
 
     def replies(self, channel: str, parent_ts: str) -> list[SlackMessage]:
         """Below this parent, without it."""
-        return list(self._replies.get((channel, parent_ts), {}).values())
+        there = self.messages.get(channel, {}).values()
+        return [kept for kept in there if kept.thread_ts == parent_ts and kept.is_reply]
 
     def parent_of(self, channel: str, ts: str) -> SlackMessage | None:
         """Where a reply to this ts would stand: the message itself, or the parent of a reply."""
         kept = self.find(channel, ts)
-        if kept is not None and kept.is_reply:
-            return self.find(channel, str(kept.thread_ts))
-        return kept
+        return self.find(channel, kept.thread_ts) if kept is not None and kept.is_reply else kept
 
     def shown(self, kept: SlackMessage, *, metadata: bool = False) -> Json:
         """A message as the Web API shows it."""
@@ -343,99 +279,181 @@ class SlackWorkspace:
         if metadata and kept.metadata is not None:
             message["metadata"] = kept.metadata
         if kept.is_reply:
-            parent = self.find(kept.channel, str(kept.thread_ts))
-            if parent is not None:
+            if (parent := self.find(kept.channel, kept.thread_ts)) is not None:
                 message["parent_user_id"] = parent.message.get("user", "")
         elif replies := self.replies(kept.channel, kept.ts):
-            users = list(dict.fromkeys(str(r.message.get("user", "")) for r in replies))
-            message |= {
-                "thread_ts": kept.ts,
-                "reply_count": len(replies),
-                "reply_users": users,
-                "reply_users_count": len(users),
-                "latest_reply": replies[-1].ts,
-                "is_locked": False,
-                "subscribed": False,
-            }
+            message |= {"thread_ts": kept.ts, "reply_count": len(replies)}
         return message
 
     def seen(self, channel: str) -> list[SeenInSlack]:
         """What stands in the conversation, each thread below its parent."""
-        found: list[SlackMessage] = []
-        for kept in self.messages(channel):
-            if not kept.is_reply:
-                found += [kept, *self.replies(channel, kept.ts)]
-            elif self.find(channel, str(kept.thread_ts)) is None:
-                found.append(kept)
-        return [_seen(kept) for kept in found]
+        there = self.messages.get(channel, {}).values()
+        return [
+            k.seen() for k in sorted(there, key=lambda kept: (kept.thread_ts or kept.ts, kept.ts))
+        ]
 
     def whisper(self, channel: str, user: str, message: Json) -> SeenInSlack:
         """A message that one person sees, and that is not kept by Slack."""
-        kept = SlackMessage(channel=channel, message=message, order=next(self._order), is_bot=True)
-        seen = _seen(kept, only_for=user)
+        seen = SlackMessage(channel=channel, message=message, is_bot=True).seen(only_for=user)
         self.ephemeral.append(seen)
         return seen
 
     # Files, triggers, response URLs -------------------------------------------------------------
 
-    def add_file(self, file: SlackFile) -> SlackFile:
+    def add_file(self, name: str, *, user: str, data: bytes | None, length: int) -> SlackFile:
+        file = SlackFile(
+            id=self.next_id("F"),
+            name=name,
+            title=name,
+            user=user,
+            created=int(self.wall()),
+            data=data,
+            length=length,
+        )
         self.files[file.id] = file
-        if len(self.files) > FILES_KEPT:
-            self.files.popitem(last=False)
         return file
 
-    def trigger(self, user: str) -> str:
+    def trigger(self) -> str:
         """A fresh trigger id in the form that Slack gives."""
         trigger_id = f"{self.next_id('')}.{self.next_id('')}.{'f' * 16}"
-        self.triggers[trigger_id] = Trigger(user=user, at=self.clock())
-        if len(self.triggers) > TRIGGERS_KEPT:
-            self.triggers.popitem(last=False)
+        self.triggers[trigger_id] = self.clock()
         return trigger_id
 
-    def response_url(self, channel: str, user: str, message_ts: str | None) -> str:
+    def response_url(self, channel: str, user: str) -> str:
         """The path under which this command or click can be answered."""
-        path = f"/actions/{self.identity.team}/{self.next_id('')}"
-        self.response_urls[path] = ResponseUrl(
-            channel=channel, user=user, message_ts=message_ts, at=self.clock()
-        )
-        if len(self.response_urls) > TRIGGERS_KEPT:
-            self.response_urls.popitem(last=False)
+        path = f"/actions/{TEAM}/{self.next_id('')}"
+        self.response_urls[path] = ResponseUrl(channel=channel, user=user, at=self.clock())
         return path
 
-    def _forget(self, kept: SlackMessage) -> None:
-        self._messages[kept.channel].pop(kept.ts, None)
-        thread = (kept.channel, str(kept.thread_ts))
-        if kept.is_reply and thread in self._replies:
-            self._replies[thread].pop(kept.ts, None)
-            if not self._replies[thread]:
-                del self._replies[thread]
-
-    def _bury(self, channel: str, parent_ts: str) -> None:
-        parent = self.find(channel, parent_ts)
-        if parent is None or self.replies(channel, parent_ts):
-            return
-        if parent.tombstone:
-            self._by_age.pop((channel, parent_ts), None)
-            self._forget(parent)
-        elif parent.message.get("subtype") != "assistant_app_thread":
-            parent.message.pop("thread_ts", None)
+    def stored_view(self, view: Json, view_id: str) -> Json:
+        """A view with what Slack adds to it."""
+        blank: Json = {"private_metadata": "", "callback_id": "", "external_id": ""}
+        ours = {"id": view_id, "team_id": TEAM, "app_id": APP, "bot_id": BOT}
+        return {**blank, **view, **ours, "state": {"values": {}}, "hash": self.next_id("h")}
 
 
-def _seen(kept: SlackMessage, *, only_for: str | None = None) -> SeenInSlack:
-    message = kept.message
-    return SeenInSlack(
-        channel=kept.channel,
-        ts=kept.ts,
-        thread_ts=kept.thread_ts,
-        user=str(message.get("user", "")),
-        text=str(message.get("text", "")),
-        blocks=tuple(message.get("blocks", ())),
-        metadata=kept.metadata,
-        is_bot=kept.is_bot,
-        edits=kept.edits,
-        reactions={name: tuple(users) for name, users in kept.reactions.items()},
-        files=tuple(str(file["name"]) for file in message.get("files", ())),
-        streaming=kept.stream is not None,
-        only_for=only_for,
-        order=kept.order,
-    )
+# Rules ----------------------------------------------------------------------------------------
+
+BLOCK_CHARS_MAX = {"section": 3000, "header": 150, "markdown": 12_000}
+BLOCKS_CHARS_MAX = 13_200
+
+CONNECT = "apps.connections.open"
+FAMILIES = {"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
+
+
+BOT_SCOPES = """
+    app_mentions:read assistant:write channels:history chat:write commands files:read files:write
+    groups:history im:history mpim:history reactions:read reactions:write users:read
+"""
+SUBSCRIPTIONS = """
+    app_home_opened app_mention assistant_thread_context_changed assistant_thread_started
+    file_shared member_left_channel message.channels message.groups message.im message.mpim
+    reaction_added
+"""
+
+
+@dataclass(slots=True, kw_only=True)
+class SlackRules:
+    """How the stand-in behaves; each may be changed while it runs."""
+
+    bot_scopes: set[str] = field(default_factory=lambda: set(BOT_SCOPES.split()))
+    app_scopes: set[str] = field(default_factory=lambda: {"connections:write"})
+    subscribed: set[str] = field(default_factory=lambda: set(SUBSCRIPTIONS.split()))
+    limits: bool = False
+    workspace_per_minute: float | None = None
+    """One more bucket, over all methods together; it counts even while `limits` is off."""
+    token_error: str | None = None
+    """What every use of the bot token gets, such as `token_revoked` or `account_inactive`."""
+    ack_s: float = 3.0
+    """Within which the app has to take what it is sent."""
+    retry_scale: float = 1.0
+    """Of the minutes after which Slack sends an event again."""
+    retries_max: int = 3
+    connection_s: float = 3600.0
+    """How long a socket opened from now on lives; ten seconds before, it is warned."""
+
+    def change(self, **wanted: Any) -> None:
+        """Set by name; lists become sets. Raise TypeError on other names."""
+        for name, value in wanted.items():
+            if name not in self.__dataclass_fields__:
+                raise TypeError(f"no such setting: {name}")
+            setattr(self, name, set(value) if isinstance(value, list) else value)
+
+
+class SlackParams(dict[str, Any]):
+    """The arguments as received: text from a form, anything from JSON."""
+
+    def text(self, name: str) -> str:
+        value = self.get(name)
+        return "" if value is None else value if isinstance(value, str) else str(value)
+
+    def needed(self, name: str) -> str:
+        """This text; refuse the request in Slack's way when it is missing."""
+        if value := self.text(name):
+            return value
+        raise SlackRefusal("invalid_arguments", messages=[f"missing required field: {name}"])
+
+    def number(self, name: str, default: int) -> int:
+        try:
+            return int(self.get(name, default))
+        except (TypeError, ValueError):
+            raise SlackRefusal("invalid_arguments", messages=[f"invalid {name}"]) from None
+
+    def flag(self, name: str) -> bool:
+        return self.text(name).lower() in {"1", "true"}
+
+    def nested(self, name: str, wrong: str) -> Any:
+        """A JSON value, given as such or as text; refuse with `wrong` what cannot be read."""
+        value = self.get(name)
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value) if value else None
+        except ValueError:
+            raise SlackRefusal(wrong) from None
+
+
+async def read_params(request: BaseRequest) -> tuple[SlackParams, str]:
+    """The arguments, and the token from the header or the form; JSON bodies carry none."""
+    params = SlackParams(request.query)
+    body = await request.read()
+    if request.content_type == "application/json":
+        try:
+            params.update(json.loads(body) if body else {})
+        except (TypeError, ValueError):
+            params[""] = "invalid"  # a name that no method has; refused when the method is called
+        token = ""
+    else:
+        params.update(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+        token = params.text("token")
+    params.pop("token", None)
+    header = request.headers.get("Authorization", "")
+    return params, header.removeprefix("Bearer ").strip() or token
+
+
+def check_blocks(blocks: Any, *, most: int) -> None:
+    """Refuse what Slack cuts or counts; what else may be wrong, its own library judges in tests."""
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise SlackRefusal("invalid_blocks_format")
+    found: list[str] = []
+    if len(blocks) > most:
+        found.append(f"no more than {most} items allowed [json-pointer:/blocks]")
+    for index, block in enumerate(blocks):
+        limit = BLOCK_CHARS_MAX.get(str(block.get("type")))
+        chars = len(_words(block.get("text")))
+        if limit is not None and "text" in block and not 0 < chars <= limit:
+            place = f"[json-pointer:/blocks/{index}/text/text]"
+            found.append(f"must be less than {limit + 1} characters {place}")
+    if found:
+        raise SlackRefusal("invalid_blocks", messages=found, errors=found)
+    if sum(len(_words(block)) for block in blocks) > BLOCKS_CHARS_MAX:
+        raise SlackRefusal("msg_blocks_too_long")
+
+
+def _words(node: Any) -> str:
+    """All texts within a block."""
+    if isinstance(node, str):
+        return node
+    if isinstance(node, dict):
+        return "".join(_words(v) for k, v in node.items() if k == "text" or not isinstance(v, str))
+    return "".join(map(_words, node)) if isinstance(node, list) else ""

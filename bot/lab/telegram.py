@@ -9,13 +9,14 @@ import base64
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 from urllib.parse import parse_qsl
 
 from aiohttp import web
 from aiohttp.web_request import BaseRequest, FileField
 
+from bot.lab.entities import written_entities
 from bot.lab.faults import FaultAction, answer
 from bot.lab.server import (
     LabServer,
@@ -25,26 +26,18 @@ from bot.lab.server import (
     json_answer,
     serve_until_interrupted,
 )
-from bot.lab.telegram_api import BotApi, TelegramParams, Upload, bad, too_many_requests
-from bot.lab.telegram_people import (
-    ChatType,
-    bot_user,
-    chat_about,
-    is_whole,
-    origin_of,
-    person,
-    worded,
-)
+from bot.lab.telegram_api import METHODS, BotApi, TelegramParams, Upload, bad, too_many_requests
 from bot.lab.telegram_state import (
     ApiError,
     Json,
     SeenInTelegram,
     TelegramChats,
-    TelegramLimits,
     Updates,
+    WebhookSender,
     without_reply,
 )
-from bot.lab.telegram_webhook import WebhookSender
+
+ChatType = Literal["private", "group", "supergroup", "channel"]
 
 LONG_POLL_S_MAX = 50
 _PATH = re.compile(r"/bot(?P<token>[^/]+)/(?P<method>[^/]+)/?")
@@ -84,8 +77,6 @@ class FakeTelegram(LabServer):
         *,
         username: str = "hearth_lab_bot",
         limits: bool = False,
-        known_chats: Iterable[int] | None = None,
-        next_update_id: int = 1,
         webhook_backoff_s: float = 0.05,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -94,17 +85,19 @@ class FakeTelegram(LabServer):
     ) -> None:
         super().__init__(host=host, port=port, log_cap=log_cap, clock=clock)
         self.token = token
-        self._updates = Updates(next_update_id)
-        self._chats = TelegramChats(cap=log_cap)
-        self._api = BotApi(
-            bot=bot_user(token, username),
-            chats=self._chats,
-            updates=self._updates,
-            limits=TelegramLimits(clock),
-            cap=log_cap,
-        )
-        self._api.limited = limits
-        self._api.known_chats = None if known_chats is None else set(known_chats)
+        self._updates = Updates()
+        self._chats = TelegramChats()
+        digits = token.partition(":")[0]
+        bot = {
+            "id": int(digits) if digits.isdigit() else 1,
+            "is_bot": True,
+            "first_name": "Hearth",
+            "username": username,
+            "can_join_groups": True,
+            "can_read_all_group_messages": False,
+            "supports_inline_queries": False,
+        }
+        self._api = BotApi(bot=bot, chats=self._chats, limits=limits, clock=clock)
         self._poll: asyncio.Future[str] | None = None
         self._webhook = WebhookSender(
             self._updates, backoff_s=webhook_backoff_s, changed=self.changed
@@ -115,30 +108,18 @@ class FakeTelegram(LabServer):
         await self._webhook.close()
         await super().__aexit__()
 
-    # Settings -----------------------------------------------------------------------------------
-
-    @property
-    def next_update_id(self) -> int:
-        """The id of the next update; may be set, also downwards, as Telegram does after a week."""
-        return self._updates.next_id
-
-    @next_update_id.setter
-    def next_update_id(self, update_id: int) -> None:
-        self._updates.next_id = update_id
-
-    @property
-    def limits(self) -> bool:
-        """Whether the flood limits are in force."""
-        return self._api.limited
-
-    @limits.setter
-    def limits(self, on: bool) -> None:
-        self._api.limited = on
-
     @property
     def blocked(self) -> set[int]:
         """Chats that answer 403, as after a person blocked the bot; may be changed."""
         return self._api.blocked
+
+    def change(self, *, next_update_id: int | None = None, limits: bool | None = None) -> None:
+        """Put the flood limits in force or not, or count updates from another id on, also
+        downwards, as Telegram does after a week."""
+        if next_update_id is not None:
+            self._updates.count_from(next_update_id)
+        if limits is not None:
+            self._api.limit(limits)
 
     # What people do -----------------------------------------------------------------------------
 
@@ -161,8 +142,6 @@ class FakeTelegram(LabServer):
         mime_type: str = "text/plain",
         media_group_id: str | None = None,
         forwarded: str | Mapping[str, Any] | None = None,
-        date: int | None = None,
-        message_id: int | None = None,
         language_code: str = "en",
     ) -> int:
         """A person writes; returns the update's id. Files are bytes, or base64 over HTTP.
@@ -171,24 +150,35 @@ class FakeTelegram(LabServer):
         private chats. `forwarded` is a `forward_origin`, or the name of somebody who hides.
         """
         kind = chat_type or ("private" if chat_id > 0 else "supergroup")
-        sender = person(user_id or abs(chat_id), first_name=first_name, username=username)
-        sender["language_code"] = language_code
+        sender = _person(user_id or abs(chat_id), first_name, username, language_code)
         message: Json = {
-            "message_id": message_id or self._chats.next_message_id(chat_id),
+            "message_id": self._chats.next_message_id(chat_id),
             "from": sender,
-            "chat": chat_about(chat_id, kind, sender, forum=thread_id is not None),
-            "date": date if date is not None else int(time.time()),
+            "chat": _chat(chat_id, kind, sender, forum=thread_id is not None),
+            "date": int(time.time()),
         }
         if thread_id is not None:
             message |= {"message_thread_id": thread_id, "is_topic_message": True}
         if reply_to is not None:
             message["reply_to_message"] = self._quoted(chat_id, reply_to)
         if forwarded is not None:
-            message["forward_origin"] = origin_of(forwarded, date=message["date"])
+            hidden = {"type": "hidden_user", "sender_user_name": forwarded}
+            origin = hidden if isinstance(forwarded, str) else forwarded
+            message["forward_origin"] = {"date": message["date"], **origin}
         if media_group_id is not None:
             message["media_group_id"] = media_group_id
-        message |= self._media(photo, document, voice, file_name=file_name, mime_type=mime_type)
-        message |= worded("text", text) | worded("caption", caption)
+        files = self._api.files
+        if photo is not None:
+            file = files.add(_bytes(photo), folder="photos", ending=".jpg")
+            message["photo"] = [{**file.about(), "width": 800, "height": 600}]
+        if document is not None:
+            ending = "." + file_name.rpartition(".")[2] if "." in file_name else ""
+            file = files.add(_bytes(document), folder="documents", ending=ending)
+            message["document"] = {**file.about(), "file_name": file_name, "mime_type": mime_type}
+        if voice is not None:
+            file = files.add(_bytes(voice), folder="voice", ending=".oga")
+            message["voice"] = {**file.about(), "duration": 3, "mime_type": "audio/ogg"}
+        message |= _worded("text", text) | _worded("caption", caption)
         return self.update({"message": message})
 
     def edit(
@@ -198,7 +188,6 @@ class FakeTelegram(LabServer):
         message_id: int,
         text: str | None = None,
         caption: str | None = None,
-        edit_date: int | None = None,
     ) -> int:
         """A person edits their message."""
         kept = self._chats.find(chat_id, message_id)
@@ -206,8 +195,8 @@ class FakeTelegram(LabServer):
             raise LookupError(f"no message {message_id} of a person in chat {chat_id}")
         stale = {"entities"} if text is not None else {"caption_entities"}
         edited = {key: value for key, value in kept.message.items() if key not in stale}
-        edited |= worded("text", text) | worded("caption", caption)
-        edited["edit_date"] = edit_date if edit_date is not None else int(time.time())
+        edited |= _worded("text", text) | _worded("caption", caption)
+        edited["edit_date"] = int(time.time())
         kept.message = edited
         kept.edits += 1
         return self.update({"edited_message": edited})
@@ -226,11 +215,11 @@ class FakeTelegram(LabServer):
         kept = self._chats.find(chat_id, message_id)
         if kept is None:
             raise LookupError(f"no message {message_id} in chat {chat_id}")
-        query_id = f"{self.next_update_id}{len(self._api.queries):06d}"
+        query_id = f"{self._updates.next_id}{len(self._api.queries):06d}"
         self._api.queries[query_id] = False
         query: Json = {
             "id": query_id,
-            "from": person(user_id or abs(chat_id), first_name=first_name, username=username),
+            "from": _person(user_id or abs(chat_id), first_name, username),
             "message": dict(kept.message),
             "chat_instance": str(chat_id),
             "data": data,
@@ -241,7 +230,10 @@ class FakeTelegram(LabServer):
         """Queue a raw update; its `update_id` is kept if it has one. Messages enter their chats."""
         for name in ("message", "channel_post"):
             message = raw.get(name)
-            if isinstance(message, dict) and is_whole(message):
+            # One that was broken on purpose is sent, but stands in no chat.
+            chat = message.get("chat") if isinstance(message, dict) else None
+            whole = isinstance(chat, dict) and isinstance(chat.get("id"), int)
+            if message and whole and isinstance(message.get("message_id"), int):
                 self._chats.meet(message["chat"], message.get("message_thread_id"))
                 self._chats.keep(message, is_bot=False)
         update_id = self._updates.push(dict(raw))
@@ -283,10 +275,6 @@ class FakeTelegram(LabServer):
         """The chat actions ("typing") shown so far."""
         return [what for where, what in self._api.actions if chat_id in {None, where}]
 
-    def answered(self, callback_query_id: str) -> bool:
-        """Whether the bot answered this callback query."""
-        return self._api.queries.get(callback_query_id, False)
-
     def answers(self) -> list[Json]:
         """What the bot answered to callback queries, in order: `text` and `show_alert`."""
         return list(self._api.answers)
@@ -298,21 +286,12 @@ class FakeTelegram(LabServer):
     # The server ---------------------------------------------------------------------------------
 
     def controls(self) -> dict[str, Callable[..., Any]]:
-        ours: dict[str, Callable[..., Any]] = {
-            "message": self.message,
-            "edit": self.edit,
-            "callback": self.callback,
-            "update": lambda **raw: self.update(raw),
-            "redeliver": self.redeliver,
-            "chat": self.chat,
-            "sent": self.sent,
-            "previewed": self.previewed,
-            "pending": self.pending,
-            "actions": self.actions,
-            "answers": self.answers,
-            "forget_queries": self.forget_queries,
-            "set": self._set,
-        }
+        names = (
+            "message edit callback redeliver chat sent previewed pending actions answers"
+            " forget_queries"
+        )
+        ours: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in names.split()}
+        ours |= {"update": lambda **raw: self.update(raw), "set": self.change}
         return super().controls() | ours
 
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
@@ -320,7 +299,7 @@ class FakeTelegram(LabServer):
             return await self._download(request, match["token"], match["path"])
         match = _PATH.fullmatch(request.path)
         if match is None:
-            return _refused(ApiError(404, "Not Found"))
+            return web.json_response(ApiError(404, "Not Found").payload, status=404)
         params = await _params(request)
         method = match["method"]
 
@@ -344,10 +323,9 @@ class FakeTelegram(LabServer):
                 return self._set_webhook(method, params)
             case "getwebhookinfo":
                 return self._webhook.info()
-        handler = self._api.methods.get(method)
-        if handler is None:
+        if method not in METHODS:
             raise ApiError(404, "Not Found: method not found")
-        return handler(params)
+        return METHODS[method](self._api, params)
 
     async def _get_updates(self, p: TelegramParams, request: BaseRequest) -> list[Json]:
         if self._webhook.url:
@@ -436,53 +414,17 @@ class FakeTelegram(LabServer):
             raise LookupError(f"no message {reply_to} in chat {chat_id}")
         return without_reply(kept.message)
 
-    def _media(
-        self,
-        photo: bytes | str | None,
-        document: bytes | str | None,
-        voice: bytes | str | None,
-        *,
-        file_name: str,
-        mime_type: str,
-    ) -> Json:
-        media: Json = {}
-        files = self._api.files
-        if photo is not None:
-            file = files.add(_bytes(photo), folder="photos", ending=".jpg")
-            media["photo"] = [{**file.about(), "width": 800, "height": 600}]
-        if document is not None:
-            ending = "." + file_name.rpartition(".")[2] if "." in file_name else ""
-            file = files.add(_bytes(document), folder="documents", ending=ending)
-            media["document"] = {**file.about(), "file_name": file_name, "mime_type": mime_type}
-        if voice is not None:
-            file = files.add(_bytes(voice), folder="voice", ending=".oga")
-            media["voice"] = {**file.about(), "duration": 3, "mime_type": "audio/ogg"}
-        return media
-
-    def _set(
-        self,
-        *,
-        next_update_id: int | None = None,
-        limits: bool | None = None,
-        known_chats: list[int] | None = None,
-        blocked: list[int] | None = None,
-    ) -> None:
-        if next_update_id is not None:
-            self.next_update_id = next_update_id
-        if limits is not None:
-            self.limits = limits
-        if known_chats is not None:
-            self._api.known_chats = set(known_chats)
-        if blocked is not None:
-            self._api.blocked = set(blocked)
-
 
 async def _params(request: BaseRequest) -> TelegramParams:
     params = TelegramParams(request.query) if request.query_string else TelegramParams()
     kind = request.content_type
     if kind == "multipart/form-data":
         for name, value in (await request.post()).items():
-            params[name] = _upload(value) if isinstance(value, FileField) else value
+            params[name] = value
+            if isinstance(value, FileField):
+                of_type = value.content_type or "application/octet-stream"
+                data = value.file.read()
+                params[name] = Upload(name=value.filename, mime_type=of_type, data=data)
         return params
     body = await request.read()
     if kind == "application/json" and body:
@@ -495,13 +437,27 @@ async def _params(request: BaseRequest) -> TelegramParams:
     return params
 
 
-def _upload(field: FileField) -> Upload:
-    kind = field.content_type or "application/octet-stream"
-    return Upload(name=field.filename, mime_type=kind, data=field.file.read())
+def _person(user_id: int, first_name: str, username: str | None, language: str = "en") -> Json:
+    person: Json = {"id": user_id, "is_bot": False, "first_name": first_name}
+    return {**person, **({"username": username} if username else {}), "language_code": language}
 
 
-def _refused(wrong: ApiError) -> web.Response:
-    return web.json_response(wrong.payload, status=wrong.status)
+def _chat(chat_id: int, kind: ChatType, sender: Json, *, forum: bool) -> Json:
+    """The chat of a message; a private one bears its person's name."""
+    if kind == "private":
+        named: Json = {key: sender[key] for key in ("first_name", "username") if key in sender}
+        return {"id": chat_id, "type": kind, **named}
+    chat: Json = {"id": chat_id, "type": kind, "title": f"Group {abs(chat_id)}"}
+    return {**chat, "is_forum": True} if forum else chat
+
+
+def _worded(name: str, text: str | None) -> Json:
+    """Text or caption, with the entities that Telegram finds in it."""
+    if text is None:
+        return {}
+    entities = written_entities(text)
+    key = "entities" if name == "text" else "caption_entities"
+    return {name: text, key: entities} if entities else {name: text}
 
 
 def _bytes(data: bytes | str) -> bytes:
@@ -514,17 +470,8 @@ def main() -> None:
     parser.add_argument("--token", default="123456:TEST")
     parser.add_argument("--username", default="hearth_lab_bot")
     parser.add_argument("--limits", action="store_true", help="enforce the flood limits")
-    given = parser.parse_args()
-    serve_until_interrupted(
-        lambda: FakeTelegram(
-            given.token,
-            username=given.username,
-            limits=given.limits,
-            host=given.host,
-            port=given.port,
-            log_cap=given.log_cap,
-        )
-    )
+    given = vars(parser.parse_args())
+    serve_until_interrupted(lambda: FakeTelegram(**given))
 
 
 if __name__ == "__main__":

@@ -14,14 +14,13 @@ from typing import Any
 
 from agent.files.sniff import picture_of
 from bot.lab.entities import MarkupError, Parsed, parse_html, trimmed, units
+from bot.lab.faults import Buckets
 from bot.lab.telegram_state import (
     ApiError,
     Json,
     StoredFiles,
     TelegramChats,
-    TelegramLimits,
     TelegramMessage,
-    Updates,
     without_reply,
 )
 
@@ -100,77 +99,75 @@ def bad(description: str) -> ApiError:
     return ApiError(400, f"Bad Request: {description}")
 
 
+Act = Callable[["BotApi", TelegramParams], Any]
+METHODS: dict[str, Act] = {}
+"""By name in small letters, as the real server does not mind their case."""
+
+
+def method(name: str) -> Callable[[Act], Act]:
+    """Make a function the method of this name."""
+
+    def register(act: Act) -> Act:
+        METHODS[name.lower()] = act
+        return act
+
+    return register
+
+
 class BotApi:
-    """One bot's methods over its chats, files and updates."""
+    """One bot's methods over its chats and files."""
 
     def __init__(
-        self,
-        *,
-        bot: Json,
-        chats: TelegramChats,
-        updates: Updates,
-        limits: TelegramLimits,
-        cap: int,
-        wall: Callable[[], float] = time.time,
+        self, *, bot: Json, chats: TelegramChats, limits: bool, clock: Callable[[], float]
     ) -> None:
         self.bot = bot
         self.chats = chats
-        self.updates = updates
         self.files = StoredFiles()
-        self.limited = False
-        self.known_chats: set[int] | None = None
+        self.limited = limits
         self.blocked: set[int] = set()
         self.queries: dict[str, bool] = {}
         self.answers: deque[Json] = deque(maxlen=1000)
-        self.sent: deque[Json] = deque(maxlen=cap)
+        self.sent: list[Json] = []
         self.actions: deque[tuple[int, str]] = deque(maxlen=1000)
         self.previewed: deque[Json] = deque(maxlen=1000)
-        self._limits = limits
-        self._wall = wall
+        self._buckets = Buckets(clock)
         self._commands: dict[str, list[Json]] = {}
-        self.methods: dict[str, Callable[[TelegramParams], Any]] = {
-            "getme": lambda _: self.bot,
-            "sendmessage": self._send_message,
-            "editmessagetext": self._edit_text,
-            "editmessagereplymarkup": self._edit_markup,
-            "deletemessage": self._delete,
-            "sendchataction": self._chat_action,
-            "senddocument": lambda p: self._send_file(p, "document"),
-            "sendphoto": lambda p: self._send_file(p, "photo"),
-            "setmycommands": self._set_commands,
-            "getmycommands": lambda p: self._commands.get(_scope(p), []),
-            "deletemycommands": lambda p: self._commands.pop(_scope(p), None) or True,
-            "answercallbackquery": self._answer_query,
-            "setmessagereaction": self._react,
-            "getchat": self._get_chat,
-            "getfile": self._get_file,
-        }
+
+    def limit(self, on: bool) -> None:
+        """Put the flood limits in force, or not."""
+        self.limited = on
+
+    @method("getMe")
+    def get_me(self, _: TelegramParams) -> Json:
+        return self.bot
 
     # Messages -----------------------------------------------------------------------------------
 
-    def _send_message(self, p: TelegramParams) -> Json:
+    @method("sendMessage")
+    def send_message(self, p: TelegramParams) -> Json:
         parsed = self._formatted(p, "text", "entities")
         if not parsed.text:
             raise bad("message text is empty")
         if units(parsed.text) > TEXT_UNITS_MAX:
             raise bad("message is too long")
-        content: Json = {"text": parsed.text}
-        if parsed.entities:
-            content["entities"] = list(parsed.entities)
-        message = self._post(p, content)
+        message = self._post(p, _text(parsed))
         self._note_preview(p, message)
         return message
+
+    @method("sendDocument")
+    def send_document(self, p: TelegramParams) -> Json:
+        return self._send_file(p, "document")
+
+    @method("sendPhoto")
+    def send_photo(self, p: TelegramParams) -> Json:
+        return self._send_file(p, "photo")
 
     def _send_file(self, p: TelegramParams, kind: str) -> Json:
         upload = p.get(kind)
         if isinstance(upload, str) and upload.startswith("attach://"):
             upload = p.get(upload.removeprefix("attach://"))
-        if isinstance(upload, str) and (known := self.files.by_id(upload)):
-            name = PurePosixPath(known.path).name
-            upload = Upload(name=name, mime_type="application/octet-stream", data=known.data)
         if not isinstance(upload, Upload):
-            wrong = "wrong file identifier/HTTP URL specified" if upload else f"there is no {kind}"
-            raise bad(f"{wrong} in the request" if not upload else wrong)
+            raise bad(f"there is no {kind} in the request")
         if not upload.data:
             raise bad("file must be non-empty")
         if len(upload.data) > UPLOAD_BYTES_MAX:
@@ -190,7 +187,8 @@ class BotApi:
             content |= {"caption": caption.text, "caption_entities": list(caption.entities)}
         return self._post(p, content)
 
-    def _edit_text(self, p: TelegramParams) -> Json:
+    @method("editMessageText")
+    def edit_text(self, p: TelegramParams) -> Json:
         parsed = self._formatted(p, "text", "entities")
         if not parsed.text:
             raise bad("message text is empty")
@@ -198,9 +196,7 @@ class BotApi:
             raise bad("MESSAGE_TOO_LONG")
         kept = self._own_message(p)
         message = kept.message
-        content: Json = {"text": parsed.text}
-        if parsed.entities:
-            content["entities"] = list(parsed.entities)
+        content = _text(parsed)
         if markup := self._markup(p):
             content["reply_markup"] = markup
         visible = ("text", "entities", "reply_markup")
@@ -209,13 +205,13 @@ class BotApi:
         self._pace(message["chat"]["id"])
         for key in visible:
             message.pop(key, None)
-        message.update(content, edit_date=int(self._wall()))
+        message.update(content, edit_date=int(time.time()))
         kept.edits += 1
-        kept.parse_mode = p.get("parse_mode")
         self._note_preview(p, message)
         return dict(message)
 
-    def _edit_markup(self, p: TelegramParams) -> Json:
+    @method("editMessageReplyMarkup")
+    def edit_markup(self, p: TelegramParams) -> Json:
         kept = self._own_message(p)
         markup = self._markup(p)
         if markup == kept.message.get("reply_markup"):
@@ -226,13 +222,15 @@ class BotApi:
         kept.edits += 1
         return dict(kept.message)
 
-    def _delete(self, p: TelegramParams) -> bool:
+    @method("deleteMessage")
+    def delete(self, p: TelegramParams) -> bool:
         chat_id = self._chat_id(p)
         if not self.chats.delete(chat_id, p.number("message_id")):
             raise bad("message to delete not found")
         return True
 
-    def _react(self, p: TelegramParams) -> bool:
+    @method("setMessageReaction")
+    def react(self, p: TelegramParams) -> bool:
         kept = self.chats.find(self._chat_id(p), p.number("message_id"))
         if kept is None:
             raise bad("message to react not found")
@@ -242,7 +240,8 @@ class BotApi:
         kept.reaction = list(wanted)
         return True
 
-    def _chat_action(self, p: TelegramParams) -> bool:
+    @method("sendChatAction")
+    def chat_action(self, p: TelegramParams) -> bool:
         chat_id = self._chat_id(p)
         if p.text("action") not in ACTIONS:
             raise bad("wrong parameter action in request")
@@ -252,7 +251,8 @@ class BotApi:
 
     # Everything else ----------------------------------------------------------------------------
 
-    def _set_commands(self, p: TelegramParams) -> bool:
+    @method("setMyCommands")
+    def set_commands(self, p: TelegramParams) -> bool:
         commands = p.nested("commands", "bot commands") or []
         if len(commands) > COMMANDS_MAX:
             raise bad("BOT_COMMANDS_TOO_MUCH")
@@ -264,7 +264,17 @@ class BotApi:
         self._commands[_scope(p)] = commands
         return True
 
-    def _answer_query(self, p: TelegramParams) -> bool:
+    @method("getMyCommands")
+    def get_commands(self, p: TelegramParams) -> list[Json]:
+        return self._commands.get(_scope(p), [])
+
+    @method("deleteMyCommands")
+    def delete_commands(self, p: TelegramParams) -> bool:
+        self._commands.pop(_scope(p), None)
+        return True
+
+    @method("answerCallbackQuery")
+    def answer_query(self, p: TelegramParams) -> bool:
         query_id = p.text("callback_query_id")
         if query_id not in self.queries:
             wrong = "query is too old and response timeout expired or query ID is invalid"
@@ -276,7 +286,8 @@ class BotApi:
         self.answers.append({"callback_query_id": query_id, **shown})
         return True
 
-    def _get_chat(self, p: TelegramParams) -> Json:
+    @method("getChat")
+    def get_chat(self, p: TelegramParams) -> Json:
         chat_id = self._chat_id(p)
         plain: Json = {"id": chat_id, "type": "private" if chat_id > 0 else "supergroup"}
         kinds = "unlimited_gifts limited_gifts unique_gifts premium_subscription"
@@ -284,7 +295,8 @@ class BotApi:
         full: Json = {"accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts}
         return {**plain, **self.chats.about.get(chat_id, {}), **full}
 
-    def _get_file(self, p: TelegramParams) -> Json:
+    @method("getFile")
+    def get_file(self, p: TelegramParams) -> Json:
         file = self.files.by_id(p.text("file_id"))
         if file is None:
             raise bad("invalid file_id")
@@ -308,7 +320,7 @@ class BotApi:
             "message_id": self.chats.next_message_id(chat_id),
             "from": {key: self.bot[key] for key in ("id", "is_bot", "first_name", "username")},
             "chat": chat,
-            "date": int(self._wall()),
+            "date": int(time.time()),
             **content,
         }
         if thread_id:
@@ -317,7 +329,7 @@ class BotApi:
             message["reply_to_message"] = without_reply(replied)
         if markup and "inline_keyboard" in markup:
             message["reply_markup"] = markup
-        self.chats.keep(message, is_bot=True, parse_mode=p.get("parse_mode"))
+        self.chats.keep(message, is_bot=True)
         shown = dict(message)
         self.sent.append(shown)
         return shown
@@ -347,8 +359,7 @@ class BotApi:
         if not given:
             raise bad("chat_id is empty")
         chat_id = p.number("chat_id")
-        known = self.known_chats is None or chat_id in self.known_chats
-        if chat_id == 0 or not (known or chat_id in self.chats.about):
+        if chat_id == 0:
             raise bad("chat not found")
         if chat_id in self.blocked:
             raise ApiError(403, "Forbidden: bot was blocked by the user")
@@ -356,7 +367,7 @@ class BotApi:
 
     def _thread(self, p: TelegramParams, chat_id: int) -> int:
         thread_id = p.number("message_thread_id")
-        known = chat_id not in self.chats.about or thread_id in self.chats.topics.get(chat_id, ())
+        known = chat_id not in self.chats.about or thread_id in self.chats.topics[chat_id]
         if thread_id and not known:
             raise bad("message thread not found")
         return thread_id
@@ -400,9 +411,15 @@ class BotApi:
         return markup
 
     def _pace(self, chat_id: int) -> None:
-        wait_s = self._limits.wait_s(chat_id) if self.limited else 0
-        if wait_s:
+        """The documented limits: 1/s in a chat after a short burst, 20/min in a group, 30/s."""
+        in_chat = (chat_id, 20 / 60, 20.0) if chat_id < 0 else (chat_id, 1.0, 3.0)
+        if self.limited and (wait_s := self._buckets.wait_s([("all", 30.0, 30.0), in_chat])):
             raise too_many_requests(wait_s)
+
+
+def _text(parsed: Parsed) -> Json:
+    entities = list(parsed.entities)
+    return {"text": parsed.text} | ({"entities": entities} if entities else {})
 
 
 def _check_photo(data: bytes) -> None:

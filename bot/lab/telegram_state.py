@@ -1,23 +1,26 @@
-"""What the Telegram stand-in remembers: chats, pending updates, files, and how fast one may send.
+"""Memory of the Telegram stand-in: chats, files, pending updates, and the webhook that posts them.
 
-Called by `bot.lab.telegram` and `bot.lab.telegram_api`; plain data without any network.
+Called by `bot.lab.telegram` and `bot.lab.telegram_api`. It lives as long as a test or a rehearsal,
+so nothing is dropped.
 """
 
-import math
+import asyncio
 import time
-from collections import OrderedDict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import aiohttp
 
 Json = dict[str, Any]
 
 # Without a wish of the bot, these kinds are not sent.
 UNASKED = frozenset({"chat_member", "message_reaction", "message_reaction_count"})
-CONFIRMED_KEPT = 10_000
-FILES_KEPT = 500
 # The real queue takes an offset further ahead for a mistake, and starts from its head again.
 OFFSET_AHEAD_MAX = 10
+WEBHOOK_TIMEOUT_S = 30.0
+WEBHOOK_BACKOFF_S_MAX = 5.0
 
 
 class ApiError(Exception):
@@ -38,7 +41,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenInTelegram:
-    """A message as a person would see it now; `order` counts all messages of the server."""
+    """A message as a person would see it now."""
 
     chat_id: int
     message_id: int
@@ -49,8 +52,6 @@ class SeenInTelegram:
     edits: int
     reply_to: int | None
     thread_id: int | None
-    order: int
-    parse_mode: str | None
     reaction: tuple[Json, ...]
     file_name: str | None
     file_id: str | None
@@ -63,9 +64,7 @@ class TelegramMessage:
 
     message: Json
     is_bot: bool
-    order: int
     edits: int = 0
-    parse_mode: str | None = None
     reaction: list[Json] = field(default_factory=list)
 
     def seen(self) -> SeenInTelegram:
@@ -83,8 +82,6 @@ class TelegramMessage:
             edits=self.edits,
             reply_to=replied["message_id"] if replied else None,
             thread_id=message.get("message_thread_id"),
-            order=self.order,
-            parse_mode=self.parse_mode,
             reaction=tuple(self.reaction),
             file_name=message.get("document", {}).get("file_name"),
             file_id=_file_of(message),
@@ -100,64 +97,53 @@ def _file_of(message: Json) -> str | None:
 
 
 class TelegramChats:
-    """Every chat's messages; the oldest of all are forgotten beyond `cap`."""
+    """Every chat's messages, by their numbers."""
 
-    def __init__(self, cap: int) -> None:
+    def __init__(self) -> None:
         self.about: dict[int, Json] = {}
-        self.topics: dict[int, set[int]] = {}
-        self._messages: dict[int, dict[int, TelegramMessage]] = {}
-        self._next_id: dict[int, int] = {}
-        self._by_age: deque[tuple[int, int]] = deque()
-        self._cap = cap
-        self._order = 0
+        self.topics: defaultdict[int, set[int]] = defaultdict(set)
+        self._messages: defaultdict[int, dict[int, TelegramMessage]] = defaultdict(dict)
+        self._last_id: defaultdict[int, int] = defaultdict(int)
 
     def meet(self, chat: Json, thread_id: int | None) -> None:
         """Note that this chat exists, and its topic."""
         self.about[chat["id"]] = {**self.about.get(chat["id"], {}), **chat}
         if thread_id is not None:
-            self.topics.setdefault(chat["id"], set()).add(thread_id)
+            self.topics[chat["id"]].add(thread_id)
 
     def next_message_id(self, chat_id: int) -> int:
-        message_id = self._next_id.get(chat_id, 1)
-        self._next_id[chat_id] = message_id + 1
-        return message_id
+        self._last_id[chat_id] += 1
+        return self._last_id[chat_id]
 
-    def keep(
-        self, message: Json, *, is_bot: bool, parse_mode: str | None = None
-    ) -> TelegramMessage:
+    def keep(self, message: Json, *, is_bot: bool) -> None:
         """Add a message to its chat."""
         chat_id, message_id = message["chat"]["id"], message["message_id"]
-        self._order += 1
-        kept = TelegramMessage(
-            message=message, is_bot=is_bot, order=self._order, parse_mode=parse_mode
-        )
-        self._messages.setdefault(chat_id, {})[message_id] = kept
-        self._next_id[chat_id] = max(self._next_id.get(chat_id, 1), message_id + 1)
-        self._by_age.append((chat_id, message_id))
-        if len(self._by_age) > self._cap:
-            old_chat, old_id = self._by_age.popleft()
-            self._messages[old_chat].pop(old_id, None)
-        return kept
+        self._messages[chat_id][message_id] = TelegramMessage(message=message, is_bot=is_bot)
+        self._last_id[chat_id] = max(self._last_id[chat_id], message_id)
 
     def find(self, chat_id: int, message_id: int) -> TelegramMessage | None:
-        return self._messages.get(chat_id, {}).get(message_id)
+        return self._messages[chat_id].get(message_id)
 
     def delete(self, chat_id: int, message_id: int) -> bool:
-        return self._messages.get(chat_id, {}).pop(message_id, None) is not None
+        return self._messages[chat_id].pop(message_id, None) is not None
 
     def seen(self, chat_id: int) -> list[SeenInTelegram]:
-        return [kept.seen() for kept in self._messages.get(chat_id, {}).values()]
+        return [kept.seen() for kept in self._messages[chat_id].values()]
 
 
 class Updates:
     """The queue of one bot, with the redelivery rules of the real one."""
 
-    def __init__(self, next_id: int) -> None:
-        self.next_id = next_id
+    def __init__(self) -> None:
+        self.next_id = 1
         self._allowed: frozenset[str] | None = None
         self._pending: deque[Json] = deque()
         self._again: list[Json] = []
-        self._confirmed: OrderedDict[int, Json] = OrderedDict()
+        self._confirmed: dict[int, Json] = {}
+
+    def count_from(self, update_id: int) -> None:
+        """Give the next update this id, which may be a lower one."""
+        self.next_id = update_id
 
     def allow(self, kinds: list[str] | None) -> None:
         """Which kinds are queued from now on; None keeps what was said before."""
@@ -189,12 +175,7 @@ class Updates:
         elif offset <= self.next_id + OFFSET_AHEAD_MAX:
             while self._pending and self._pending[0]["update_id"] < offset:
                 self._confirm()
-        shown = list(self._again)
-        for update in self._pending:
-            if len(shown) >= limit:
-                break
-            shown.append(update)
-        return shown[:limit]
+        return [*self._again, *self._pending][:limit]
 
     def given(self, shown: list[Json]) -> None:
         """Those shown once more on demand are not shown a third time."""
@@ -229,8 +210,6 @@ class Updates:
     def _confirm(self) -> None:
         update = self._pending.popleft()
         self._confirmed[update["update_id"]] = update
-        if len(self._confirmed) > CONFIRMED_KEPT:
-            self._confirmed.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,19 +229,16 @@ class TelegramFile:
 
 
 class StoredFiles:
-    """Files that people sent or the bot sent; only the last few hundred are kept."""
+    """Files that people sent or the bot sent."""
 
     def __init__(self) -> None:
-        self._by_id: OrderedDict[str, TelegramFile] = OrderedDict()
-        self._count = 0
+        self._by_id: dict[str, TelegramFile] = {}
 
     def add(self, data: bytes, *, folder: str, ending: str) -> TelegramFile:
-        self._count += 1
-        path = f"{folder}/file_{self._count}{ending}"
-        file = TelegramFile(file_id=f"FILE{self._count:06d}", path=path, data=data)
+        number = len(self._by_id) + 1
+        path = f"{folder}/file_{number}{ending}"
+        file = TelegramFile(file_id=f"FILE{number:06d}", path=path, data=data)
         self._by_id[file.file_id] = file
-        if len(self._by_id) > FILES_KEPT:
-            self._by_id.popitem(last=False)
         return file
 
     def by_id(self, file_id: str) -> TelegramFile | None:
@@ -272,52 +248,82 @@ class StoredFiles:
         return next((file for file in self._by_id.values() if file.path == path), None)
 
 
-@dataclass(slots=True)
-class _TelegramBucket:
-    level: float
-    at: float
+class WebhookSender:
+    """Posts the pending updates one by one, in order, each until it is taken."""
 
+    def __init__(self, updates: Updates, *, backoff_s: float, changed: Callable[[], None]) -> None:
+        self.url = ""
+        self._secret = ""
+        self._updates = updates
+        self._changed = changed
+        self._backoff_s = backoff_s
+        self._more = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._error: Json = {}
 
-class TelegramLimits:
-    """The documented limits: 1/s in a chat with a short burst, 20/min in a group, 30/s in all."""
+    def point(self, url: str, secret: str) -> None:
+        """Send to this address from now on; an empty one stops."""
+        self._stop()
+        self.url, self._secret, self._error = url, secret, {}
+        if url:
+            # Owned by this object: ended in `_stop`, awaited in `close`.
+            self._task = asyncio.get_running_loop().create_task(self._run())
 
-    PRIVATE = (1.0, 3.0)
-    GROUP = (20.0 / 60.0, 20.0)
-    OVERALL = (30.0, 30.0)
-    BUCKETS_MAX = 10_000
+    def wake(self) -> None:
+        self._more.set()
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._buckets: dict[int | str, _TelegramBucket] = {}
+    def info(self) -> Json:
+        plain: Json = {
+            "url": self.url,
+            "has_custom_certificate": False,
+            "pending_update_count": len(self._updates),
+        }
+        if self._updates.allowed:
+            plain["allowed_updates"] = self._updates.allowed
+        return plain | self._error
 
-    def wait_s(self, chat_id: int) -> int:
-        """Take one send, or say in how many whole seconds it may be tried again."""
-        now = self._clock()
-        in_chat = self.GROUP if chat_id < 0 else self.PRIVATE
-        asked: list[tuple[int | str, tuple[float, float]]] = [
-            ("all", self.OVERALL),
-            (chat_id, in_chat),
-        ]
-        wait = 0.0
-        taken = []
-        for key, (rate, burst) in asked:
-            bucket = self._bucket(key, burst=burst, now=now)
-            bucket.level = min(burst, bucket.level + (now - bucket.at) * rate)
-            bucket.at = now
-            wait = max(wait, (1.0 - bucket.level) / rate)
-            taken.append(bucket)
-        if wait > 1e-9:
-            return max(1, math.ceil(wait))
-        for bucket in taken:
-            bucket.level -= 1.0
-        return 0
+    async def close(self) -> None:
+        task = self._task
+        self._stop()
+        if task is not None:
+            await asyncio.wait([task], timeout=5.0)
 
-    def _bucket(self, key: int | str, *, burst: float, now: float) -> _TelegramBucket:
-        if key not in self._buckets and len(self._buckets) > self.BUCKETS_MAX:
-            idle = [name for name, bucket in self._buckets.items() if now - bucket.at > 60.0]
-            for name in idle:
-                del self._buckets[name]
-        return self._buckets.setdefault(key, _TelegramBucket(burst, now))
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _run(self) -> None:
+        limit = aiohttp.ClientTimeout(total=WEBHOOK_TIMEOUT_S)
+        wait_s = self._backoff_s
+        updates = self._updates
+        async with aiohttp.ClientSession(timeout=limit) as session:
+            while True:
+                update = updates.first()
+                if update is None:
+                    self._more.clear()
+                    await self._more.wait()
+                elif await self._post(session, update):
+                    updates.done(update)
+                    wait_s = self._backoff_s
+                    self._changed()
+                else:
+                    await asyncio.sleep(wait_s)
+                    wait_s = min(WEBHOOK_BACKOFF_S_MAX, wait_s * 2)
+
+    async def _post(self, session: aiohttp.ClientSession, update: Json) -> bool:
+        headers = {"X-Telegram-Bot-Api-Secret-Token": self._secret} if self._secret else {}
+        try:
+            async with session.post(self.url, json=update, headers=headers) as response:
+                await response.read()
+            if 200 <= response.status < 300:
+                return True
+            why = f"Wrong response from the webhook: {response.status} {response.reason}"
+        except (aiohttp.ClientError, TimeoutError) as wrong:
+            why = f"Connection failed: {wrong}"
+        self._error = {"last_error_date": int(time.time()), "last_error_message": why}
+        self._changed()
+        return False
 
 
 def without_reply(message: Mapping[str, Any]) -> Json:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
 import structlog
 
 from bot.channels.base import (
+    NOBODY_CAN_TELL,
     Channel,
     Delivery,
     DeliveryRefused,
@@ -26,12 +27,8 @@ from bot.channels.base import (
     MessageGone,
     MessagePart,
     NotSent,
-    Removes,
-    SendsFiles,
     SentMessage,
-    SettlesDoubt,
     Uploaded,
-    UploadsAhead,
 )
 from bot.markup.command_text import as_typed, bare
 from bot.outbox.drafts import as_tried, ending, is_to_go, planned
@@ -69,35 +66,29 @@ async def untold(_row: OutRow, _why: str) -> None:
     """Tell nobody."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryRoute:
-    """Where a row goes, and through what. Without `copies` no file can go."""
-
-    address: Address
-    channel: Channel
-    copies: OutgoingFiles | None = None
-    undelivered: Undelivered = untold
-
-
 class RowDelivery:
     """One row on its way: its parts, in order, each through its states."""
 
     def __init__(
         self,
         row: OutRow,
-        way: DeliveryRoute,
+        channel: Channel,
         store: SqliteOutbox,
         *,
+        copies: OutgoingFiles | None,
+        undelivered: Undelivered,
         rest: Callable[[int, StorageError], Awaitable[None]],
         is_revised: Callable[[], bool],
     ) -> None:
+        """`rest` waits while storage is in trouble; `is_revised` says whether the row is to read
+        otherwise by now."""
         self._row = row
         self._rest = rest
         self._is_revised = is_revised
-        self._address = way.address
-        self._channel = way.channel
-        self._copies = way.copies
-        self._undelivered = way.undelivered
+        self._address = Address.parse(row.lane)
+        self._channel = channel
+        self._copies = copies
+        self._undelivered = undelivered
         self._store = store
         self.parts: list[OutPart] = list(row.parts)
         self.attempts = row.attempts
@@ -139,9 +130,8 @@ class RowDelivery:
         """The file with its caption, and then what finds no place in that."""
         if self.parts:
             return
-        channel, text = self._channel, self._row.text
-        wanted = channel.captioned(text) if isinstance(channel, SendsFiles) else ()
-        wanted = wanted or (MessagePart(markup=text, source=text),)
+        text = self._row.text
+        wanted = self._channel.captioned(text) or (MessagePart(markup=text, source=text),)
         self.parts = [
             OutPart(n=n, markup=part.markup, source=part.source) for n, part in enumerate(wanted)
         ]
@@ -186,19 +176,13 @@ class RowDelivery:
 
     async def _looked_up(self, part: OutPart) -> LookedUp:
         """What the platform says of a send in doubt; Refused where it cannot be asked."""
-        channel = self._channel
-        if self._is_file(part):
-            return await self._file_looked_up(part)
-        if not isinstance(channel, SettlesDoubt):
-            return DeliveryRefused(reason="nobody can tell")
-        mark = self._row.mark(part.n)
-        return await channel.look_up(self._address, mark, since_ms=self._row.created_ms)
-
-    async def _file_looked_up(self, part: OutPart) -> LookedUp:
-        channel = self._channel
-        if not isinstance(channel, UploadsAhead) or not part.ref:
-            return DeliveryRefused(reason="nobody can tell")
-        found = await channel.look_up_file(self._address, part.ref, since_ms=self._row.created_ms)
+        channel, since_ms = self._channel, self._row.created_ms
+        if not self._is_file(part):
+            mark = self._row.mark(part.n)
+            return await channel.look_up(self._address, mark, since_ms=since_ms)
+        if not part.ref:
+            return DeliveryRefused(reason=NOBODY_CAN_TELL)
+        found = await channel.look_up_file(self._address, part.ref, since_ms=since_ms)
         if isinstance(found, NotSent) and self.attempts < FILE_LOOKS:
             return InDoubt(reason=found.reason)
         return found
@@ -262,38 +246,28 @@ class RowDelivery:
 
     async def _send_file(self, part: OutPart, state: PartState) -> float | None:
         """One try of the file itself, which is `state` while it is on its way."""
-        channel = self._channel
-        if not isinstance(channel, SendsFiles):
-            await self._fail("no files can be sent there")
-            return None
+        kept = self._row.file
+        assert kept is not None
+        assert self._copies is not None, "a file is stored only where there are copies"
         try:
-            file = await self._file()
+            content = await asyncio.to_thread(self._copies.read, kept.digest)
         except CopyGone as error:
             await self._fail(str(error))
             return None
-        if isinstance(channel, UploadsAhead):
-            match await channel.upload(self._address, file):
-                case Uploaded(ref=ref):
-                    part, file = replace(part, ref=ref), replace(file, ref=ref)
-                case NotSent() as refusal:
-                    return self._later(refusal)
-                case DeliveryRefused(reason=reason):
-                    await self._fail(reason)
-                    return None
-                case other:
-                    assert_never(other)
+        file = FileOut(name=kept.name, path=kept.path, content=content)
+        match await self._channel.upload(self._address, file):
+            case Uploaded(ref=ref):
+                part, file = replace(part, ref=ref), replace(file, ref=ref)
+            case NotSent() as refusal:
+                return self._later(refusal)
+            case DeliveryRefused(reason=reason):
+                await self._fail(reason)
+                return None
+            case other:
+                assert_never(other)
         part = await self._mark(part, state)
         message = as_tried(self._message(part), part)
-        return await self._settle(part, await channel.send_file(self._address, file, message))
-
-    async def _file(self) -> FileOut:
-        """The file from its copy. Raises CopyGone."""
-        file, copies = self._row.file, self._copies
-        assert file is not None
-        if copies is None:
-            raise CopyGone("there is no place for its copy")
-        content = await asyncio.to_thread(copies.read, file.digest)
-        return FileOut(name=file.name, path=file.path, content=content)
+        return await self._settle(part, await self._channel.send_file(self._address, file, message))
 
     def _told(self, reason: str) -> NewMessage | None:
         """What the person reads where a file did not arrive, with the words that it came with."""
@@ -354,8 +328,6 @@ class RowDelivery:
         return None
 
     async def _taken_away(self, part: OutPart) -> EditOutcome:
-        if not isinstance(self._channel, Removes):
-            return DeliveryRefused(reason="it cannot be taken away there")
         return await self._channel.remove(self._address, part.message_id)
 
     async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:

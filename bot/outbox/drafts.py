@@ -22,7 +22,6 @@ from bot.channels.base import (
     MessagePart,
     NotSent,
     SentMessage,
-    ShowsWork,
 )
 from memory.records.errors import StorageError
 from memory.records.messages import Address, RunId
@@ -116,8 +115,7 @@ class LiveDraft:
     def status(self, line: str) -> None:
         """What is being done."""
         self._status = line
-        if isinstance(self._channel, ShowsWork):
-            self._channel.doing(self._address, line)
+        self._channel.doing(self._address, line)
 
     # --- for the outbox ------------------------------------------------------------------------
 

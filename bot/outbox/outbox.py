@@ -17,8 +17,8 @@ from typing import Self
 
 import structlog
 
-from bot.channels.base import Channel, ChannelTrouble, MessagePart, Outage, RemembersButtons
-from bot.outbox.delivery import DeliveryRoute, RowDelivery, Superseded, Undelivered, untold
+from bot.channels.base import Channel, ChannelTrouble, MessagePart, Outage
+from bot.outbox.delivery import RowDelivery, Superseded, Undelivered, untold
 from bot.outbox.drafts import REPEATED, DetachedDraft, LiveDraft
 from bot.outbox.edits import Revisions
 from bot.outbox.files import OutgoingFiles
@@ -115,20 +115,14 @@ class Outbox:
         for row in await self._store.open_rows():
             self._queue(row.lane, row.id)
         await self.catch_up()
-        for channel in self._channels.values():
-            if isinstance(channel, RemembersButtons):
-                await self._remind(channel, channel.name)
-
-    async def _remind(self, channel: RemembersButtons, name: str) -> None:
-        """Tells a channel which messages of a former process can be pressed."""
         since_ms = int((self._clock.now().timestamp() - REMEMBERED_S) * 1000)
-        for row in await self._store.with_buttons(name, since_ms=since_ms):
-            last = row.parts[-1] if row.parts else None
-            if last is not None and last.message_id:
-                part = MessagePart(
-                    markup=last.markup, source=last.source, buttons=self._cleaned(row).buttons
-                )
-                channel.remember(Address.parse(row.lane), last.message_id, part)
+        for channel in self._channels.values():
+            for row in await self._store.with_buttons(channel.name, since_ms=since_ms):
+                last = row.parts[-1] if row.parts else None
+                if last is not None and last.message_id:
+                    buttons = self._cleaned(row).buttons
+                    part = MessagePart(markup=last.markup, source=last.source, buttons=buttons)
+                    channel.remember(Address.parse(row.lane), last.message_id, part)
 
     def deliver(self, rows: Sequence[tuple[str, OutboxId]]) -> None:
         """Rows (address key, id) that are ready now. Returns at once."""
@@ -323,13 +317,10 @@ class Outbox:
             row = await self._store.adopt(outbox_id) or row
         sending = RowDelivery(
             self._cleaned(row),
-            DeliveryRoute(
-                address=address,
-                channel=channel,
-                copies=self._copies,
-                undelivered=self._undelivered,
-            ),
+            channel,
             self._store,
+            copies=self._copies,
+            undelivered=self._undelivered,
             rest=self._rest,
             is_revised=lambda: outbox_id in self._to_revise,
         )

@@ -31,7 +31,7 @@ from memory.records.errors import Permanent
 from memory.records.languages import language_of
 from memory.records.messages import Address, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Directory, Person
+from memory.records.rows import Person
 from memory.stores.people import SqlitePeople
 
 __all__ = [
@@ -89,7 +89,7 @@ class Approved:
     """Whether a person was let in who was not before."""
 
 
-class Access:
+class Access(Register):
     """Who may speak, and how a stranger becomes a person."""
 
     def __init__(
@@ -103,51 +103,26 @@ class Access:
         new_id: Callable[[], str] = lambda: f"p_{secrets.token_hex(8)}",
         new_code: Callable[[], str] = new_code,
     ) -> None:
-        self._store = store
-        self._policy = policy
+        """`deliver` sends rows that are stored."""
+        super().__init__(store, clock)
+        self.policy: Policy = policy
+        """What becomes of strangers."""
         self._allowed = frozenset(allowed)
         self._new_id = new_id
-        self._register = Register(store, clock)
         self._hinted_ms: dict[str, int] = {}
-        self.pairings = Pairings(self._register, new_code=new_code)
-        self.linking = Linking(self._register, deliver=deliver, new_code=new_code)
-
-    async def load(self) -> None:
-        """Reads the directory; again after each change."""
-        await self._register.load()
-
-    @property
-    def policy(self) -> Policy:
-        """What becomes of strangers."""
-        return self._policy
-
-    @property
-    def directory(self) -> Directory:
-        """Everybody and every chat, as last read."""
-        return self._register.directory
+        self.pairings = Pairings(self, new_code=new_code)
+        self.linking = Linking(self, deliver=deliver, new_code=new_code)
 
     # --- who is let in ------------------------------------------------------------------------
 
-    def who(self, sender: str) -> Person | None:
-        """The person behind an address; None is a stranger."""
-        return self._register.who(sender)
-
-    def person(self, person_id: PersonId) -> Person | None:
-        """Return who somebody is now; None if they were removed."""
-        return next((one for one in self.directory.people if one.id == person_id), None)
-
     def is_at_terminal(self, person_id: PersonId) -> bool:
         """Whether this person talks in the terminal of this machine."""
-        return any(
-            CONSOLE_ADDRESS in person.addresses
-            for person in self.directory.people
-            if person.id == person_id
-        )
+        person = self.person(person_id)
+        return person is not None and CONSOLE_ADDRESS in person.addresses
 
     def owner_id(self) -> PersonId | None:
         """The first owner's id; None before there is one."""
-        people = self.directory.people
-        return next((person.id for person in people if person.role is Role.OWNER), None)
+        return next((owner.id for owner in self.owners()), None)
 
     def is_admitted(self, chat: Address) -> bool:
         """Whether the owner admitted this group chat (all its topics)."""
@@ -156,7 +131,7 @@ class Access:
     def hint_is_due(self, chat: Address) -> bool:
         """Whether the owner may be told that this chat is not admitted: once an hour, and never
         of one that was shut out. Counts as told."""
-        key, now_ms = _chat_key(chat), self._now_ms()
+        key, now_ms = _chat_key(chat), self.now_ms()
         told_ms = self._hinted_ms.get(key)
         if self.directory.chats.get(key) == DENIED:
             return False
@@ -173,7 +148,7 @@ class Access:
 
         Members by `allow_from`, guests by `policy = "open"` (private chats alone); nobody whom the
         owner shut out. `link` is the code when the message is `/link CODE` and nothing else
-        (`bot.people.linking.link_code`): in a private chat it makes the address one of the person
+        (`bot.channels.wire.link_code`): in a private chat it makes the address one of the person
         who asked for it. It is not stored here, and nothing else of a stranger's words is looked
         at.
         """
@@ -186,7 +161,7 @@ class Access:
                 return self.who(sender)
         if sender in self._allowed:
             return await self._add(sender, Role.MEMBER)
-        if self._policy == "open" and not is_group:
+        if self.policy == "open" and not is_group:
             return await self._add(sender, Role.GUEST)
         return None
 
@@ -195,13 +170,13 @@ class Access:
 
         Nothing of the stranger's message is looked at.
         """
-        return await self.pairings.answer(sender) if self._policy == "pairing" else None
+        return await self.pairings.answer(sender) if self.policy == "pairing" else None
 
     # --- for the owner ------------------------------------------------------------------------
 
     async def owner_of_this_machine(self) -> Person:
         """The person of the terminal: the owner, made when there is none yet."""
-        async with self._register.changing:
+        async with self.changing:
             if self.who(CONSOLE_ADDRESS) is None:
                 await self.load()  # an earlier try may have been ended between its write and this
             known = self.who(CONSOLE_ADDRESS)
@@ -215,10 +190,10 @@ class Access:
         The first address approved belongs to the owner; later ones are members unless a role is
         named. Raises UnknownCode, OwnerFirst.
         """
-        async with self._register.changing:
+        async with self.changing:
             address = self.pairings.address_of(wanted)
             if is_group(address):
-                await self._store.set_chat(address, ADMITTED)
+                await self.store.set_chat(address, ADMITTED)
                 await self.load()
                 return Approved(address=address, person=None, text=f"Admitted the chat {address}.")
             known = self.who(address)
@@ -226,7 +201,8 @@ class Access:
                 return Approved(
                     address=address, person=known, text=f"{address} is {known.role} already."
                 )
-            if self._owner_is_away():
+            # The terminal of this machine alone makes no owner who can be reached.
+            if all(set(owner.addresses) <= {CONSOLE_ADDRESS} for owner in self.owners()):
                 if role not in {None, Role.OWNER}:
                     raise OwnerFirst(
                         f"The first one approved becomes the owner, so {address} cannot be a "
@@ -238,34 +214,29 @@ class Access:
                 person = await self._add(address, role or Role.MEMBER)
             text = f"{address} is now {person.role}."
             if not self._lets_in(address):
-                text += if_it_is_you(address, self._register.owners())
+                text += if_it_is_you(address, self.owners())
             return Approved(address=address, person=person, text=text, is_new=True)
 
-    def _owner_is_away(self) -> bool:
-        """Whether no owner has an address yet but this machine's terminal."""
-        owners = self._register.owners()
-        return all(set(owner.addresses) <= {CONSOLE_ADDRESS} for owner in owners)
-
     async def _make_owner(self, address: str) -> Person:
-        owners = self._register.owners()
+        owners = self.owners()
         if not owners:
             return await self._add(address, Role.OWNER)
-        await self._store.add_address(owners[0].id, address)
+        await self.store.add_address(owners[0].id, address)
         await self.load()
-        return self._known(address)
+        return self._find(address)
 
     async def deny(self, wanted: str) -> str:
         """Shuts somebody out, or a group chat. Raises UnknownCode."""
-        async with self._register.changing:
+        async with self.changing:
             address = self.pairings.address_of(wanted)
             known = self.who(address)
             if is_group(address):
-                await self._store.set_chat(address, DENIED)
+                await self.store.set_chat(address, DENIED)
             else:
                 if known is not None and known.role is Role.OWNER and len(known.addresses) == 1:
                     raise LastOwner(f"{address} is the owner's only address; it stays.")
-                await self._store.remove_address(address)
-                await self._store.put_pairing(self.pairings.denied(address))
+                await self.store.remove_address(address)
+                await self.store.put_pairing(self.pairings.denied(address))
             await self.load()
             others = [other for other in known.addresses if other != address] if known else []
             if not others:
@@ -278,13 +249,13 @@ class Access:
     async def set_role(self, wanted: str, role: Role) -> str:
         """Gives somebody another role, from their next message on. `wanted` is an address or an
         id. Raises UnknownPerson, LastOwner."""
-        async with self._register.changing:
+        async with self.changing:
             person = self._find(wanted)
             if person.role is role:
                 return f"{shown(person)} is {role} already."
             if person.role is Role.OWNER:
                 await self._step_down(person, so_that_not=f"be a {role}")
-            await self._store.update_person(replace(person, role=role))
+            await self.store.update_person(replace(person, role=role))
             await self.load()
             log.info("access.role", person=person.id, was=person.role.value, role=role.value)
             return f"{shown(person)} is now {role} (was {person.role}), from the next message on."
@@ -293,13 +264,13 @@ class Access:
         """Makes a person a stranger again, with all their addresses. What they were let in for
         (turns that run or wait) goes on to its end; nothing new begins. Where the settings would
         let them in again at once, they are shut out. Raises UnknownPerson, LastOwner."""
-        async with self._register.changing:
+        async with self.changing:
             person = self._find(wanted)
             if person.role is Role.OWNER:
                 await self._step_down(person, so_that_not="be removed")
             back = [address for address in person.addresses if self._lets_in(address)]
             denied = [self.pairings.denied(address) for address in back]
-            await self._store.remove_person(person.id, denied=denied)
+            await self.store.remove_person(person.id, denied=denied)
             await self.load()
             log.info("access.removed", person=person.id)
         text = f"{shown(person)} is a stranger again, from the next message on."
@@ -313,17 +284,17 @@ class Access:
 
     def _lets_in(self, address: str) -> bool:
         """Whether the settings make a stranger of this address a person at the first message."""
-        return address in self._allowed or (self._policy == "open" and address != CONSOLE_ADDRESS)
+        return address in self._allowed or (self.policy == "open" and address != CONSOLE_ADDRESS)
 
     async def _step_down(self, owner: Person, *, so_that_not: str) -> None:
         """An owner may go when another is there, who gets the terminal with it."""
-        if len(self._register.owners()) == 1:
+        if len(self.owners()) == 1:
             raise LastOwner(
                 f"{shown(owner)} is the only owner and cannot {so_that_not}. Make somebody else "
                 "an owner first: hearthbot access role WHO owner"
             )
         if CONSOLE_ADDRESS in owner.addresses:
-            await self._store.remove_address(CONSOLE_ADDRESS)
+            await self.store.remove_address(CONSOLE_ADDRESS)
             await self.load()
 
     async def link(self, known: str, other: str) -> str:
@@ -336,17 +307,17 @@ class Access:
 
     async def set_time_zone(self, person: Person, zone: str) -> None:
         """Keeps an IANA name; empty goes back to the machine's. Raises UnknownPerson."""
-        async with self._register.changing:
+        async with self.changing:
             current = self._find(person.id)
-            await self._store.update_person(replace(current, time_zone=zone))
+            await self.store.update_person(replace(current, time_zone=zone))
             await self.load()
 
     async def set_language(self, person: Person, language: str) -> None:
         """Keeps a code of `memory.records.languages`, or AUTO; empty goes back to what is set for
         all. Raises UnknownPerson."""
-        async with self._register.changing:
+        async with self.changing:
             current = self._find(person.id)
-            await self._store.update_person(replace(current, language=language))
+            await self.store.update_person(replace(current, language=language))
             await self.load()
 
     async def introduce(
@@ -356,7 +327,7 @@ class Access:
         only if the zone is one; the language as it is now, for a hint. A stranger's is not kept.
         Raises StorageError."""
         zone = time_zone if zone_of(time_zone) is not None else ""
-        async with self._register.changing:
+        async with self.changing:
             known = self.who(address)
             if known is None:
                 return
@@ -367,16 +338,16 @@ class Access:
                 language_hint=_hint(known, address, language),
             )
             if told != known:
-                await self._store.update_person(told)
+                await self.store.update_person(told)
                 await self.load()
 
     async def last_seen(self) -> Mapping[PersonId, int]:
         """When each person last wrote something that was not a command, in epoch ms."""
-        return await self._store.last_seen()
+        return await self.store.last_seen()
 
     async def private_chats(self, person_id: PersonId) -> Sequence[str]:
         """Address keys of the chats that are this person's alone; the usual one first."""
-        return await self._store.private_chats(person_id)
+        return await self.store.private_chats(person_id)
 
     async def ways_to(self, person_id: PersonId) -> list[str]:
         """Return where this person alone reads: the usual chat first, the terminal last, which
@@ -402,7 +373,7 @@ class Access:
         `last_seen` says."""
         seen_ms = seen or {}
         return {
-            "policy": self._policy,
+            "policy": self.policy,
             "allow_from": sorted(self._allowed),
             "people": [
                 {
@@ -430,7 +401,7 @@ class Access:
         UnnamedPerson."""
         people = self.directory.people
         if not wanted:
-            if owners := self._register.owners():
+            if owners := self.owners():
                 return owners[0]
             raise UnnamedPerson(
                 "Nobody owns this bot yet, so nothing is remembered. Talk with it here "
@@ -460,7 +431,7 @@ class Access:
     # --- inside -------------------------------------------------------------------------------
 
     def _find(self, wanted: str) -> Person:
-        person = self._register.find(wanted)
+        person = self.find(wanted)
         if person is None:
             raise UnknownPerson(
                 f"Nobody here is {wanted.strip()!r}. `hearthbot access list` (in a "
@@ -469,20 +440,12 @@ class Access:
             )
         return person
 
-    def _known(self, address: str) -> Person:
-        person = self.who(address)
-        assert person is not None, "it was just stored"
-        return person
-
     async def _add(self, address: str, role: Role) -> Person:
         person = Person(id=PersonId(self._new_id()), role=role, addresses=(address,))
-        await self._store.add_person(person)
+        await self.store.add_person(person)
         await self.load()
         log.info("access.person", address=address, role=role.value)
-        return self._known(address)
-
-    def _now_ms(self) -> int:
-        return self._register.now_ms()
+        return self._find(address)
 
 
 def _hint(person: Person, address: str, language: str) -> str:

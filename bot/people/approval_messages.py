@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
-from agent.policy.presentation import visible
+from agent.guards.signs import visible
 from bot.people.register import plain_name, shown
 from memory.records.messages import Role
 from memory.records.rows import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import UTC
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import structlog
 
@@ -52,24 +52,6 @@ Signal = Callable[[str, Json], Awaitable[object]]
 StorageError."""
 
 
-class ClosesQuestions(Protocol):
-    """What is done with messages that ask; `bot.outbox.outbox` is one."""
-
-    def deliver(self, rows: Sequence[tuple[str, OutboxId]]) -> None:
-        """Sends rows that are stored. Returns at once."""
-
-    async def revise(self, outbox_id: OutboxId, text: str) -> None:
-        """Makes a message read so, without buttons; may be repeated. Raises StorageError."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalOptions:
-    """Seconds that a question waits, and the zone of people who have set none."""
-
-    valid_s: float = VALID_S
-    host_zone: str = "UTC"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _QuestionPlace:
     """Where a question goes: an address key, or nowhere, and who reads it there. `is_here`: where
@@ -88,18 +70,24 @@ class ApprovalService:
         self,
         store: SqliteApprovals,
         access: Access,
-        cards: ClosesQuestions,
         signal: Signal,
         *,
+        deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
+        revise: Callable[[OutboxId, str], Awaitable[None]],
         clock: Clock,
-        options: ApprovalOptions | None = None,
+        valid_s: float = VALID_S,
+        host_zone: str = "UTC",
     ) -> None:
+        """`deliver` sends rows that are stored, `revise` makes a message read so, without buttons;
+        it may be repeated, and raises StorageError. `host_zone` is that of people who set none."""
         self._store = store
         self._access = access
-        self._cards = cards
         self._signal = signal
+        self._deliver = deliver
+        self._revise = revise
         self._clock = clock
-        self._options = options or ApprovalOptions()
+        self._valid_s = valid_s
+        self._host_zone = host_zone
         self._changed = asyncio.Event()
         self._settling = asyncio.Lock()
         self._group = asyncio.TaskGroup()
@@ -129,21 +117,23 @@ class ApprovalService:
 
     async def ask(self, approval: NewApproval) -> None:
         """Keeps it and sends the card with its buttons. Does nothing when the id is known."""
-        person = self._person(approval.person_id)
+        person = self._access.person(approval.person_id)
         place = await self._place(approval, person)
-        expires_ms = self._now_ms() + round(self._options.valid_s * 1000)
+        expires_ms = self._now_ms() + round(self._valid_s * 1000)
         card = self._card(approval, person, place) if place.lane else None
+        minutes = words.minutes_of(self._valid_s)
+        elsewhere = words.notice_text(approval, minutes=minutes, is_asked=bool(place.lane))
         ready = await self._store.add(
             approval,
             role=person.role if person is not None else Role.GUEST,
             expires_ms=expires_ms,
             card=card,
-            notices=[] if place.is_here else [self._notice(approval, is_asked=bool(place.lane))],
+            notices=[] if place.is_here else [NewMessage(lane=approval.lane, text=elsewhere)],
         )
         if ready is None:
             return
         log.info("approval.asked", id=approval.id, tool=approval.tool, card=place.lane)
-        self._cards.deliver(ready)
+        self._deliver(ready)
         self._changed.set()
 
     async def outcome(self, approval_id: str) -> Outcome | None:
@@ -186,7 +176,7 @@ class ApprovalService:
         if decided.won or now.outcome is Outcome.EXPIRED:
             log.info("approval.decided", id=now.id, outcome=now.outcome, person=person.id)
             await self._settle_now(now)
-        text = words.answer_text(now, by=self._by(now), at=self._at(now, person))
+        text = words.answer_text(now, by=self._by(now), at=self._spelled(now.decided_ms, person))
         is_other = now.outcome not in {outcome, Outcome.EXPIRED}
         return f"{words.BEFORE} {text}" if is_other else text
 
@@ -220,7 +210,7 @@ class ApprovalService:
         if approval.asked.owner_alone:
             return "" if person.role is Role.OWNER else words.OWNER_ALONE
         if person.id != approval.asked.person_id:
-            return words.others_only(self._person(approval.asked.person_id))
+            return words.others_only(self._access.person(approval.asked.person_id))
         if person.role is Role.GUEST:
             return words.NO_GUESTS
         if person.role not in {approval.role, Role.OWNER}:
@@ -246,7 +236,7 @@ class ApprovalService:
     async def _overview(self, person: Person) -> str:
         lines = []
         for one in await self._theirs(person):
-            of = self._person(one.asked.person_id)
+            of = self._access.person(one.asked.person_id)
             whose = None if of is None or of.id == person.id else of
             until = self._spelled(one.expires_ms, person)
             lines.append((one, words.open_line(one.asked, person=whose, until=until)))
@@ -256,7 +246,7 @@ class ApprovalService:
         asked = approval.asked
         card = words.ApprovalCard(
             asked=asked,
-            person=self._person(asked.person_id),
+            person=self._access.person(asked.person_id),
             reader=reader,
             is_shared=False,
             answer=f"by {self._spelled(approval.expires_ms, reader)}",
@@ -272,9 +262,7 @@ class ApprovalService:
         is_owners = person is not None and person.role is Role.OWNER
         if not asked.owner_alone or (is_owners and not is_shared(asked.lane)):
             return _QuestionPlace(lane=asked.lane, reader=person, is_here=True)
-        owners = [one for one in self._access.directory.people if one.role is Role.OWNER]
-        owners.sort(key=lambda one: one.id != asked.person_id)
-        for owner in owners:
+        for owner in sorted(self._access.owners(), key=lambda one: one.id != asked.person_id):
             for lane in await self._access.private_chats(owner.id):
                 return _QuestionPlace(lane=lane, reader=owner, is_here=False)
         return _QuestionPlace(lane="", reader=None, is_here=False)
@@ -285,14 +273,9 @@ class ApprovalService:
             person=person,
             reader=place.reader,
             is_shared=is_shared(place.lane),
-            answer=f"within {words.minutes_of(self._options.valid_s)}",
+            answer=f"within {words.minutes_of(self._valid_s)}",
         )
         return NewMessage(lane=place.lane, text=words.card_text(card), buttons=words.buttons(asked))
-
-    def _notice(self, asked: NewApproval, *, is_asked: bool) -> NewMessage:
-        minutes = words.minutes_of(self._options.valid_s)
-        text = words.notice_text(asked, minutes=minutes, is_asked=is_asked)
-        return NewMessage(lane=asked.lane, text=text)
 
     # --- what follows -------------------------------------------------------------------------
 
@@ -313,8 +296,9 @@ class ApprovalService:
         await self._signal(waits_on(approval.id), {"outcome": approval.outcome.value})
         if approval.card is not None:
             by = self._by(approval)
-            at = self._at(approval, by or self._person(approval.asked.person_id))
-            await self._cards.revise(approval.card, words.decided_text(approval, by=by, at=at))
+            reader = by or self._access.person(approval.asked.person_id)
+            at = self._spelled(approval.decided_ms, reader)
+            await self._revise(approval.card, words.decided_text(approval, by=by, at=at))
         await self._store.settle(approval.id)
 
     async def _catch_up(self) -> None:
@@ -350,22 +334,13 @@ class ApprovalService:
 
     # --- people and times ---------------------------------------------------------------------
 
-    def _person(self, person_id: PersonId) -> Person | None:
-        people = self._access.directory.people
-        return next((one for one in people if one.id == person_id), None)
-
     def _by(self, approval: StoredApproval) -> Person | None:
-        return None if approval.decided_by is None else self._person(approval.decided_by)
-
-    def _at(self, approval: StoredApproval, reader: Person | None) -> str:
-        return self._spelled(approval.decided_ms, reader)
+        return None if approval.decided_by is None else self._access.person(approval.decided_by)
 
     def _spelled(self, ms: int, reader: Person | None) -> str:
-        return words.spelled(ms, self._zone(reader), now_ms=self._now_ms())
-
-    def _zone(self, person: Person | None) -> tzinfo:
-        named = person.time_zone if person is not None else ""
-        return zone_of(named) or zone_of(self._options.host_zone) or UTC
+        named = reader.time_zone if reader is not None else ""
+        zone = zone_of(named) or zone_of(self._host_zone) or UTC
+        return words.spelled(ms, zone, now_ms=self._now_ms())
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)

@@ -34,20 +34,10 @@ a bounded amount of memory, and ends by itself within the hour."""
 ADDRESSES_MAX = 8
 """Addresses of one person."""
 
-_LINK = re.compile(r"/link(?:@[A-Za-z0-9_]{1,64})?[ \t]{1,9}([A-Za-z0-9]{8})[ \t\n]{0,9}", re.ASCII)
 _CODE = re.compile(r"[A-Z0-9]{8}")
 
 Deliver = Callable[[Sequence[tuple[str, OutboxId]]], None]
 """Takes outbox rows (address key, id) that are ready to be sent."""
-
-
-def link_code(text: object) -> str:
-    """The code of a message that is `/link CODE` and nothing else; empty for any other.
-
-    This is all that is ever read of a stranger's words, and it is kept nowhere.
-    """
-    found = _LINK.fullmatch(text) if isinstance(text, str) else None
-    return found[1].upper() if found else ""
 
 
 def read_code(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Everybody who is let in, as last read, and how that is changed. For `access` and `linking`."""
+"""Everybody who is let in, as last read, and how that is changed."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class ZoneRead:
 
 
 def read_zone(text: str, *, now: datetime) -> ZoneRead:
-    """The zone that a text names. `now` says which zones have an offset at present."""
+    """Return the zone that a text names. `now` says which zones have an offset at present."""
     said = _folded(text[: NAME_CHARS_MAX + 1])
     if not said or len(said) > NAME_CHARS_MAX:
         return ZoneRead()
@@ -115,7 +115,7 @@ def read_zone(text: str, *, now: datetime) -> ZoneRead:
 
 
 def zone_of(name: str) -> ZoneInfo | None:
-    """The zone of a stored name; None where this machine does not know it (any more)."""
+    """Return the zone of a stored name; None where this machine does not know it (any more)."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -195,7 +195,7 @@ def _one_of_each(names: set[str]) -> tuple[str, ...]:
 
 
 def _year_of(name: str) -> tuple[timedelta | None, ...]:
-    """The offsets of each month of some years, by which equal zones are told."""
+    """Return the offsets of each month of some years, by which equal zones are told."""
     zone = zone_of(name)
     moments = [
         datetime(year, month, 1, tzinfo=UTC) for year in (2000, 2026) for month in range(1, 13)

@@ -147,8 +147,12 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
     # holds the input, secrets included.
     said = {*unknown, *references}
     return settings, [
-        *_unknown_refused(given, unknown),
-        *(_reference_refused(given, loc) for loc in references),
+        *(f"{given.place(loc)}: unknown key; {known_hint(loc)}" for loc in unknown),
+        *(
+            f"{given.place(loc)}: a reference like ${{NAME}} is not read here; "
+            f"set the environment variable {variable(loc)} instead"
+            for loc in references
+        ),
         *(
             _complaint(given, merged, detail)
             for detail in _worth_saying(details)
@@ -156,11 +160,6 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
         ),
         *nobodys(merged, shown=lambda value: _shown(merged, (), value)),
     ]
-
-
-def _unknown_refused(given: Given, unknown: Sequence[Loc]) -> Iterator[str]:
-    for loc in unknown:
-        yield f"{given.place(loc)}: unknown key; {known_hint(loc)}"
 
 
 def _unknown(value: object, node: Node, loc: Loc = ()) -> Iterator[Loc]:
@@ -220,13 +219,6 @@ def _is_kept_secret(loc: Loc) -> bool:
     """Whether a place is, or is within, what takes a secret."""
     nodes = (node_at(Settings, loc[:end]) for end in range(1, len(loc) + 1))
     return any(is_secret(node) for node in nodes if node is not None)
-
-
-def _reference_refused(given: Given, loc: Loc) -> str:
-    return (
-        f"{given.place(loc)}: a reference like ${{NAME}} is not read here; "
-        f"set the environment variable {variable(loc)} instead"
-    )
 
 
 def _worth_saying(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:

@@ -73,11 +73,7 @@ def stands_in(file: Path, path: KeyPath) -> bool:
         values: Any = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
     except (OSError, ValueError):
         return False
-    for name in path:
-        if not isinstance(values, dict) or name not in values:
-            return False
-        values = values[name]
-    return True
+    return _is_there(values, path)
 
 
 def decoded(file: Path) -> str:

@@ -14,7 +14,7 @@ import resource
 import shlex
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -112,12 +112,19 @@ def prepare(home: Home) -> list[HomeProblem]:
     written shows when the lock is taken. Raises SettingsWrong when the home cannot be used.
     """
     for folder in (home.path, home.workspace, home.data, home.logs):
-        _make_folder(folder)
+        try:
+            folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _trouble(folder, error) from error
     # Without a database it is the first run; later, a checklist that is gone was removed on
     # purpose.
-    if not home.database.exists():
-        _copy_once(shipped("HEARTBEAT.md"), home.workspace / "HEARTBEAT.md")
-    return [*_config_mode(home), *_folder_modes(home)]
+    checklist = home.workspace / "HEARTBEAT.md"
+    if not home.database.exists() and not checklist.exists():
+        try:
+            write_private(checklist, shipped("HEARTBEAT.md").read_bytes())
+        except OSError as error:
+            raise _trouble(checklist, error) from error
+    return list(_open_to_others(home))
 
 
 def shipped(name: str) -> Path:
@@ -259,13 +266,6 @@ def _busy(home: Home, holder: str) -> str:
 # --- the steps of prepare ----------------------------------------------------------------------
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-    except OSError as error:
-        raise _trouble(folder, error) from error
-
-
 def is_held(home: Home) -> bool:
     """Whether a process holds the home now. Never makes the lock file."""
     try:
@@ -293,39 +293,22 @@ def _probe(folder: Path) -> None:
         raise _trouble(folder, error) from error
 
 
-def _copy_once(source: Path, target: Path) -> None:
-    if target.exists():
-        return
-    try:
-        write_private(target, source.read_bytes())
-    except OSError as error:
-        raise _trouble(target, error) from error
-
-
-def _config_mode(home: Home) -> list[HomeProblem]:
-    mode = _mode(home.config)
-    if not mode & 0o077 or not holds_secret(home.config):
-        return []
-    return [
-        HomeProblem(
+def _open_to_others(home: Home) -> Iterator[HomeProblem]:
+    if _mode(home.config) & 0o077 and holds_secret(home.config):
+        mode = _mode(home.config)
+        yield HomeProblem(
             problem=f"{home.config} holds a secret and others can read it (mode {mode:04o})",
             fix=f"chmod 600 {shlex.quote(str(home.config))}",
         )
-    ]
-
-
-def _folder_modes(home: Home) -> list[HomeProblem]:
     # The home itself may be seen, as it often is made by somebody else (a container, systemd);
     # who can write there could put in another config.toml.
     refused = {home.path: 0o022, home.workspace: 0o077, home.data: 0o077, home.logs: 0o077}
-    return [
-        HomeProblem(
-            problem=f"{folder} is open to others (mode {_mode(folder):04o})",
-            fix=f"chmod 700 {shlex.quote(str(folder))}",
-        )
-        for folder, bits in refused.items()
-        if _mode(folder) & bits
-    ]
+    for folder, bits in refused.items():
+        if _mode(folder) & bits:
+            yield HomeProblem(
+                problem=f"{folder} is open to others (mode {_mode(folder):04o})",
+                fix=f"chmod 700 {shlex.quote(str(folder))}",
+            )
 
 
 def _mode(path: Path) -> int:

@@ -19,7 +19,6 @@ from agent.mcp.values import ServerOptions, ServerStart
 from agent.models.choose import ModelWish
 from agent.models.names import ConfiguredModels, ModelFinder, configured
 from agent.policy.approval import Action, Policy, PolicyRule
-from agent.policy.tool_access import ReachOptions
 from agent.prompt.assemble import Placement
 from agent.prompt.context import ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
@@ -32,6 +31,7 @@ from agent.tools.call import ToolLimits
 from agent.tools.exec import ExecOptions
 from agent.tools.selection import SelectionOptions
 from agent.tools.tool import Effect, Trust
+from agent.tools.toolbox import ReachOptions
 from agent.turn.agents import Bindings
 from agent.turn.engine import EngineLimits
 from agent.turn.steps.begin import PromptOptions
@@ -340,7 +340,8 @@ def _server(name: str, server: McpServerSettings) -> ServerOptions:
         tools=server.tools,
         read_only=server.read_only,
         outside=server.outside,
-        trust=Trust(server.trust),
+        trust=Trust.OURS if server.trust == "ours" else Trust.UNTRUSTED,
+        is_trusted=server.trust in {True, "ours"},
         timeout_s=server.timeout_s,
         refresh_s=server.refresh_minutes * 60,
         start=ServerStart(server.start),

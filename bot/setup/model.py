@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agent.models.catalog import FOREIGN, PROVIDERS
 from agent.models.choose import ModelWish, choose, models_at
@@ -11,8 +11,7 @@ from bot.doctor.live import offers, try_model, versioned, with_version
 from bot.settings.edit import Value
 from bot.settings.options import wish_of
 from bot.settings.tree import KeyPath
-from bot.setup.terminal import Plan, SetupState, SetupTerminal
-from memory.records.errors import AssistantError
+from bot.setup.steps import SetupState, SetupStep
 
 TRY_S = 60.0
 """A local model may have to be read from the disk first."""
@@ -29,14 +28,8 @@ class _ModelSource:
     asks: Callable[[], dict[KeyPath, Value] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class SetupModelStep:
+class SetupModelStep(SetupStep):
     """Asks for the model and adds it to the plan."""
-
-    desk: SetupTerminal
-    here: SetupState
-    plan: Plan
-    tried: list[str] = field(default_factory=list)
 
     def run(self) -> None:
         """Until a model has answered, or the person goes on without."""
@@ -133,13 +126,10 @@ class SetupModelStep:
                 api_key=str(changes[KEY] or ""),
                 window=wanted.window,
             )
-        try:
-            trial = self.desk.live("Asking it one question", _asked(wanted, self.here))
-        except AssistantError as error:
-            self.desk.bad(str(error))
-            return self._answers_below(wanted, changes)
-        self.desk.good(trial)
-        return True
+        work = _asked(wanted, self.here)
+        if self.tried("Asking it one question", work, lambda said: said) is not None:
+            return True
+        return self._answers_below(wanted, changes)
 
     def _answers_below(self, wanted: ModelWish, changes: dict[KeyPath, Value]) -> bool:
         """Whether it answers with `/v1` added to its address, and that is taken."""

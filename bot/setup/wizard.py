@@ -21,10 +21,14 @@ from bot.settings.options import wish_of
 from bot.settings.schema.settings import CONFIG_NAME, KEYS, Settings
 from bot.settings.tree import is_secret
 from bot.setup.model import TRY_S, SetupModelStep
-from bot.setup.person import PersonStep
-from bot.setup.slack import SlackStep
-from bot.setup.telegram import TelegramStep
-from bot.setup.terminal import Plan, SetupState, SetupTerminal
+from bot.setup.steps import (
+    PersonStep,
+    Plan,
+    SetupState,
+    SetupTerminal,
+    SlackStep,
+    TelegramStep,
+)
 from memory.records.errors import AssistantError, SettingsWrong
 
 WELCOME = """\

@@ -17,8 +17,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory.database.errors import storage_error
-from memory.database.schema import is_ours
 from memory.records.errors import StorageCorrupt, StorageError
+
+APPLICATION_ID = 0x48524254
+"""Stands in the header of each of our files ("HRBT"); any other file is refused."""
 
 BACKUPS_KEPT = 3
 
@@ -188,6 +190,11 @@ def problems(connection: sqlite3.Connection, check: str) -> str:
         return "malformed database schema"
     # The line before it names the database, of which there is one.
     return "" if found == "ok" else found.splitlines()[-1]
+
+
+def is_ours(connection: sqlite3.Connection) -> bool:
+    """Whether the file carries our mark."""
+    return bool(connection.execute("pragma application_id").fetchone()[0] == APPLICATION_ID)
 
 
 def _is_good(file: Path) -> bool:

@@ -10,38 +10,49 @@ import sqlite3
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memory.database.backup import all_backups, newest_good, problems
+from memory.database.backup import all_backups, is_ours, newest_good, problems
 from memory.database.errors import storage_error
-from memory.database.schema import MIGRATIONS, is_ours, read_migrations, version_of
-from memory.records.messages import DEFAULT_AGENT
-from memory.records.usage import Pause, Paused
+from memory.database.migrate import MIGRATIONS, read_migrations, version_of
+from memory.database.rows import named, record, records
+from memory.records.usage import Paused
 
 _INBOX = "select state, count(*) from inbox group by state"
 _OUTBOX = "select state, count(*) from outbox group by state"
-_WAITING_SINCE = "select min(received_ms) from inbox where ended_ms is null"
-_LEAVING_SINCE = "select min(created_ms) from outbox where state = 'ready'"
-# Every message ends in exactly one terminal state, and only then has an end (SPEC §2.8).
-_CROOKED = """
-select count(*) from inbox
-where (state in ('received', 'queued')) <> (ended_ms is null)
-    or state not in ('received', 'queued', 'replied', 'refused', 'command', 'joined', 'cancelled',
-                     'failed', 'silent')
-"""
-# A message that waits for a turn which is over, or which there never was, would wait for ever.
-_STRANDED = """
-select count(*) from inbox
-where inbox.state = 'queued' and inbox.ended_ms is null and not exists (
-    select 1 from turns where turns.inbox_id = inbox.id and turns.ended_ms is null
-)
-"""
-_FAILED_REPLIES = "select count(*) from outbox where state = 'failed' and created_ms > ?"
-_ZONES = "select distinct time_zone from people where time_zone <> '' order by time_zone"
-_OWNERS = """
-select address from addresses join people on people.id = addresses.person_id
-where role = 'owner' order by addresses.created_ms
+_FIGURES = """
+select
+    (select min(received_ms) from inbox where ended_ms is null) as waiting_since_ms,
+    -- Every message ends in exactly one terminal state, and only then has an end (SPEC §2.8).
+    (
+        select count(*) from inbox
+        where (state in ('received', 'queued')) <> (ended_ms is null)
+            or state not in ('received', 'queued', 'replied', 'refused', 'command', 'joined',
+                             'cancelled', 'failed', 'silent')
+    ) as crooked,
+    -- A message that waits for a turn which is over, or which there never was, would wait for ever.
+    (
+        select count(*) from inbox
+        where inbox.state = 'queued' and inbox.ended_ms is null and not exists (
+            select 1 from turns where turns.inbox_id = inbox.id and turns.ended_ms is null
+        )
+    ) as stranded,
+    (select min(created_ms) from outbox where state = 'ready') as leaving_since_ms,
+    (
+        select count(*) from outbox where state = 'failed' and created_ms > :now_ms - 86400000
+    ) as failed_today,
+    (
+        select json_group_array(time_zone) from (
+            select distinct time_zone from people where time_zone <> '' order by time_zone
+        )
+    ) as zones,
+    (
+        select json_group_array(address) from (
+            select address from addresses join people on people.id = addresses.person_id
+            where role = 'owner' order by addresses.created_ms
+        )
+    ) as owners
 """
 _JOBS = """
 select case when enabled then 'on' when paused like 'it failed%' then 'stopped' else 'off' end,
@@ -52,10 +63,6 @@ _NEXT_JOB = """
 select min(max(next_ms, not_before_ms)) from jobs where enabled and next_ms is not null
 """
 _PAUSES = "select kind, since_ms, words, agent from pauses where is_on order by since_ms"
-_PAUSES_OF_ALL = "select kind, since_ms, words, ? from pauses where is_on order by since_ms"
-PAUSES_SINCE, JOBS_SINCE, BRAKES_SINCE = 6, 12, 16
-"""The steps that brought them."""
-_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,31 +100,30 @@ def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
         with closing(_open(path)) as connection:
             newest = len(read_migrations(MIGRATIONS))
             ours, version = is_ours(connection), version_of(connection)
-            has_jobs = version >= JOBS_SINCE
+            found = Checkup(ours=ours, version=version, newest=newest, inbox={}, outbox={})
             if not ours or version > newest or version < 1:
-                return Checkup(ours=ours, version=version, newest=newest, inbox={}, outbox={})
+                return found
             trouble = _bounded_check(connection, limit_s)
             if trouble:
-                return Checkup(
-                    ours=ours, version=version, newest=newest, trouble=trouble, inbox={}, outbox={}
-                )
-            return Checkup(
+                return replace(found, trouble=trouble)
+            row = next(named(connection.execute(_FIGURES, {"now_ms": now_ms})))
+            found = record(
+                Checkup,
+                row,
                 ours=ours,
                 version=version,
                 newest=newest,
                 checked=trouble is not None,
                 inbox=dict(connection.execute(_INBOX).fetchall()),
-                waiting_since_ms=_number(connection, _WAITING_SINCE),
-                crooked=_number(connection, _CROOKED) or 0,
-                stranded=_number(connection, _STRANDED) or 0,
                 outbox=dict(connection.execute(_OUTBOX).fetchall()),
-                leaving_since_ms=_number(connection, _LEAVING_SINCE),
-                failed_today=_number(connection, _FAILED_REPLIES, now_ms - _DAY_MS) or 0,
-                zones=tuple(str(zone) for (zone,) in connection.execute(_ZONES)),
-                owners=tuple(str(address) for (address,) in connection.execute(_OWNERS)),
-                jobs=dict(connection.execute(_JOBS).fetchall()) if has_jobs else {},
-                next_job_ms=_number(connection, _NEXT_JOB) if has_jobs else None,
-                pauses=_pauses(connection, version) if version >= PAUSES_SINCE else (),
+            )
+            if version < newest:  # the next start brings it up to date, and jobs with it
+                return found
+            return replace(
+                found,
+                jobs=dict(connection.execute(_JOBS).fetchall()),
+                next_job_ms=connection.execute(_NEXT_JOB).fetchone()[0],
+                pauses=tuple(records(Paused, connection.execute(_PAUSES))),
             )
     except (sqlite3.Error, OSError) as error:
         raise storage_error(error, path) from error
@@ -155,19 +161,3 @@ def _bounded_check(connection: sqlite3.Connection, limit_s: float) -> str | None
         return None
     finally:
         connection.set_progress_handler(None, 0)
-
-
-def _pauses(connection: sqlite3.Connection, version: int) -> tuple[Paused, ...]:
-    if version >= BRAKES_SINCE:
-        rows = connection.execute(_PAUSES)
-    else:
-        rows = connection.execute(_PAUSES_OF_ALL, (DEFAULT_AGENT,))
-    return tuple(
-        Paused(kind=Pause(kind), since_ms=since_ms, words=words, agent=agent)
-        for kind, since_ms, words, agent in rows
-    )
-
-
-def _number(connection: sqlite3.Connection, sql: str, *values: int) -> int | None:
-    found = connection.execute(sql, values).fetchone()[0]
-    return None if found is None else int(found)

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from memory.database.backup import daily_name, folder_of, make_backup, problems, remove_older
 from memory.database.errors import is_damage, storage_error
-from memory.database.schema import MIGRATIONS, read_migrations
+from memory.database.migrate import MIGRATIONS, read_migrations
+from memory.database.rows import first, records
 from memory.database.soundness import (
     DatabasePlace,
     Soundness,
@@ -28,16 +29,19 @@ from memory.database.soundness import (
     open_writer,
     put_back,
 )
-from memory.database.worker import WorkLine
+from memory.database.worker import QueuedWork, WorkLine
 from memory.records.errors import StorageCorrupt, StorageError
 from memory.records.ports import Clock
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 """SQL as a plain function: it may be run a second time when the first time was rolled back."""
+Values = Sequence[object] | Mapping[str, object]
+"""What stands for the parameters of a statement."""
 
 BUSY_TIMEOUT_S = 5.0
-_TOGETHER_MAX = 200
+COMMITTED_MAX, READ_MAX = 200, 32
+"""Works that are done together: all of them end with the last."""
 
 BITE_ROWS = 100
 """Rows that one transaction of housekeeping removes. Another commit waits for one of these at most,
@@ -67,6 +71,7 @@ class Database:
     def __init__(
         self,
         opening: DatabasePlace,
+        soundness: Soundness,
         *,
         clock: Clock,
         writer: WorkLine,
@@ -74,14 +79,12 @@ class Database:
     ) -> None:
         self._opening = opening
         self._path = opening.path
-        self._soundness = Soundness(opening.path)
+        self._soundness = soundness
         self._harm = ""
         self._harmed = asyncio.Event()
         self._clock = clock
         self._writer = writer
         self._reader = reader
-        self._waiting: deque[_Work[Any]] = deque()
-        self._wanted: deque[_Work[Any]] = deque()
         self._closed = False
 
     @classmethod
@@ -108,11 +111,17 @@ class Database:
             now=clock.now(),
         )
         # The writer closes last: SQLite then moves all commits into the main file.
+        writing = _Writing()
         async with (
-            WorkLine.open(partial(open_writer, opening)) as writer,
-            WorkLine.open(partial(open_reader, opening)) as reader,
+            WorkLine.open(
+                partial(open_writer, opening), writing.settle, together_max=COMMITTED_MAX
+            ) as writer,
+            WorkLine.open(
+                partial(open_reader, opening), _read_all, together_max=READ_MAX
+            ) as reader,
         ):
-            database = cls(opening, clock=clock, writer=writer, reader=reader)
+            soundness = writing.soundness = Soundness(path)
+            database = cls(opening, soundness, clock=clock, writer=writer, reader=reader)
             try:
                 yield database
             finally:
@@ -146,10 +155,7 @@ class Database:
         self._require_open()
         if self._harm:
             raise self._harm_found()
-        mine = _Work(work)
-        self._waiting.append(mine)
-        await self._writer.run(self._settle, mine)
-        return self._outcome(mine)
+        return await self._run(self._writer, work)
 
     async def read(self, work: Work[T]) -> T:
         """Runs `work` on one consistent picture of all that is committed; it cannot write.
@@ -157,10 +163,38 @@ class Database:
         Calls that wait at the same moment share one picture.
         """
         self._require_open()
-        mine = _Work(work)
-        self._wanted.append(mine)
-        await self._reader.run(self._look, mine)
-        return self._outcome(mine)
+        return await self._run(self._reader, work)
+
+    async def execute(self, sql: str, values: Values = ()) -> int:
+        """Run one statement as a transaction of its own; returns how many rows it changed."""
+        return await self.write(lambda c: c.execute(sql, values).rowcount)
+
+    async def execute_many(self, sql: str, values: Iterable[Values]) -> None:
+        """Run one statement for each of these, in one transaction."""
+        several = list(values)
+        await self.write(lambda c: c.executemany(sql, several).rowcount)
+
+    async def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a question."""
+        return await self.read(lambda c: c.execute(sql, values).fetchall())
+
+    async def value(self, sql: str, values: Values = ()) -> Any:
+        """Return the first column of the first row; None if there is no row."""
+        row = await self.read(lambda c: c.execute(sql, values).fetchone())
+        return None if row is None else row[0]
+
+    async def records(self, kind: type[T], sql: str, values: Values = ()) -> list[T]:
+        """Return the record of each row (`memory.database.rows`)."""
+        return await self.read(lambda c: records(kind, c.execute(sql, values)))
+
+    async def first(self, kind: type[T], sql: str, values: Values = ()) -> T | None:
+        """Return the record of the first row, if there is one."""
+        return await self.read(lambda c: first(kind, c.execute(sql, values)))
+
+    async def prune(self, sql: str, before_ms: int) -> int:
+        """Run a statement with the parameters `before_ms` and BITE_ROWS, which removes at most so
+        many rows, until nothing is left to do. Returns how many rows went."""
+        return await self.in_bites(lambda c: c.execute(sql, (before_ms, BITE_ROWS)).rowcount)
 
     async def in_bites(self, work: Work[int]) -> int:
         """Run `work`, which removes BITE_ROWS rows at most, in one transaction after another until
@@ -184,11 +218,9 @@ class Database:
         it. Raises StorageError."""
         self._require_open()
         try:
-            return await self._writer.run(work)
+            return await self._writer.run(work, alone=True)
         except sqlite3.Error as error:
             raise storage_error(error, self._path) from error
-        finally:
-            self._soundness.look_after()
 
     async def harmed(self) -> None:
         """Return once the file is damaged, or is no longer the one that was opened. The file is
@@ -266,44 +298,15 @@ class Database:
             self._harm = harm
             self._harmed.set()
 
-    def _outcome(self, done: _Work[T]) -> T:
-        if done.error is None:
-            return done.value
-        if isinstance(done.error, _Harm):
-            self._note(str(done.error))
-            raise self._harm_found()
-        if isinstance(done.error, sqlite3.Error):
-            self._note(str(done.error) if is_damage(done.error) else "")
-            raise storage_error(done.error, self._path) from done.error
-        raise done.error
-
-    def _look(self, connection: sqlite3.Connection, mine: _Work[Any]) -> None:
-        """In the reader's thread: reads all that is wanted, unless an earlier call already did."""
-        if mine.settled:
-            return
+    async def _run(self, line: WorkLine, work: Work[T]) -> T:
         try:
-            for read in _first_of(self._wanted):
-                _read(connection, read)
-        finally:
-            _leave(connection)
-
-    def _settle(self, connection: sqlite3.Connection, mine: _Work[Any]) -> None:
-        """In the writer's thread: commits all that waits, unless an earlier call already did."""
-        if mine.settled:
-            return
-        together = _first_of(self._waiting)
-        if harm := self._soundness.look_before():
-            for write in together:
-                write.fail(_Harm(harm))
-            return
-        try:
-            if len(together) > 1 and _commit_together(connection, together):
-                return
-            for write in together:
-                if not write.settled:
-                    _commit_alone(connection, write)
-        finally:
-            self._soundness.look_after()
+            return await line.run(work)
+        except _Harm as error:
+            self._note(str(error))
+            raise self._harm_found() from None
+        except sqlite3.Error as error:
+            self._note(str(error) if is_damage(error) else "")
+            raise storage_error(error, self._path) from error
 
 
 def _save(connection: sqlite3.Connection, *, to: Path) -> None:
@@ -316,36 +319,36 @@ class _Harm(Exception):
     """The files were touched by somebody else; the text says how."""
 
 
-class _Work(Generic[T]):
-    """A transaction on its way through the writer's thread, or a look through the reader's."""
+class _Writing:
+    """What the writer's thread does with what waits for it."""
 
-    __slots__ = ("error", "settled", "value", "work")
-    value: T
+    soundness: Soundness
 
-    def __init__(self, work: Work[T]) -> None:
-        self.work = work
-        self.error: Exception | None = None
-        self.settled = False
+    def settle(self, connection: sqlite3.Connection, together: list[QueuedWork[Any]]) -> None:
+        try:
+            for alone, works in groupby(together, key=lambda work: work.alone):
+                if alone:
+                    for work in works:
+                        work.succeed(work.function(connection))
+                else:
+                    self._commit(connection, list(works))
+        finally:
+            self.soundness.look_after()
 
-    def succeed(self, value: T) -> None:
-        self.value = value
-        self.settled = True
-
-    def fail(self, error: Exception) -> None:
-        self.error = error
-        self.settled = True
-
-
-def _first_of(waiting: deque[_Work[Any]]) -> list[_Work[Any]]:
-    """Takes what waits now, in its order; one bite of it where that is much."""
-    return [waiting.popleft() for _ in range(min(len(waiting), _TOGETHER_MAX))]
+    def _commit(self, connection: sqlite3.Connection, writes: list[QueuedWork[Any]]) -> None:
+        if harm := self.soundness.look_before():
+            for write in writes:
+                write.fail(_Harm(harm))
+        elif len(writes) == 1 or not _commit_together(connection, writes):
+            for write in writes:
+                _commit_alone(connection, write)
 
 
-def _commit_alone(connection: sqlite3.Connection, write: _Work[Any]) -> None:
+def _commit_alone(connection: sqlite3.Connection, write: QueuedWork[Any]) -> None:
     try:
         connection.execute("begin immediate")
         try:
-            value = write.work(connection)
+            value = write.function(connection)
             connection.execute("commit")
         finally:
             _leave(connection)
@@ -355,7 +358,7 @@ def _commit_alone(connection: sqlite3.Connection, write: _Work[Any]) -> None:
         write.succeed(value)
 
 
-def _commit_together(connection: sqlite3.Connection, writes: list[_Work[Any]]) -> bool:
+def _commit_together(connection: sqlite3.Connection, writes: list[QueuedWork[Any]]) -> bool:
     """Commits all at once. When one of them fails nothing is done, and each has to go alone.
 
     Where the lock cannot be had, all have failed: each would wait as long again.
@@ -367,7 +370,7 @@ def _commit_together(connection: sqlite3.Connection, writes: list[_Work[Any]]) -
             write.fail(error)
         return True
     try:
-        values = [write.work(connection) for write in writes]
+        values = [write.function(connection) for write in writes]
         connection.execute("commit")
     except Exception:  # noqa: BLE001 - whose it is shows when each goes alone
         return False
@@ -378,15 +381,18 @@ def _commit_together(connection: sqlite3.Connection, writes: list[_Work[Any]]) -
     return True
 
 
-def _read(connection: sqlite3.Connection, read: _Work[Any]) -> None:
+def _read_all(connection: sqlite3.Connection, together: list[QueuedWork[Any]]) -> None:
+    """In the reader's thread: by one consistent picture."""
     try:
-        if not connection.in_transaction:  # some errors end it
-            connection.execute("begin")
-        value = read.work(connection)
-    except Exception as error:  # noqa: BLE001 - raised again where the read was asked for
-        read.fail(error)
-    else:
-        read.succeed(value)
+        for read in together:
+            try:
+                if not connection.in_transaction:  # some errors end it
+                    connection.execute("begin")
+                read.succeed(read.function(connection))
+            except Exception as error:  # noqa: BLE001 - raised again where the read was asked for
+                read.fail(error)
+    finally:
+        _leave(connection)
 
 
 def _give_back(connection: sqlite3.Connection) -> int:

@@ -16,8 +16,10 @@ from datetime import datetime
 from pathlib import Path
 
 from memory.database.backup import (
+    APPLICATION_ID,
     all_backups,
     connect,
+    is_ours,
     new_file,
     newest_good,
     problems,
@@ -26,8 +28,7 @@ from memory.database.backup import (
     sync_folder,
 )
 from memory.database.errors import is_damage, storage_error
-from memory.database.migrate import upgrade
-from memory.database.schema import APPLICATION_ID, Migration, apply, is_ours, version_of
+from memory.database.migrate import Migration, apply, upgrade, version_of
 from memory.records.errors import StorageCorrupt, StorageError
 
 CHECKED_BYTES_MAX = 200 * 1024 * 1024

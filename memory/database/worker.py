@@ -14,30 +14,71 @@ import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import aiosqlite
 
 T = TypeVar("T")
 
-_TOGETHER_MAX = 32
-"""Functions whose callers hear of their ends together: the first waits for the last."""
+
+class QueuedWork(Generic[T]):
+    """A function on its way through the thread. What is `alone` runs between transactions."""
+
+    __slots__ = ("alone", "error", "function", "future", "settled", "value")
+    value: T
+
+    def __init__(
+        self, function: Callable[[sqlite3.Connection], T], future: asyncio.Future[T], *, alone: bool
+    ) -> None:
+        self.function = function
+        self.future = future
+        self.alone = alone
+        self.error: BaseException | None = None
+        self.settled = False
+
+    def succeed(self, value: T) -> None:
+        self.value = value
+        self.settled = True
+
+    def fail(self, error: BaseException) -> None:
+        """Have it raised where the work was asked for."""
+        self.error = error
+        self.settled = True
+
+    def tell(self) -> None:
+        """In the event loop; whoever was cancelled does not want to hear it."""
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.value)
+        else:
+            self.future.set_exception(self.error)
+
+
+Settle = Callable[[sqlite3.Connection, list[QueuedWork[Any]]], None]
+"""Runs all of these in the thread, and has each succeed or fail."""
 
 
 class WorkLine:
-    """Runs functions on the connection, one after the other, in the order of the calls."""
+    """Runs functions on the connection, in the order of the calls: those that wait at the same
+    moment together, by `settle`, up to `together_max`."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    def __init__(
+        self, connection: aiosqlite.Connection, settle: Settle, *, together_max: int
+    ) -> None:
         self._connection = connection
+        self._settle = settle
+        self._together_max = together_max
         self._loop = asyncio.get_running_loop()
-        self._asked: deque[_QueuedWork] = deque()
+        self._waiting: deque[QueuedWork[Any]] = deque()
         self._is_called = False
         self._stays_open = False
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, connect: Callable[[], sqlite3.Connection]) -> AsyncIterator[WorkLine]:
+    async def open(
+        cls, connect: Callable[[], sqlite3.Connection], settle: Settle, *, together_max: int
+    ) -> AsyncIterator[WorkLine]:
         """Raises what `connect` raises. What was asked for before the end is done before it."""
         connection = aiosqlite.Connection(connect, iter_chunk_size=64)
         try:
@@ -47,12 +88,15 @@ class WorkLine:
             # be there. An open connection would hang the process at its exit.
             await asyncio.to_thread(connection._thread.join)
             raise
-        line = cls(connection)
+        line = cls(connection, settle, together_max=together_max)
         try:
             yield line
         finally:
             if line._stays_open:
-                _leave_open(connection)
+                # Python closes what nobody holds any more, at its end too: so somebody holds it
+                # for good.
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._connection))
+                connection._connection = None
                 if (stopped := connection.stop()) is not None:
                     await stopped
             else:
@@ -63,66 +107,32 @@ class WorkLine:
         main file, and half a `-wal` would destroy it; while one stays open, both are left alone."""
         self._stays_open = True
 
-    async def run(self, work: Callable[..., T], *args: object) -> T:
-        """Calls `work(connection, *args)` in the thread.
-
-        A call that was queued runs to its end, also when its caller is cancelled meanwhile.
-        """
-        asked = _QueuedWork(
-            partial(work, self._connection._conn, *args), self._loop.create_future()
-        )
-        self._asked.append(asked)
+    async def run(self, function: Callable[[sqlite3.Connection], T], *, alone: bool = False) -> T:
+        """Return what the function returns. What was queued runs to its end, also when its caller
+        is cancelled meanwhile."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.append(QueuedWork(function, future, alone=alone))
         if not self._is_called:
             self._is_called = True
             self._connection._tx.put_nowait((None, self._work_off))
-        result: T = await asked.future
-        return result
+        return await future
 
     def _work_off(self) -> None:
         """In the thread: all that waits, in bites."""
         # First, so that what is asked for from now on calls again: for nothing at worst.
         self._is_called = False
-        while self._asked:
-            ended = [self._asked.popleft() for _ in range(min(len(self._asked), _TOGETHER_MAX))]
-            for asked in ended:
-                asked.run()
-            self._loop.call_soon_threadsafe(_tell, ended)
+        while self._waiting:
+            count = min(len(self._waiting), self._together_max)
+            together = [self._waiting.popleft() for _ in range(count)]
+            try:
+                self._settle(self._connection._conn, together)
+            except BaseException as error:  # noqa: BLE001 - raised where each was asked for
+                for work in together:
+                    if not work.settled:
+                        work.fail(error)
+            self._loop.call_soon_threadsafe(_tell, together)
 
 
-def _leave_open(connection: aiosqlite.Connection) -> None:
-    # Python closes what nobody holds any more, at its end too: so somebody holds it for good.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._connection))
-    connection._connection = None
-
-
-class _QueuedWork:
-    """A function on its way through the thread."""
-
-    __slots__ = ("_error", "_value", "_work", "future")
-
-    def __init__(self, work: Callable[[], object], future: asyncio.Future[Any]) -> None:
-        self._work = work
-        self._value: object = None
-        self._error: BaseException | None = None
-        self.future = future
-
-    def run(self) -> None:
-        """In the thread."""
-        try:
-            self._value = self._work()
-        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
-            self._error = error
-
-    def tell(self) -> None:
-        """In the event loop; whoever was cancelled does not want to hear it."""
-        if self.future.done():
-            return
-        if self._error is None:
-            self.future.set_result(self._value)
-        else:
-            self.future.set_exception(self._error)
-
-
-def _tell(ended: list[_QueuedWork]) -> None:
-    for asked in ended:
-        asked.tell()
+def _tell(ended: list[QueuedWork[Any]]) -> None:
+    for work in ended:
+        work.tell()

@@ -1,42 +1,42 @@
 """Forgetting with proof: every place is found and told, then erased, then looked for byte by byte.
 
 What is under way is written down first, so that a kill at any moment is made up for: by the same
-wish, or by `resume` at the next start. Used by `bot.commands.memory`.
+wish, or by `resume` at the next start. Used by `bot.commands.memory.commands`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 
-from memory.database.backup import all_backups, empty_wal, make_anew, renew_backups
-from memory.database.connection import Database
+from memory.database.backup import all_backups, connect, empty_wal, make_anew, renew_backups
+from memory.database.connection import Database, Work
 from memory.database.errors import storage_error
 from memory.database.premises import Premises, note_files, text_of
-from memory.erasure.note import NAME, ForgetNote
-from memory.erasure.place_rows import places
+from memory.erasure.files import NAME, ForgetNote, check_space, clean_file
 from memory.erasure.places import (
-    ErasurePlace,
-    Key,
     PlaceSearch,
     counted,
+    drop_everything,
     facts_holding,
+    found_in,
     is_busy,
     left_over,
     located,
-    scopes_of,
 )
 from memory.erasure.plan import asked, search_of, similar, together
-from memory.erasure.run import BUSY, check_idle, check_space, clean_file, erase_rows, looking
 from memory.erasure.verify import Scan, Wording, scan
-from memory.facts.tombstones import add, matching
+from memory.facts.tombstones import add, matching, raise_generation
 from memory.records.erasure import (
     ForgetStage,
     ForgettingRefused,
@@ -59,18 +59,21 @@ ROUNDS_MAX = 3
 """How often rows are looked for again: somebody may have been told of them meanwhile."""
 
 BUSY_TRIES, BUSY_PAUSE_S = 60, 1.0
+BUSY = (
+    "A message of this person is being answered, or an answer of theirs is waited for "
+    "(`/approve`, `/agents`). What is in use cannot be erased under it, so nothing was. Say it "
+    "again once that is done; `/stop` ends it."
+)
 BEGUN = (
     "It is begun, but not finished: another message of this person is being answered meanwhile, "
     "and what is in use cannot be erased under it. Say the same again once that is done."
 )
 READER_TRIES, READER_PAUSE_S = 20, 0.1
 
-
-class Rebuilds(Protocol):
-    """Something that is made of stored words, and can be made of them anew."""
-
-    async def rebuild(self) -> object:
-        """Reads all again. Raises StorageError."""
+_SCOPES = """
+select scope, json_group_array(id) from facts where id in (select value from json_each(?))
+group by scope order by scope
+"""
 
 
 class Forgetting:
@@ -84,16 +87,17 @@ class Forgetting:
         *,
         premises: Premises,
         clock: Clock,
-        indexes: Sequence[Rebuilds] = (),
+        rebuilds: Sequence[Callable[[], Awaitable[object]]] = (),
         revised: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`revised` hears that messages which were sent are to read otherwise."""
+        """`rebuilds` make anew what is made of stored words. `revised` hears that messages which
+        were sent are to read otherwise."""
         self._database = database
         self._facts = facts
         self._conversations = conversations
         self._premises = premises
         self._clock = clock
-        self._indexes = tuple(indexes)
+        self._rebuilds = tuple(rebuilds)
         self._revised = revised
         self._note = ForgetNote(database.path.parent / NAME)
         self._lock = asyncio.Lock()
@@ -137,85 +141,90 @@ class Forgetting:
     ) -> tuple[ForgetWish, Wording]:
         """Writes down what is to be done, before anything is: with its words, which are soon
         nowhere else."""
-        search = await self._apart(looking, self._path, lambda connection: asked(wish, connection))
+        search = await self._looking(lambda connection: asked(wish, connection))
         wording = search.wording
         if begun is not None:
             wish, wording = together(begun, (wish, wording))
         await self._apart(check_space, self._path)
-        await self._apart(looking, self._path, lambda connection: check_idle(connection, search))
+        if await self._looking(lambda connection: is_busy(connection, search)):
+            raise ForgettingRefused(BUSY)
         await self._apart(self._note.write, wish, wording)
         log.info("forgetting.begun", person=wish.person_id, everything=wish.everything)
         return wish, wording
 
     async def _finish(self, wish: ForgetWish, wording: Wording, tell: Tell) -> Proof:
-        search = await self._located(wish, wording)
-        erased: dict[PlaceKind, int] = {}
+        sought = search_of(wish, wording)
+        search = await self._looking(lambda connection: located(connection, sought))
+        erased: Counter[PlaceKind] = Counter()
         tell(ForgetStage.FACTS)
-        _add(erased, {PlaceKind.FACT: await self._forget_facts(search)})
+        erased[PlaceKind.FACT] += await self._forget_facts(search)
         tell(ForgetStage.ROWS)
         for _ in range(ROUNDS_MAX):
             counts = await self._erase_rows(search)
             if not counts:
                 break
-            _add(erased, counts)
+            erased.update(counts)
         if self._revised is not None:
             await self._revised()
         # What was found in them meanwhile: from here on nothing of that kind is stored any more.
-        _add(erased, {PlaceKind.FACT: await self._forget_facts(search)})
+        erased[PlaceKind.FACT] += await self._forget_facts(search)
         tell(ForgetStage.FILES)
         cleaned, blanked = await self._apart(self._clean_files, wish, wording)
-        _add(erased, {PlaceKind.FILE: cleaned})
+        erased[PlaceKind.FILE] += cleaned
         tell(ForgetStage.INDEX)
-        for index in self._indexes:
-            await index.rebuild()
+        for rebuild in self._rebuilds:
+            await rebuild()
         proof = await self._prove(wish, search, erased, tell)
         if not proof.ok:
             # Whoever was at work with it meanwhile has put it away by now.
-            _add(erased, await self._erase_rows(search))
+            erased.update(await self._erase_rows(search))
             proof = await self._prove(wish, search, erased, tell)
         await self._apart(self._note.remove)
         log.info("forgetting.done", person=wish.person_id, ok=proof.ok, files=proof.files)
         return replace(proof, blanked=tuple(blanked))
 
-    async def _located(self, wish: ForgetWish, wording: Wording) -> PlaceSearch:
-        search = search_of(wish, wording)
-        return await self._apart(
-            looking, self._path, lambda connection: located(connection, search)
-        )
-
     async def _forget_facts(self, search: PlaceSearch) -> int:
-        """By the store of facts, which leaves tombstones."""
+        """Forget facts by their store, which leaves tombstones, and have the words not learnt again
+        as a fact of their own."""
 
-        def work(connection: sqlite3.Connection) -> dict[str, list[int]]:
-            return scopes_of(connection, facts_holding(connection, search))
+        def scopes(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+            ids = json.dumps(facts_holding(connection, search))
+            return connection.execute(_SCOPES, (ids,)).fetchall()
+
+        def bury(connection: sqlite3.Connection) -> None:
+            of, phrases = Whose(person_id=search.person_id), search.wording.phrases
+            unknown = [text for text in phrases if not matching(connection, of, text)]
+            add(connection, of, unknown, now_ms=self._database.now_ms())
 
         count = 0
-        for scope, ids in (await self._apart(looking, self._path, work)).items():
+        for scope, ids in await self._looking(scopes):
             of = Whose(person_id=search.person_id, scope=scope)
-            count += await self._facts.forget(of, ids)
-        await self._database.write(partial(self._bury, search))
+            count += await self._facts.forget(of, json.loads(ids))
+        if not search.wording.everything:
+            await self._database.write(bury)
         return count
-
-    def _bury(self, search: PlaceSearch, connection: sqlite3.Connection) -> None:
-        """Words that were to be forgotten are not to be learnt again, as a fact of their own."""
-        if search.wording.everything:
-            return
-        of, phrases = Whose(person_id=search.person_id), search.wording.phrases
-        unknown = [text for text in phrases if not matching(connection, of, text)]
-        add(connection, of, unknown, now_ms=self._database.now_ms())
 
     async def _erase_rows(self, search: PlaceSearch) -> Mapping[PlaceKind, int]:
         """All of them in one transaction, once nobody is in the middle of reading them."""
-        spots = places(self._database.now_ms())
+        now_ms = self._database.now_ms()
+
+        def erase(connection: sqlite3.Connection) -> None:
+            if is_busy(connection, search):
+                raise ForgettingRefused(BEGUN)
+            raise_generation(connection)
+            if search.wording.everything:
+                drop_everything(connection, search)
+            for place, sought, keys in found:
+                if keys:
+                    place.clear(connection, sought, keys, now_ms=now_ms)
+
         for attempt in range(BUSY_TRIES):
-            found = await self._apart(
-                looking, self._path, lambda connection: _found_in(connection, search, spots)
-            )
+            found = await self._looking(lambda connection: found_in(connection, search))
             try:
-                await self._database.write(partial(erase_rows, search=search, found=found))
-            except ForgettingRefused as error:
+                await self._database.write(erase)
+            except ForgettingRefused:
                 if attempt == BUSY_TRIES - 1:
-                    raise ForgettingRefused(BEGUN) from error
+                    raise
                 await self._clock.sleep(BUSY_PAUSE_S)
                 continue
             self._conversations.reread()
@@ -235,7 +244,7 @@ class Forgetting:
     # --- proving ------------------------------------------------------------------------------
 
     async def _prove(
-        self, wish: ForgetWish, search: PlaceSearch, erased: Mapping[PlaceKind, int], tell: Tell
+        self, wish: ForgetWish, search: PlaceSearch, erased: Counter[PlaceKind], tell: Tell
     ) -> Proof:
         tell(ForgetStage.ANEW)
         await self._database.between(make_anew)
@@ -246,9 +255,10 @@ class Forgetting:
         )
         await self._empty_wal()
         tell(ForgetStage.SCAN)
-        found = await self._apart(self._scan, search.wording)
+        phrases, left_out = search.wording.phrases, [self._note.path]
+        found = await self._apart(scan, self._premises.root, phrases, left_out)
         proof = Proof(
-            erased=erased,
+            erased=+erased,
             backup=backup,
             dropped=tuple(dropped),
             files=found.files,
@@ -265,9 +275,6 @@ class Forgetting:
         # What it still holds is found by the scan, and told.
         log.warning("forgetting.wal_in_use")
 
-    def _scan(self, wording: Wording) -> Scan:
-        return scan(self._premises.root, wording.phrases, leaving_out=[self._note.path])
-
     def _judged(self, proof: Proof, wish: ForgetWish, search: PlaceSearch, found: Scan) -> Proof:
         """Tells what is a failure from what is others', and from what was left on purpose."""
         in_copies, hits, left, theirs = [], [], [], []
@@ -283,23 +290,16 @@ class Forgetting:
         proof = replace(proof, hits=tuple(hits), left=tuple(left), their_files=tuple(theirs))
         if not in_copies:
             return proof
-        mine, others = looking(self._path, lambda connection: self._standing(connection, search))
+        mine, others = looking(self._path, partial(_standing, search=search))
         # A file that was written anew holds what its rows hold, and nothing else.
         if not mine and not others:
             return replace(proof, hits=(*in_copies, *proof.hits))
         return replace(proof, tables=tuple(mine), theirs=tuple(others))
 
-    def _standing(
-        self, connection: sqlite3.Connection, search: PlaceSearch
-    ) -> tuple[list[str], list[str]]:
-        """Where the phrases stand in rows of this person, and in those of others."""
-        mine, others = left_over(connection, search)
-        said = replace(search, wording=Wording(search.wording.phrases))
-        spots = places(self._database.now_ms())
-        kinds = [kind.value for kind in counted(_found_in(connection, said, spots))]
-        return [*mine, *kinds], others
-
     # --- steps --------------------------------------------------------------------------------
+
+    async def _looking(self, work: Work[T]) -> T:
+        return await self._apart(looking, self._path, work)
 
     async def _apart(self, work: Callable[..., T], *values: object) -> T:
         """Runs it in a thread. Raises StorageError for what the disk says."""
@@ -314,13 +314,12 @@ class Forgetting:
         return self._database.path
 
     def _find(self, wish: ForgetWish) -> FoundPlaces:
-        spots = places(self._database.now_ms())
 
         def work(connection: sqlite3.Connection) -> tuple[Wording, FoundPlaces]:
             search = asked(wish, connection)
             facts = facts_holding(connection, search)
             counts = {PlaceKind.FACT: len(facts)} if facts else {}
-            counts.update(counted(_found_in(connection, search, spots)))
+            counts.update(counted(found_in(connection, search)))
             return search.wording, FoundPlaces(
                 counts=counts,
                 facts=tuple(facts),
@@ -348,7 +347,7 @@ class Forgetting:
     def _shared_files(self, wish: ForgetWish, wording: Wording) -> list[Path]:
         """Files of the workspace that have the words as they are, apart from anybody's notes."""
         mine = set(note_files(self._premises, wish.person_id, is_owner=wish.is_owner))
-        found = scan(self._premises.workspace, wording.phrases, leaving_out=mine)
+        found = scan(self._premises.workspace, wording.phrases, mine)
         return [path for path in found.hits if not self._is_of_another(path, wish)]
 
     def _is_of_another(self, path: Path, wish: ForgetWish) -> bool:
@@ -364,16 +363,20 @@ class Forgetting:
         return all_backups(self._path, self._premises.backups, now=self._database.now())
 
 
-# --- steps ------------------------------------------------------------------------------------
+def looking(path: Path, work: Work[T]) -> T:
+    """Run `work` on a connection of its own that only reads, so that nobody is held up. Raise
+    StorageError."""
+    try:
+        with closing(connect(path, mode="ro")) as connection:
+            connection.execute("begin")
+            return work(connection)
+    except sqlite3.Error as error:
+        raise storage_error(error, path) from error
 
 
-def _found_in(
-    connection: sqlite3.Connection, search: PlaceSearch, spots: Sequence[ErasurePlace]
-) -> list[tuple[ErasurePlace, Sequence[Key]]]:
-    return [(place, place.find(connection, search)) for place in spots]
-
-
-def _add(erased: dict[PlaceKind, int], more: Mapping[PlaceKind, int]) -> None:
-    for kind, count in more.items():
-        if count:
-            erased[kind] = erased.get(kind, 0) + count
+def _standing(connection: sqlite3.Connection, search: PlaceSearch) -> tuple[list[str], list[str]]:
+    """Return where the phrases stand in rows of this person, and in those of others."""
+    mine, others = left_over(connection, search)
+    said = replace(search, wording=Wording(search.wording.phrases))
+    kinds = [kind.value for kind in counted(found_in(connection, said))]
+    return [*mine, *kinds], others

@@ -1,4 +1,5 @@
-"""Every place in the database that may hold a person's words: found, and blanked.
+"""Every place in the database that may hold a person's words, as a table of rows and of how each is
+blanked so that it stays what it was.
 
 What is looked at is the person's own: their facts, profile and documents, the conversations that
 are theirs alone, and in shared ones what they said, what was answered to them, and what came of it
@@ -9,10 +10,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
+from memory.database.rows import named
+from memory.database.stored_text import dump
 from memory.erasure.verify import Wording, sentences
 from memory.records.erasure import PlaceKind
 from memory.records.messages import PersonId
@@ -22,6 +27,9 @@ TOLD_MAX, TOLD_CHARS_MIN = 400, 12
 too little."""
 
 Key = int | str
+Row = dict[str, Any]
+How = Callable[[Wording, str], str]
+"""What is to stand in a column instead: the same text where it holds none of the words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +69,40 @@ class PlaceSearch:
         }
 
 
-class ErasurePlace(Protocol):
-    """A family of rows. `find` may run beside the bot; `erase` is part of a transaction."""
+Change = Callable[[PlaceSearch, Row], Row | None]
 
-    @property
-    def kind(self) -> PlaceKind: ...
 
-    def find(self, connection: sqlite3.Connection, search: PlaceSearch) -> Sequence[Key]:
-        """Which rows hold it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasurePlace:
+    """A family of rows. `select` gives the `key` of each, and what `change` looks at: it returns
+    what is to stand there instead, None where the row holds none of the words. `erase` are
+    statements that take both as parameters, and the time as `now`."""
 
-    def erase(
-        self, connection: sqlite3.Connection, search: PlaceSearch, keys: Sequence[Key]
+    kind: PlaceKind
+    select: str
+    erase: tuple[str, ...]
+    change: Change
+
+    def find(self, connection: sqlite3.Connection, search: PlaceSearch) -> list[Key]:
+        """Return which rows hold it. May run beside the bot."""
+        rows = named(connection.execute(self.select, search.values))
+        return [row["key"] for row in rows if self.change(search, row) is not None]
+
+    def clear(
+        self,
+        connection: sqlite3.Connection,
+        search: PlaceSearch,
+        keys: Sequence[Key],
+        *,
+        now_ms: int,
     ) -> None:
-        """Takes it out of these rows."""
+        """Take it out of these rows, as they are now, within the caller's transaction."""
+        wanted = set(keys)
+        for row in list(named(connection.execute(self.select, search.values))):
+            changed = self.change(search, row) if row["key"] in wanted else None
+            if changed is not None:
+                for statement in self.erase:
+                    connection.execute(statement, {**row, **changed, "now": now_ms})
 
 
 # --- where to look ---------------------------------------------------------------------------
@@ -171,119 +200,6 @@ def _with_shared(connection: sqlite3.Connection, search: PlaceSearch) -> PlaceSe
     return replace(search, shared=tuple(shared), told=tuple(told))
 
 
-# --- places of their own kind ----------------------------------------------------------------
-
-_DROP_STEPS = "delete from steps where run_id = ?"
-_MARK_ERASED = """
-update turns set payload = '{}', erased_ms = coalesce(erased_ms, ?)
-where run_id = ? and ended_ms is not null
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnTraces:
-    """What a turn began with and what its steps gave: such a turn cannot be replayed any more."""
-
-    now_ms: int
-    kind: PlaceKind = PlaceKind.TRACE
-
-    _TURNS = """
-        select run_id, payload from turns
-        where (person_id = :person or run_id in (
-            select run_id from messages
-            where conversation_id in (select value from json_each(:touched))
-        )) and ended_ms is not null
-    """
-    _STEPS = "select output from steps where run_id = ? and output is not null"
-
-    def find(self, connection: sqlite3.Connection, search: PlaceSearch) -> Sequence[Key]:
-        """Turns that hold it."""
-        turns = connection.execute(self._TURNS, search.values).fetchall()
-        return [
-            run_id
-            for run_id, payload in turns
-            if self._holds(connection, search.wording, run_id, payload)
-        ]
-
-    def erase(
-        self, connection: sqlite3.Connection, search: PlaceSearch, keys: Sequence[Key]
-    ) -> None:
-        """Drops all steps of these turns, and what they began with."""
-        connection.executemany(_DROP_STEPS, [(key,) for key in keys])
-        connection.executemany(_MARK_ERASED, [(self.now_ms, key) for key in keys])
-
-    def _holds(
-        self, connection: sqlite3.Connection, wording: Wording, run_id: str, payload: str
-    ) -> bool:
-        if wording.everything:
-            steps = connection.execute(self._STEPS, (run_id,)).fetchone()
-            return payload != "{}" or steps is not None
-        if payload != "{}" and wording.holds_json(payload):
-            return True
-        outputs = connection.execute(self._STEPS, (run_id,))
-        return any(wording.holds_json(output) for (output,) in outputs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptPrompts:
-    """Kept texts of prompts, which hold notes, unless a turn of somebody else sent them too."""
-
-    now_ms: int
-    kind: PlaceKind = PlaceKind.PROMPT
-
-    _TEXTS = "select digest, body from texts"
-    # A turn names the text in the output of its first step.
-    _SENDERS = """
-        select json_extract(output, '$.system'), turns.run_id, turns.person_id
-        from steps join turns on turns.run_id = steps.run_id
-        where steps.name = 'begin' and json_valid(output)
-    """
-    _DROP = "delete from texts where digest = ?"
-
-    def find(self, connection: sqlite3.Connection, search: PlaceSearch) -> Sequence[Key]:
-        """Digests of texts that hold it; of everything, those that the person alone was sent."""
-        wording, senders = search.wording, self._senders(connection)
-        found = []
-        for digest, body in connection.execute(self._TEXTS).fetchall():
-            says = wording.says(body)
-            people = {person_id for _, person_id in senders.get(digest, ())}
-            # One that no turn names any more is nobody's: that it says the words is reason enough.
-            is_theirs = people == {search.person_id} or (not people and says)
-            if is_theirs and (says or wording.everything):
-                found.append(digest)
-        return found
-
-    def erase(
-        self, connection: sqlite3.Connection, search: PlaceSearch, keys: Sequence[Key]
-    ) -> None:
-        """Drops the texts, and the steps of turns that cannot be told without them."""
-        senders = self._senders(connection) if keys else {}
-        runs = [run_id for key in keys for run_id, _ in senders.get(str(key), ())]
-        connection.executemany(_DROP_STEPS, [(run_id,) for run_id in runs])
-        connection.executemany(_MARK_ERASED, [(self.now_ms, run_id) for run_id in runs])
-        connection.executemany(self._DROP, [(key,) for key in keys])
-
-    def _senders(self, connection: sqlite3.Connection) -> Mapping[str, list[tuple[str, str]]]:
-        """Turn and person of those that were sent a text, by its digest."""
-        senders: dict[str, list[tuple[str, str]]] = {}
-        for digest, run_id, person_id in connection.execute(self._SENDERS):
-            senders.setdefault(str(digest), []).append((run_id, person_id))
-        return senders
-
-
-_SCOPES = """
-select scope, id from facts where id in (select value from json_each(?)) order by scope, id
-"""
-
-
-def scopes_of(connection: sqlite3.Connection, fact_ids: Sequence[int]) -> dict[str, list[int]]:
-    """Facts by the chat that they belong to."""
-    scopes: dict[str, list[int]] = {}
-    for scope, fact_id in connection.execute(_SCOPES, (json.dumps(fact_ids),)):
-        scopes.setdefault(scope, []).append(fact_id)
-    return scopes
-
-
 _FACTS_HELD = "select id, text, quote from facts where person_id = :person"
 
 
@@ -295,6 +211,354 @@ def facts_holding(connection: sqlite3.Connection, search: PlaceSearch) -> list[i
         for fact_id, text, quote in connection.execute(_FACTS_HELD, search.values)
         if fact_id in named or said.holds(text) or said.holds(quote)
     ]
+
+
+# --- how a row is changed ------------------------------------------------------------------------
+
+
+def _columns(**columns: How) -> Change:
+    """Return what changes each of these columns by itself."""
+
+    def change(search: PlaceSearch, row: Row) -> Row | None:
+        changed = {
+            name: row[name] if row[name] is None else how(search.wording, row[name])
+            for name, how in columns.items()
+        }
+        return None if all(row[name] == changed[name] for name in columns) else changed
+
+    return change
+
+
+_text, _json = Wording.blanked, Wording.blanked_json
+
+
+def _entry(search: PlaceSearch, row: Row) -> Row | None:
+    """An entry of the history stays what it is, without the words: calls keep their results."""
+    wording = search.wording
+    if not wording.everything and not wording.holds_json(row["body"]):
+        return None
+    entry = json.loads(row["body"])
+    if entry.get("kind") == "said":
+        by = entry.get("by")
+        if by != search.person_id and (by or not row["is_mine"]):
+            return None
+    for name in ("text", "quote", "content", "file", "lost"):
+        if isinstance(entry.get(name), str):
+            entry[name] = wording.blanked(entry[name])
+    if entry.get("pictures"):  # their names are words too
+        entry["pictures"] = [one for one in entry["pictures"] if not wording.holds(one["path"])]
+    for call in entry.get("calls") or ():
+        # What a model wrote need not be JSON; what is sent anew must be.
+        arguments = call["arguments"]
+        call["arguments"] = "{}" if wording.everything else wording.blanked_call(arguments)
+    return None if entry == json.loads(row["body"]) else {"body": dump(entry)}
+
+
+def _part(search: PlaceSearch, row: Row) -> Row | None:
+    """Markup cuts words apart: where the source has them and the markup seems not to, it goes."""
+    wording, markup, source = search.wording, row["markup"], row["source"]
+    if not wording.holds(source) and not wording.holds(markup):
+        return None
+    shown = wording.blanked(markup)
+    if shown == markup and wording.holds(source):
+        shown = ""
+    return {"markup": shown, "source": wording.blanked(source)}
+
+
+def _profile(wording: Wording, body: str) -> str:
+    """What holds it is no longer known at all: a blank would be told as if it were a value."""
+
+    def pruned(value: Any) -> Any:
+        if isinstance(value, dict):
+            parts = {name: pruned(one) for name, one in value.items()}
+            return {name: one for name, one in parts.items() if one not in (None, [], {})}
+        if isinstance(value, list):
+            return [one for one in map(pruned, value) if one is not None]
+        return None if isinstance(value, str) and wording.holds(value) else value
+
+    return dump(pruned(json.loads(body))) if wording.holds_json(body) else body
+
+
+def _items(wording: Wording, raw: str) -> str:
+    """A list of texts, or of objects, without those that hold it."""
+    items = json.loads(raw)
+    left = [one for one in items if not wording.holds_json(json.dumps(one))]
+    return raw if len(left) == len(items) else dump(left)
+
+
+def _unique_name(search: PlaceSearch, row: Row, **columns: How) -> Row | None:
+    """Names are unique: one that was blanked gets its number."""
+    changed = _columns(name=_text, **columns)(search, row)
+    if changed is not None and changed["name"] != row["name"]:
+        changed["name"] = f"{row['key']} {changed['name']}"
+    return changed
+
+
+def _job(search: PlaceSearch, row: Row) -> Row | None:
+    """Of everything, a person's jobs are dropped, and what the bot set up is no word of theirs."""
+    return None if search.wording.everything else _unique_name(search, row, what=_json)
+
+
+def _incoming(search: PlaceSearch, row: Row) -> Row | None:
+    """An event that nobody has acted on yet stays one that can be read: of everything, too, only
+    the words go that were said before, for what is new was not meant."""
+    said = replace(search, wording=Wording(search.wording.phrases))
+    return _columns(payload=_json)(said, row)
+
+
+def _former(search: PlaceSearch, row: Row) -> Row | None:
+    """An earlier text of a file goes as a whole: else `/undo` would put a text with a gap into the
+    file."""
+    is_held = search.wording.holds(row["former"]) or search.wording.says(row["path"])
+    return {} if is_held else None
+
+
+def _made_of_all(search: PlaceSearch, row: Row) -> Row | None:
+    """What may tell of anybody in a shared conversation is made anew of what is left there."""
+    return {} if search.wording.everything else None
+
+
+def _trace(search: PlaceSearch, row: Row) -> Row | None:
+    """A turn that cannot be replayed any more: what it began with, and what its steps gave."""
+    parts = (row["payload"], row["outputs"])
+    if search.wording.everything:
+        return None if parts == ("{}", "[]") else {}
+    return {} if any(map(search.wording.holds_json, parts)) else None
+
+
+def _prompt(search: PlaceSearch, row: Row) -> Row | None:
+    """A kept text of a prompt, which holds notes, unless a turn of somebody else sent it too."""
+    people = set(json.loads(row["people"]))
+    says = search.wording.says(row["body"])
+    # One that no turn names any more is nobody's: that it says the words is reason enough.
+    is_theirs = people == {search.person_id} or (not people and says)
+    return {} if is_theirs and (says or search.wording.everything) else None
+
+
+# --- the places ----------------------------------------------------------------------------------
+
+_IN_OWN = "(select value from json_each(:own) union select value from json_each(:touched))"
+_SHARED = "(select value from json_each(:shared))"
+_OF_PERSON = "(select run_id from turns where person_id = :person)"
+_OF_TOUCHED = """(
+    select run_id from messages
+    where conversation_id in (select value from json_each(:touched))
+)"""
+_REPLIES = f"""(
+    lane in (select value from json_each(:lanes)) or run_id in {_OF_PERSON}
+    or run_id in {_OF_TOUCHED}
+)"""  # noqa: S608
+_DROP_STEPS = "delete from steps where run_id in (select value from json_each(:runs))"
+_MARK_ERASED = """
+update turns set payload = '{}', erased_ms = coalesce(erased_ms, :now)
+where run_id in (select value from json_each(:runs)) and ended_ms is not null
+"""
+
+
+def _rows(
+    kind: PlaceKind,
+    table: str,
+    where: str,
+    *,
+    key: str = "id",
+    change: Change | None = None,
+    **columns: How,
+) -> ErasurePlace:
+    """Return the rows of one table, where each of these columns may hold it."""
+    changed = ", ".join(f"{name} = :{name}" for name in columns)
+    return ErasurePlace(
+        kind=kind,
+        select=f"select {key} as key, {', '.join(columns)} from {table} where {where}",  # noqa: S608
+        erase=(f"update {table} set {changed} where {key} = :key",),  # noqa: S608
+        change=change or _columns(**columns),
+    )
+
+
+_OF_THEM = "person_id = :person"
+
+# All but the facts: those go by way of what leaves tombstones. Prompts stand before traces, which
+# say who was sent them.
+PLACES = (
+    ErasurePlace(
+        kind=PlaceKind.PROMPT,
+        # A turn names the text in the output of its first step.
+        select="""
+            with senders (digest, run_id, person_id) as materialized (
+                select json_extract(output, '$.system'), turns.run_id, turns.person_id
+                from steps join turns on turns.run_id = steps.run_id
+                where steps.name = 'begin' and json_valid(output)
+            )
+            select texts.digest as key, body,
+                json_group_array(distinct person_id) filter (where run_id is not null) as people,
+                json_group_array(run_id) filter (where run_id is not null) as runs
+            from texts left join senders on senders.digest = texts.digest group by texts.digest
+        """,
+        # With the steps of turns that cannot be told without it.
+        erase=(_DROP_STEPS, _MARK_ERASED, "delete from texts where digest = :key"),
+        change=_prompt,
+    ),
+    *(
+        ErasurePlace(
+            kind=kind,
+            select=f"select rowid as key from {table} where conversation_id in {_SHARED}",  # noqa: S608
+            erase=(f"delete from {table} where rowid = :key",),  # noqa: S608
+            change=_made_of_all,
+        )
+        for kind, table in (
+            (PlaceKind.SUMMARY, "compactions"),
+            (PlaceKind.INSIGHT, "insights"),
+        )
+    ),
+    ErasurePlace(
+        kind=PlaceKind.FORMER,
+        select="select id as key, path, former from former_files where person_id = :person",
+        erase=("delete from former_files where id = :key",),
+        change=_former,
+    ),
+    ErasurePlace(
+        kind=PlaceKind.HISTORY,
+        select=f"""
+            select messages.id as key, body, turns.person_id = :person
+                or conversation_id in (select value from json_each(:own)) as is_mine
+            from messages left join turns on turns.run_id = messages.run_id
+            where turns.person_id = :person or conversation_id in {_IN_OWN}
+        """,  # noqa: S608
+        erase=("update messages set body = :body where id = :key",),
+        change=_entry,
+    ),
+    _rows(
+        PlaceKind.SUMMARY,
+        "compactions",
+        f"conversation_id in {_IN_OWN}",
+        summary=Wording.without,
+        reason=_text,
+    ),
+    _rows(
+        PlaceKind.INSIGHT,
+        "insights",
+        f"conversation_id in {_IN_OWN}",
+        key="conversation_id",
+        pins=_items,
+        recommendations=_items,
+    ),
+    _rows(PlaceKind.NOTE, "notes", f"conversation_id in {_IN_OWN}", text=_text),
+    ErasurePlace(
+        kind=PlaceKind.REPLY,
+        select=f"select id as key, text, revision, keyboard from outbox where {_REPLIES}",  # noqa: S608
+        # A question about forgetting that was asked before names the words where it was sent:
+        # there too it reads otherwise, as soon as a bot runs.
+        erase=(
+            """
+            update outbox set text = :text, keyboard = :keyboard, revision = case
+                when :revision is null and state = 'sent' and buttons like '%"mem:%' then :text
+                else :revision end
+            where id = :key
+            """,
+        ),
+        change=_columns(text=_text, revision=_text, keyboard=_json),
+    ),
+    ErasurePlace(
+        kind=PlaceKind.REPLY,
+        select=f"""
+            select outbox_id || '.' || n as key, outbox_id, n, markup, source from outbox_parts
+            where outbox_id in (select id from outbox where {_REPLIES})
+        """,  # noqa: S608
+        erase=(
+            """
+            update outbox_parts set markup = :markup, source = :source
+            where outbox_id = :outbox_id and n = :n
+            """,
+        ),
+        change=_part,
+    ),
+    _rows(PlaceKind.QUESTION, "approvals", _OF_THEM, shows=_text, why=_text),
+    _rows(PlaceKind.TASK, "children", f"run_id in {_OF_PERSON}", key="run_id", head=_text),
+    _rows(
+        PlaceKind.TASK,
+        "signals",
+        "key in (select 'child:' || run_id from turns where person_id = :person)",
+        key="key",
+        value=_json,
+    ),
+    _rows(
+        PlaceKind.INCOMING,
+        "inbox",
+        "ended_ms is null and lane in (select value from json_each(:lanes))",
+        change=_incoming,
+        payload=_json,
+    ),
+    _rows(PlaceKind.PROFILE, "profiles", _OF_THEM, key="person_id", body=_profile),
+    _rows(PlaceKind.PROFILE, "profile_changes", _OF_THEM, old=_json, new=_json, reason=_text),
+    ErasurePlace(
+        kind=PlaceKind.DOCUMENT,
+        select="""
+            select chunks.id as key, document_id, n, text
+            from chunks join documents on documents.id = document_id where person_id = :person
+        """,
+        # A new id tells the search in memory that a passage has changed, and without its digest a
+        # document that is saved once more is taken for a new one.
+        erase=(
+            "insert or replace into chunks (document_id, n, text) values (:document_id, :n, :text)",
+            "update documents set digest = '' where id = :document_id",
+        ),
+        change=_columns(text=_text),
+    ),
+    _rows(
+        PlaceKind.DOCUMENT,
+        "documents",
+        _OF_THEM,
+        change=partial(_unique_name, source=_text),
+        name=_text,
+        source=_text,
+    ),
+    _rows(PlaceKind.JOB, "jobs", _OF_THEM, change=_job, name=_text, what=_json),
+    _rows(
+        PlaceKind.JOB,
+        "job_runs",
+        "job_id in (select id from jobs where person_id = :person)",
+        key="rowid",
+        result=_text,
+        note=_text,
+    ),
+    _rows(PlaceKind.JOB, "tellings", _OF_THEM, text=_text, finding=_text, why=_text),
+    _rows(PlaceKind.JOB, "events", _OF_THEM, name=_text, note=_text),
+    ErasurePlace(
+        kind=PlaceKind.TRACE,
+        select=f"""
+            select run_id as key, payload, json_array(run_id) as runs,
+                (
+                    select json_group_array(output) from steps
+                    where steps.run_id = turns.run_id and output is not null
+                ) as outputs
+            from turns
+            where (person_id = :person or run_id in {_OF_TOUCHED}) and ended_ms is not null
+        """,  # noqa: S608
+        erase=(_DROP_STEPS, _MARK_ERASED),
+        change=_trace,
+    ),
+)
+
+Found = list[tuple[ErasurePlace, PlaceSearch, list[Key]]]
+
+
+def found_in(connection: sqlite3.Connection, search: PlaceSearch) -> Found:
+    """Return what holds it, place by place. Where all of somebody is to go, also what tells others
+    in shared conversations what the person said."""
+    found = [(place, search, place.find(connection, search)) for place in PLACES]
+    if search.wording.everything and search.told:
+        others = search.among_others
+        for place, _, own in tuple(found):
+            keys = set(place.find(connection, others)) - set(own)
+            found.append((place, others, list(keys)))
+    return found
+
+
+def counted(found: Found) -> Mapping[PlaceKind, int]:
+    """Return how many rows of each kind."""
+    counts: Counter[PlaceKind] = Counter()
+    for place, _, keys in found:
+        counts[place.kind] += len(keys)
+    return +counts
 
 
 # --- all of somebody -------------------------------------------------------------------------
@@ -372,12 +636,3 @@ def left_over(connection: sqlite3.Connection, search: PlaceSearch) -> tuple[list
 
 def _says(wording: Wording, value: object) -> bool:
     return isinstance(value, str) and wording.says(value)
-
-
-def counted(found: Iterable[tuple[ErasurePlace, Sequence[Key]]]) -> Mapping[PlaceKind, int]:
-    """How many rows of each kind."""
-    counts: dict[PlaceKind, int] = {}
-    for place, keys in found:
-        if keys:
-            counts[place.kind] = counts.get(place.kind, 0) + len(keys)
-    return counts

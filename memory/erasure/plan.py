@@ -12,15 +12,12 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from memory.erasure.places import PlaceSearch, facts_holding, located
 from memory.erasure.verify import Wording, sentences
 from memory.facts.similarity import sentence
 from memory.records.erasure import ForgetWish, too_short
 from memory.records.words import fold
-
-T = TypeVar("T")
 
 SAMPLED_MAX, SAMPLE_CHARS_MIN = 200, 12
 """Of everything that somebody said, what the files are looked through for at the end."""
@@ -83,21 +80,17 @@ def together(
 ) -> tuple[ForgetWish, Wording]:
     """Both wishes of one person as one: the words of the former may be nowhere else any more."""
     (a, said), (b, says) = former, now
-    wish = ForgetWish(
-        person_id=b.person_id,
-        facts=_both(a.facts, b.facts),
-        phrases=_both(a.phrases, b.phrases),
+    wish = replace(
+        b,
+        facts=tuple(dict.fromkeys(a.facts + b.facts)),
+        phrases=tuple(dict.fromkeys(a.phrases + b.phrases)),
         everything=a.everything or b.everything,
-        is_owner=b.is_owner,
-        lanes=_both(a.lanes, b.lanes),
+        lanes=tuple(dict.fromkeys(a.lanes + b.lanes)),
         with_files=a.with_files or b.with_files,
-        cards=_both(a.cards, b.cards),
+        cards=tuple(dict.fromkeys(a.cards + b.cards)),
     )
-    return wish, Wording(_both(said.phrases, says.phrases), everything=wish.everything)
-
-
-def _both(first: tuple[T, ...], second: tuple[T, ...]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys((*first, *second)))
+    phrases = tuple(dict.fromkeys(said.phrases + says.phrases))
+    return wish, Wording(phrases, everything=wish.everything)
 
 
 def _words_of(connection: sqlite3.Connection, search: PlaceSearch) -> Iterable[str]:

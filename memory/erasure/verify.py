@@ -94,7 +94,7 @@ def _forms(phrase: str) -> Iterator[bytes]:
                     yield written.encode(encoding, "replace").lower()
 
 
-def scan(root: Path, phrases: Sequence[str], *, leaving_out: Iterable[Path] = ()) -> Scan:
+def scan(root: Path, phrases: Sequence[str], leaving_out: Iterable[Path] = ()) -> Scan:
     """Read every file below `root`, without following links."""
     needles, left_out = Needles(phrases), set(leaving_out)
     files = size = 0
@@ -168,6 +168,8 @@ class Wording:
         """The text without the sentences that have it."""
         if self.everything:
             return ""
+        if not self.says(text):
+            return text
         kept = [gap + part for gap, part in sentences(text) if not self.says(part)]
         # A phrase that goes over the end of a sentence stands in none of them.
         return self.blanked("".join(kept).strip())
@@ -202,20 +204,19 @@ class Wording:
 
     def blanked_json(self, raw: str) -> str:
         """The JSON with its texts blanked; keys and all else are left."""
-        found = _parsed(raw)
-        return self._blanked_part(raw) if found is None else dump(mapped(found[0], self._within))
+        return self._blanked(raw, key=lambda name: name)
 
     def blanked_call(self, raw: str) -> str:
         """The arguments of a call, of which a model chose the keys as well."""
-        found = _parsed(raw)
-        if found is None:
-            return self._blanked_part(raw)
-        return dump(mapped(found[0], self._within, key=self.blanked))
+        return self._blanked(raw, key=self.blanked)
 
-    def _blanked_part(self, raw: str) -> str:
-        """Of JSON that was cut off."""
-        text = _unescaped(raw)
-        return self.blanked(text) if self.holds(text) else raw
+    def _blanked(self, raw: str, *, key: Callable[[str], str]) -> str:
+        found = _parsed(raw)
+        if found is None:  # it was cut off
+            text = _unescaped(raw)
+            return self.blanked(text) if self.holds(text) else raw
+        changed = mapped(found[0], self._within, key=key)
+        return raw if changed == found[0] else dump(changed)
 
     def _within(self, text: str) -> str:
         """Of a text that may be JSON itself, as the arguments of a call are."""
@@ -261,7 +262,7 @@ def mapped(
     change: Callable[[str], str],
     depth: int = 0,
     *,
-    key: Callable[[str], str] = lambda name: name,
+    key: Callable[[str], str],
 ) -> Any:
     """A value of JSON with each of its texts changed, and each key by `key`. Below a bound of depth
     it is left out."""

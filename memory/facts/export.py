@@ -176,7 +176,7 @@ FACTS_MAX, CHANGES_MAX, DOCUMENTS_MAX, PASSAGES_MAX, NOTES_MAX = (
     20_000,
     5_000,
 )
-PROBLEMS_TOLD = 5
+PROBLEMS_TOLD, REPLACED_MAX = 5, 1_000
 
 Ms = Annotated[int, Field(ge=0, le=253_402_300_799_999)]
 """Epoch milliseconds, up to the year 9999."""
@@ -262,21 +262,17 @@ class Carried(_TransferPart):
         for fact in self.facts:
             if fact.valid_to_ms is None and fact.superseded_by is not None:
                 raise ValueError(f"fact {fact.id} is replaced, and has no valid_to_ms")
-            _check_chain(fact, by_id)
+            # A chain that bites its tail would have no end.
+            seen = {fact.id}
+            after = fact.superseded_by
+            while after is not None and after in by_id:
+                if after in seen:
+                    raise ValueError(f"fact {fact.id} replaces itself in the end")
+                if len(seen) > REPLACED_MAX:
+                    raise ValueError(f"fact {fact.id} was replaced too often to be followed")
+                seen.add(after)
+                after = by_id[after].superseded_by
         return self
-
-
-def _check_chain(fact: CarriedFact, by_id: dict[int, CarriedFact]) -> None:
-    seen = {fact.id}
-    after = fact.superseded_by
-    # A chain that was looked at already is short; one that bites its tail would have no end.
-    while after is not None and after in by_id:
-        if after in seen:
-            raise ValueError(f"fact {fact.id} replaces itself in the end")
-        if len(seen) > 1_000:
-            raise ValueError(f"fact {fact.id} was replaced too often to be followed")
-        seen.add(after)
-        after = by_id[after].superseded_by
 
 
 def read_file(text: str, name: str) -> Carried:

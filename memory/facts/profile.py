@@ -32,21 +32,15 @@ on conflict (person_id) do update set body = excluded.body, updated_ms = exclude
 """
 _REMOVE = "delete from profiles where person_id = ?"
 _ADD_CHANGE = """
-insert into profile_changes (person_id, path, old, new, reason, run_id, at_ms)
-values (?, ?, ?, ?, ?, ?, ?)
+insert into profile_changes (person_id, path, old, new, reason, run_id, at_ms, undone_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?)
 """
 _CHANGE = """
-select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes
-where person_id = ? and id = ?
+select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes where person_id = ?
 """
-_CHANGES = """
-select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes
-where person_id = ? order by id desc limit ?
-"""
-_OF_RUN = """
-select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes
-where person_id = ? and run_id = ? and run_id <> '' and undone_ms is null order by id desc
-"""
+_BY_ID = f"{_CHANGE} and id = ?"
+_NEWEST = f"{_CHANGE} order by id desc limit ?"
+_OF_RUN = f"{_CHANGE} and run_id = ? and run_id <> '' and undone_ms is null order by id desc"
 _UNDONE = "update profile_changes set undone_ms = ? where person_id = ? and id = ?"
 
 
@@ -81,13 +75,15 @@ class SqliteProfiles:
         parts, appends = parsed(path)
         wanted = cleaned(value)
         name = ".".join(parts)
-        _refuse_secrets(name, wanted)
+        for text in said(name, wanted):
+            if kind := secret_in(text):
+                raise ProfileWrong(f"It holds {kind}, and secrets are not kept.")
         change = ProfileChange(
             id=0,
             path=name,
             old=None,
             new=wanted,
-            reason=_reason(reason),
+            reason=storable(one_line(reason, chars_max=REASON_CHARS_MAX)),
             at_ms=self._database.now_ms(),
             run_id=run_id,
         )
@@ -103,7 +99,7 @@ class SqliteProfiles:
     async def history(self, person_id: PersonId, *, limit: int = 50) -> Sequence[ProfileChange]:
         """The newest changes first."""
         rows = await self._database.read(
-            lambda c: c.execute(_CHANGES, (person_id, limit)).fetchall()
+            lambda c: c.execute(_NEWEST, (person_id, limit)).fetchall()
         )
         return [_change(row) for row in rows]
 
@@ -113,7 +109,7 @@ class SqliteProfiles:
         now_ms = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> ProfileChange | None:
-            row = connection.execute(_CHANGE, (person_id, change_id)).fetchone()
+            row = connection.execute(_BY_ID, (person_id, change_id)).fetchone()
             change = None if row is None else _change(row)
             if change is None or change.undone_ms is not None:
                 return None
@@ -143,12 +139,6 @@ class SqliteProfiles:
         return await self._database.write(work)
 
 
-def _refuse_secrets(path: str, value: object) -> None:
-    for text in said(path, value):
-        if kind := secret_in(text):
-            raise ProfileWrong(f"It holds {kind}, and secrets are not kept.")
-
-
 # --- for prompts ---------------------------------------------------------------------------------
 
 
@@ -161,7 +151,9 @@ def profile_text(person: Person, profile: Mapping[str, object]) -> str:
     lines = [
         ("Name", profile.get("name") or person.name),
         ("Title", profile.get("title")),
-        *_languages(person, profile),
+        ("Languages", profile.get("languages"))
+        if profile.get("languages")
+        else ("Language", language_name(person.language)),
         ("Time zone", person.time_zone or profile.get("time_zone")),
         ("Role", person.role),
         ("Wishes to call you", at(profile, ("persona", "name"))),
@@ -170,7 +162,20 @@ def profile_text(person: Person, profile: Mapping[str, object]) -> str:
         *_listed("Prefers", profile.get("preferences")),
         *_listed("Project", profile.get("projects")),
     ]
-    return _within(f"{label}: {text}" for label, value in lines if (text := _shown(value)))
+    kept: list[str] = []
+    room = TEXT_CHARS_MAX - len(_MORE) - 1
+    for label, value in lines:
+        # On one line, with nothing that could pose as a heading of ours.
+        if text := one_line(_plain(value), chars_max=_VALUE_CHARS_MAX):
+            room -= len(f"{label}: {text}") + 1
+            if room < 0:
+                return "\n".join([*kept, _MORE])
+            kept.append(f"{label}: {text}")
+    return "\n".join(kept)
+
+
+_MORE = "(more is in the profile: get_profile)"
+"""The last line of a text that does not hold all."""
 
 
 def persona_prompt(profile: Mapping[str, object]) -> str:
@@ -179,22 +184,12 @@ def persona_prompt(profile: Mapping[str, object]) -> str:
     return prompt if isinstance(prompt, str) else ""
 
 
-def _languages(person: Person, profile: Mapping[str, object]) -> list[tuple[str, object]]:
-    own = profile.get("languages")
-    return [("Languages", own)] if own else [("Language", language_name(person.language))]
-
-
 def _listed(label: str, value: object) -> list[tuple[str, object]]:
     if isinstance(value, Mapping):
         return [(f"{label} {key.replace('_', ' ')}", part) for key, part in value.items()]
     if isinstance(value, list):
         return [(label, part) for part in value]
     return []
-
-
-def _shown(value: object) -> str:
-    """A value on one line, in plain words, with nothing that could pose as a heading of ours."""
-    return one_line(_plain(value), chars_max=_VALUE_CHARS_MAX)
 
 
 def _plain(value: object) -> str:
@@ -211,26 +206,7 @@ def _plain(value: object) -> str:
             return str(value)
 
 
-def _within(lines: Any) -> str:
-    """As many lines as fit, and a last one that says so when there are more."""
-    kept: list[str] = []
-    room = TEXT_CHARS_MAX - len(_MORE) - 1
-    for line in lines:
-        room -= len(line) + 1
-        if room < 0:
-            return "\n".join([*kept, _MORE])
-        kept.append(line)
-    return "\n".join(kept)
-
-
-_MORE = "(more is in the profile: get_profile)"
-
-
 # --- changes -------------------------------------------------------------------------------------
-
-
-def _reason(text: str) -> str:
-    return storable(one_line(text, chars_max=REASON_CHARS_MAX))
 
 
 def profile_in(connection: sqlite3.Connection, person_id: PersonId) -> dict[str, object]:
@@ -243,26 +219,49 @@ def _stands(profile: Mapping[str, object], change: ProfileChange) -> bool:
     return at(profile, tuple(change.path.split("."))) == change.new
 
 
+def put_profile(
+    connection: sqlite3.Connection,
+    person_id: PersonId,
+    profile: Mapping[str, object],
+    *,
+    now_ms: int,
+) -> None:
+    """Store a profile as a whole, within the caller's transaction. Raise ProfileWrong."""
+    body = checked(profile)
+    if profile:
+        connection.execute(_PUT, (person_id, body, now_ms))
+    else:
+        connection.execute(_REMOVE, (person_id,))
+
+
+def add_change(connection: sqlite3.Connection, person_id: PersonId, change: ProfileChange) -> int:
+    """Add a change to the history of a profile, within the caller's transaction."""
+    old, new = (None if one is None else dump(one) for one in (change.old, change.new))
+    values = (
+        old,
+        new,
+        storable(change.reason),
+        change.run_id or "",
+        change.at_ms,
+        change.undone_ms,
+    )
+    added = connection.execute(_ADD_CHANGE, (person_id, change.path, *values)).lastrowid
+    assert added is not None
+    return added
+
+
 def _changed(
     connection: sqlite3.Connection,
     person_id: PersonId,
     profile: Mapping[str, object],
     change: ProfileChange,
 ) -> ProfileChange:
-    """Stores a change and the profile that it makes."""
+    """Store a change and the profile that it makes."""
     if change.old == change.new and type(change.old) is type(change.new):
         return change
     after = with_value(profile, tuple(change.path.split(".")), change.new)
-    body = checked(after)
-    if after:
-        connection.execute(_PUT, (person_id, body, change.at_ms))
-    else:
-        connection.execute(_REMOVE, (person_id,))
-    values = (_json(change.old), _json(change.new), change.reason, change.run_id or "")
-    row = (person_id, change.path, *values, change.at_ms)
-    added = connection.execute(_ADD_CHANGE, row).lastrowid
-    assert added is not None
-    return replace(change, id=added)
+    put_profile(connection, person_id, after, now_ms=change.at_ms)
+    return replace(change, id=add_change(connection, person_id, change))
 
 
 def _taken_back(
@@ -279,10 +278,6 @@ def _taken_back(
     _changed(connection, person_id, profile_in(connection, person_id), back)
     connection.execute(_UNDONE, (now_ms, person_id, change.id))
     return replace(change, undone_ms=now_ms)
-
-
-def _json(value: object) -> str | None:
-    return None if value is None else dump(value)
 
 
 def _change(row: tuple[Any, ...]) -> ProfileChange:

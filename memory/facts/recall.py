@@ -1,15 +1,12 @@
-"""What is remembered for a prompt: the `Recall` that the core needs."""
+"""Recall: what is remembered for one prompt. Implements `memory.records.ports.Recall`."""
 
 from __future__ import annotations
 
-import asyncio
-import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
 
-from memory.database.connection import Database
-from memory.facts.rows import gist, is_small_talk
+from memory.facts.insights import SqliteInsights
+from memory.facts.relevance import gist, is_small_talk
 from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     Chunk,
@@ -18,19 +15,13 @@ from memory.records.facts import (
     Fact,
     Recalled,
     RecallWanted,
+    StoredFact,
     Whose,
 )
-from memory.records.languages import language_name
-from memory.records.messages import PersonId
-from memory.records.text import one_line
+from memory.search.archive import SqliteArchive
+from memory.search.documents import SqliteDocuments
 
-T = TypeVar("T")
-Ask = Callable[[RecallWanted], Awaitable[T]]
-"""Finds one part of what is remembered. Raises StorageError."""
-
-FACTS_RECALLED = 5
-_PERSON = "select name, language, time_zone, role from people where id = ?"
-_LABELS = ("Name", "Language", "Time zone", "Role")
+FACTS_RECALLED, EXCHANGES_RECALLED = 5, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,115 +32,87 @@ class About:
     persona_prompt: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Insight:
-    """What a model made of the last turns."""
-
-    pins: tuple[str, ...] = ()
-    recommendations: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallParts:
-    """Who finds what. A part that is not given stays empty.
-
-    `about`, `insight` and `coming` are private, and not asked for in a group. `exchanges` and
-    `chunks` are searched for, and not asked for where a message has nothing to search by.
-    """
-
-    about: Ask[About] | None = None
-    insight: Ask[Insight] | None = None
-    coming: Ask[Sequence[Coming]] | None = None
-    exchanges: Ask[Sequence[Exchange]] | None = None
-    chunks: Ask[Sequence[Chunk]] | None = None
-    summary: Ask[str] | None = None
-
-
 class SqliteRecall:
-    """Implements `memory.records.ports.Recall`.
-
-    Nothing is kept between calls: people change at run time, and one row costs little.
-    """
+    """Asks each store for its part. Nothing is kept between calls: people change at run time."""
 
     def __init__(
         self,
-        database: Database,
         *,
+        about: Callable[[RecallWanted], Awaitable[About]] | None = None,
         facts: SqliteFacts | None = None,
         facts_max: int = FACTS_RECALLED,
-        parts: RecallParts | None = None,
+        insights: SqliteInsights | None = None,
+        coming: Callable[[RecallWanted], Awaitable[Sequence[Coming]]] | None = None,
+        archive: SqliteArchive | None = None,
+        documents: SqliteDocuments | None = None,
     ) -> None:
-        """Without `parts.about`, the profile is what is stored of the person's row."""
-        self._database = database
+        """A part that is not given stays empty. `about` is `memory.stores.people.AboutPeople`,
+        `coming` finds what is due."""
+        self._about = about
         self._facts = facts
         self._facts_max = facts_max
-        self._parts = parts or RecallParts()
+        self._insights = insights
+        self._coming = coming
+        self._archive = archive
+        self._documents = documents
 
     async def recall(self, wanted: RecallWanted) -> Recalled:
-        """What this person may see in this place; nothing at all where memory is off. In a group
-        only what belongs to the group, and nothing of a profile (SPEC §9)."""
+        """Return what this person may see in this place; nothing at all where memory is off. In a
+        group only what belongs to the group, and nothing of a profile (SPEC §9). Raise
+        StorageError.
+
+        One part after the other: each is some milliseconds of the one database and of the one
+        interpreter, and a task group only hid which part had failed.
+        """
         if wanted.memory_off:
             return Recalled()
-        alone, searches = not wanted.scope, not is_small_talk(gist(wanted.text))
-        parts = self._parts
-        try:
-            async with asyncio.TaskGroup() as group:
-                about = group.create_task(_asked(parts.about or self._row, wanted, alone, About()))
-                insight = group.create_task(_asked(parts.insight, wanted, alone, Insight()))
-                coming = group.create_task(_all(parts.coming, wanted, alone))
-                facts = group.create_task(_all(self._fitting, wanted, searches))
-                exchanges = group.create_task(_all(parts.exchanges, wanted, searches))
-                chunks = group.create_task(_all(parts.chunks, wanted, searches))
-                summary = group.create_task(_asked(parts.summary, wanted, True, ""))
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
-        return Recalled(
-            profile=about.result().profile,
-            persona_prompt=about.result().persona_prompt,
-            facts=facts.result(),
-            exchanges=exchanges.result(),
-            chunks=chunks.result(),
-            pins=insight.result().pins,
-            recommendations=insight.result().recommendations,
-            coming=coming.result(),
-            summary=summary.result(),
-        )
-
-    async def _row(self, wanted: RecallWanted) -> About:
-        person_id = wanted.person_id
-        return About(profile=await self._database.read(lambda c: profile_of_row(c, person_id)))
-
-    async def _fitting(self, wanted: RecallWanted) -> Sequence[Fact]:
-        if self._facts is None:
-            return ()
+        found = Recalled()
+        if not wanted.scope:
+            found = await self._private(wanted)
+        if is_small_talk(gist(wanted.text)):
+            return found  # there is nothing to search by
+        facts: Sequence[StoredFact] = ()
+        exchanges: Sequence[Exchange] = ()
+        chunks: Sequence[Chunk] = ()
         of = Whose(person_id=wanted.person_id, scope=wanted.scope)
-        found = await self._facts.recall(of, wanted.text, k=self._facts_max)
-        return [
+        if self._facts is not None:
+            facts = await self._facts.recall(of, wanted.text, k=self._facts_max)
+        if self._archive is not None:
+            exchanges = await self._archive.search(
+                wanted.person_id,
+                wanted.place,
+                wanted.text,
+                k=EXCHANGES_RECALLED,
+                before=wanted.history_from,
+                conversation=wanted.conversation,
+            )
+        if self._documents is not None:
+            chunks = await self._documents.recalled(wanted)
+        shown = (
             Fact(
                 id=fact.key,
                 text=fact.text,
                 category=fact.category,
                 speaker=fact.speaker if wanted.scope else "",
             )
-            for fact in found
-        ]
+            for fact in facts
+        )
+        return replace(found, facts=tuple(shown), exchanges=tuple(exchanges), chunks=tuple(chunks))
 
-
-async def _asked(ask: Ask[T] | None, wanted: RecallWanted, wished: bool, otherwise: T) -> T:
-    return otherwise if ask is None or not wished else await ask(wanted)
-
-
-async def _all(ask: Ask[Sequence[T]] | None, wanted: RecallWanted, wished: bool) -> tuple[T, ...]:
-    return () if ask is None or not wished else tuple(await ask(wanted))
-
-
-def profile_of_row(connection: sqlite3.Connection, person_id: PersonId) -> str:
-    """One line for each thing known; empty for somebody unknown."""
-    row = connection.execute(_PERSON, (person_id,)).fetchone()
-    if row is None:
-        return ""
-    # A name is whatever its bearer typed: it must not be able to add lines of its own.
-    name, language, *others = row
-    shown = (name, language_name(language), *others)
-    known = zip(_LABELS, map(one_line, shown), strict=True)
-    return "\n".join(f"{label}: {value}" for label, value in known if value)
+    async def _private(self, wanted: RecallWanted) -> Recalled:
+        """What is shown where the person is alone."""
+        about = About() if self._about is None else await self._about(wanted)
+        pins: tuple[str, ...] = ()
+        recommendations: tuple[str, ...] = ()
+        if self._insights is not None:
+            pins, recommendations = await self._insights.relevant(
+                wanted.conversation, wanted.text, wanted.now
+            )
+        coming = () if self._coming is None else await self._coming(wanted)
+        return Recalled(
+            profile=about.profile,
+            persona_prompt=about.persona_prompt,
+            pins=pins,
+            recommendations=recommendations,
+            coming=tuple(coming),
+        )

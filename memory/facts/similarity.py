@@ -1,7 +1,7 @@
-"""What two short sentences share and where they differ: stems, numbers, names, negation.
+"""Comparison of short sentences: what they share, where they differ, and whether a quote stands.
 
-Called where facts are written: for what is nearly the same, and for what was forgotten. Pure, and
-meant for English; of other languages it knows the words alone.
+Called where facts are written, found and forgotten. Pure. It looks at what can be compared exactly:
+words, numbers, negation, the order of who does what. It does not know what a sentence means.
 """
 
 from __future__ import annotations
@@ -17,32 +17,10 @@ from memory.search.fts import STOP_WORDS
 
 ALIKE_MIN = 0.90
 """Plain cosine from which two sentences say the same, unless they `differ` (DESIGN §5)."""
-NEAR_MIN = 0.75
-"""From here on they may say the same: a model is asked."""
 SHARED_MIN = 0.80
 """Of their stems, where there are no embeddings."""
-NEAR_SHARED_MIN = 0.50
 
-_NO = """
-not no never none nothing nobody neither nor cannot without against except unless hardly
-dislike dislikes disliked hate hates hated avoid avoids refuse refuses stopped stops quit
-isn't aren't wasn't weren't hasn't haven't hadn't doesn't don't didn't won't can't couldn't
-shouldn't wouldn't nicht kein keine keinen nie ohne gegen pas jamais sans nunca sin
-non mai senza não sem niet geen nooit zonder inte ej aldrig utan ikke ikkje aldri uden uten
-nie nigdy bez ne není nikdy не нет ни ніколи никогда без tidak bukan tanpa değil hiç nem soha
-ei không لا ليس لم لن לא אין नहीं δεν μη ekki aldrei
-"""
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
-_OPPOSED = """
-before/after with/without always/sometimes always/rarely often/rarely first/last
-morning/evening morning/afternoon morning/night day/night buy/sell bought/sold
-start/stop started/stopped begin/end open/close arrive/leave love/hate hot/cold
-warm/cold early/late long/short left/right more/less most/least new/old
-cheap/expensive single/married married/divorced mother/father sister/brother
-son/daughter wife/husband increase/decrease above/below inside/outside private/public
-for/against and/or all/some lend/borrow lent/borrowed win/lose won/lost on/off
-"""
-_NEGATIONS = frozenset(_NO.split())
 _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split())} | {
     "once": "1",
     "twice": "2",
@@ -50,12 +28,12 @@ _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split(
     "hundred": "100",
     "thousand": "1000",
 }
-_OPPOSITES = tuple(frozenset(pair.split("/")) for pair in _OPPOSED.split())
-_DIRECTED = "over than to from before after instead rather by with without for against of"
 _TURNS = """
 only with without for from before after over under and or but by was were had will would could might
-used rarely seldom sometimes occasionally barely nearly almost
+used rarely seldom sometimes occasionally barely nearly almost against except unless
 """
+_TURNING = frozenset(_TURNS.split())
+"""Small words that change what is said when they come or go."""
 _PEOPLE = {
     "user": "user",
     "person": "user",
@@ -65,20 +43,12 @@ _PEOPLE = {
     **dict.fromkeys(("we", "us"), "we"),
 }
 """Who acts or is acted upon, though these words tell nothing of the matter."""
-_BEFORE_PARTICIPLES = frozenset(["is", "are", "am", "be", "been", "being", "get", "gets"])
-_PERFECT = frozenset(["has", "have"])
-_BETWEEN = frozenset(["just", "recently", "already", "always", "also", "now"])
-_ORDER = frozenset(["first", "then", "later", "better", "worse", "more", "less", "rather"])
-_DAYS = """
-monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
-fridays saturdays sundays january february march april may june july august september october
-november december
-"""
-_CALENDAR = frozenset(_DAYS.split())
+_DIRECTED = "over than to from instead rather by with without for against of"
+_BETWEEN = frozenset(_DIRECTED.split())
+"""Small words whose two sides tell who or what is which."""
 _OWNING = frozenset(["has", "have", "had", "owns", "own", "with"])
-_DIRECTIONS = frozenset(_DIRECTED.split())
-_TURNING = frozenset(_TURNS.split())
-"""Small words that change what is said when they come or go."""
+_NO_PAST = frozenset(["named", "called"])
+_BEFORE_PARTICIPLES = frozenset(["is", "are", "am", "be", "been", "being", "get", "gets"])
 _SAME = {
     word: words[0]
     for words in (
@@ -116,72 +86,92 @@ _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-z][\w'’-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WordTurn:
-    """A word like `over` with the stems on both sides of it."""
-
-    word: str
-    before: frozenset[str]
-    after: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
     """What stands in a sentence. `stems` are those of its content words, in their order; `every`
     are all its words; `owners` those with a possessive `'s`. `order` is like `stems`, with whoever
-    acts; `past` are the stems of verbs that tell of the past, `signs` the words with a symbol."""
+    acts and the words between; `past` are verbs that tell of the past, `signs` words with a symbol.
+    """
 
     whole: str
     stems: tuple[str, ...]
     numbers: frozenset[str]
     names: tuple[str, ...]
     every: frozenset[str]
-    turns: tuple[WordTurn, ...]
     owners: frozenset[str]
     order: tuple[str, ...]
     past: frozenset[str]
     signs: frozenset[str]
-
-    @property
-    def negations(self) -> int:
-        """How often it says no, modulo what cancels out is not looked at."""
-        return len(self.every & _NEGATIONS)
+    is_negative: bool
 
 
 def sentence(text: str) -> Sentence:
-    """Takes a sentence apart."""
+    """Take a sentence apart."""
     tidy = _AND.sub("and", " ".join(storable(text).split()))
     folded = _SELF_JOINED.sub(r"\1\2", squeezed(fold(_THOUSANDS.sub("", tidy))))
     found = [word.text for word in words(folded)]
     every = [word.removesuffix("'s") for word in found]
+    idle = STOP_WORDS | _LIGHT | NEGATIONS
+    runs = unbordered_runs(folded)
+    pairs = [run[place : place + 2] for run in runs for place in range(max(1, len(run) - 1))]
     return Sentence(
         whole=folded.strip(" .!?…"),
-        stems=(*_stems(every), *_pairs(folded)),
-        numbers=frozenset(_numbers(folded, every)),
-        names=tuple(_names(tidy)),
+        stems=(*(_stem_of(word) for word in every if word not in idle), *pairs),
+        numbers=frozenset(
+            [*_NUMBER.findall(folded), *(_NUMBER_WORDS[w] for w in every if w in _NUMBER_WORDS)]
+        ),
+        # The first word of the sentence included.
+        names=tuple(fold(match[0]).removesuffix("'s") for match in _CAPITAL.finditer(tidy)),
         every=frozenset(every),
-        turns=tuple(_turns(every)),
         owners=frozenset(_OWNER.findall(folded)),
-        order=tuple(_order(found)),
+        # Whoever owns something (`the user's sister`) does nothing to anybody.
+        order=(
+            *(
+                _PEOPLE.get(whole) or _stem_of(word)
+                for whole, word in zip(found, every, strict=True)
+                if whole in _PEOPLE or word in _BETWEEN or word not in idle
+            ),
+            *pairs,
+        ),
         past=frozenset(_past(every)),
         signs=frozenset(_signs(folded)),
+        is_negative=says_no(folded),
     )
 
 
 def differ(one: Sentence, other: Sentence) -> bool:
-    """Whether two sentences that look alike surely do not say the same."""
+    """Whether two sentences that look alike are not known to say the same.
+
+    Where nothing exact tells them apart or together they differ: two facts that say nearly the
+    same do little harm, one that took the place of a true one does.
+    """
     return (
         one.numbers != other.numbers
         or one.signs != other.signs
-        or one.negations != other.negations
+        or one.is_negative != other.is_negative
+        or one.past != other.past
         or one.every & _TURNING != other.every & _TURNING
-        or _names_differ(one, other)
-        or _is_turned_round(one, other)
-        or _changes_places(one, other)
-        or _is_of_another_time(one, other)
-        or _owns_another(one, other)
-        or _are_opposed(one, other)
-        or _is_exchanged(one, other)
+        # Whose family cooks is not who cooks for a family. `Has a daughter` is another way to own.
+        or (one.owners != other.owners and not (one.every | other.every) & _OWNING)
+        or _is_exchanged(one.order, other.order)
     )
+
+
+def _is_exchanged(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether each has a word that the other lacks, or two words stand on other sides of a third
+    one: who feeds whom, what is preferred over what. What only moves to the begin (`On Mondays …`)
+    changes places with nothing."""
+    if set(one) - set(other) and set(other) - set(one):
+        return True
+    mine, others = (
+        {word: place for place, word in reversed(list(enumerate(each)))} for each in (one, other)
+    )
+    both = mine.keys() & others.keys()
+    for pivot in both:
+        went = {word for word in both if mine[word] < mine[pivot]}
+        came = {word for word in both if others[word] < others[pivot]}
+        if went - came - {pivot} and came - went - {pivot}:
+            return True
+    return False
 
 
 def says_the_same(one: Sentence, other: Sentence, likeness: float | None) -> bool:
@@ -199,13 +189,6 @@ def says_the_same(one: Sentence, other: Sentence, likeness: float | None) -> boo
 def says_more(one: Sentence, other: Sentence) -> bool:
     """Whether the first one says all that the second one does, and more."""
     return set(one.stems) > set(other.stems)
-
-
-def may_say_the_same(one: Sentence, other: Sentence, likeness: float | None) -> bool:
-    """Whether it takes more than rules to tell."""
-    if likeness is None:
-        return shared(one, other) >= NEAR_SHARED_MIN
-    return likeness >= NEAR_MIN
 
 
 def shared(one: Sentence, other: Sentence) -> float:
@@ -236,31 +219,16 @@ def _settled(stemmed: str) -> str:
     return stemmed[:-1] if len(stemmed) > _STEM_MIN and stemmed.endswith("e") else stemmed
 
 
-def _stems(every: Iterable[str]) -> list[str]:
-    idle = STOP_WORDS | _LIGHT | _NEGATIONS
-    telling = (word for word in every if word not in idle)
-    return [_NUMBER_WORDS.get(word) or stem(word) for word in telling]
-
-
-def _order(found: Iterable[str]) -> Iterable[str]:
-    """Whoever owns something (`the user's sister`) does nothing to anybody."""
-    idle = STOP_WORDS | _LIGHT | _NEGATIONS
-    for whole in found:
-        word = whole.removesuffix("'s")
-        if whole in _PEOPLE:
-            yield _PEOPLE[whole]
-        elif word not in idle:
-            yield _NUMBER_WORDS.get(word) or stem(word)
+def _stem_of(word: str) -> str:
+    return _NUMBER_WORDS.get(word) or stem(word)
 
 
 def _past(every: Sequence[str]) -> Iterable[str]:
-    """Stems of verbs in the past: `liked`, `has liked`; not `is called`, nor `has a son named`."""
+    """Verbs in the past: `liked`, `has liked`; not `is called`, nor what a perfect says of now
+    (`has decided`, `decided`)."""
     for place, word in enumerate(every):
-        if not _PAST.fullmatch(word) or word == "named":
-            continue
-        before = [earlier for earlier in every[:place] if earlier not in _BETWEEN]
-        is_perfect = bool(before) and before[-1] in _PERFECT
-        if is_perfect or not (_BEFORE_PARTICIPLES | _PERFECT) & set(before):
+        is_verb = word not in _NO_PAST and not _BEFORE_PARTICIPLES & set(every[:place])
+        if is_verb and _PAST.fullmatch(word):
             yield stem(word)
 
 
@@ -281,97 +249,91 @@ def _is_telling(mark: str) -> bool:
     return mark in _TELLING_MARKS or unicodedata.category(mark) in _TELLING_KINDS
 
 
-def _turns(every: Sequence[str]) -> Iterable[WordTurn]:
-    for place, word in enumerate(every):
-        if word in _DIRECTIONS:
-            before, after = _stems(every[:place]), _stems(every[place + 1 :])
-            yield WordTurn(word=word, before=frozenset(before), after=frozenset(after))
+# --- negation -----------------------------------------------------------------------------------
+#
+# Whether a text says no, in the languages that people write most, by words, and by endings where a
+# language says no by them. It takes too much for a no rather than too little: in doubt a fact is
+# not kept, or two are, and what was said stays searchable.
+
+_NO = """
+no not never none neither nor cannot without nobody nothing nowhere hardly rarely seldom
+barely against except unless dislike dislikes disliked hate hates hated avoid avoids refuse refuses
+stopped stops quit dont doesnt didnt cant wont isnt arent wasnt isn't aren't wasn't weren't hasn't
+haven't hadn't doesn't don't didn't won't can't couldn't shouldn't wouldn't
+nicht nichts kein keine keinen keinem keiner keines nie niemals niemand kaum ohne weder gegen
+ne pas jamais aucun aucune sans personne rien
+nunca jamás ningún ninguno ninguna nada nadie sin tampoco
+non mai niente nessuno nessuna senza
+não nem nenhum nenhuma ninguém sem nao
+niet geen nooit niemand niets zonder
+inte ingen inget inga aldrig ej utan ikke ikkje aldri uten intet uden ekki aldrei
+nie nigdy żaden żadna żadnego bez nikt nic
+nejsem nemám nechci nikdy není nemůžu neumím nejím nepiju nerad nemam
+не нет нету никогда никто ничего нельзя без ни ні немає ніколи ніхто
+δεν δε μην μη όχι ποτέ χωρίς κανείς τίποτα
+değil yok hiç asla hayır
+nu nici niciodată fără nem sem soha nincs sincs ei eivät emme ette ilman
+tidak bukan belum jangan nggak tanpa không chưa chẳng
+नहीं मत ना لا لم لن ليس ليست لست לא אין אף
+안 못
+"""
+NEGATIONS = frozenset(_NO.split())
+_ENDS_NO = re.compile(
+    r"(?:n't|m[ıiuü]yor\w*|(?<!ta)m[ae]m|m[ae]z(?:s[ıi]n|lar|ler)?|m[ae]d[ıi]\w*)$"
+)
+"""English, and Turkish: its verbs say no by an ending."""
+_BEGINS_NO = re.compile(r"^n['’](?=\w)")
+"""French: n'aime."""
+_WITHOUT_BLANKS = re.compile(
+    "不(?!错|錯)|[没沒未无無]|(?<!特)[别別]|非(?!常)|ません|まへん|ない|なかった|なく|じゃな|ではな"
+    "|않|없|아니|못[ 하해한했]|(?:^| )안 (?=[\uac00-\ud7a3])|ไม่"
+)
+_JUST_NO = re.compile(
+    r"^\W*(?:no|nein|non|não|nie|nee|nej|nei|нет|hayır|όχι|nah|nope)\s*[,!.:–-]\s*"
+)
+"""An answer to what was said before, and no part of the sentence: "No, I like tea"."""
 
 
-def _pairs(folded: str) -> list[str]:
-    if not is_unbordered(folded):
-        return []
-    runs = unbordered_runs(folded)
-    return [run[place : place + 2] for run in runs for place in range(max(1, len(run) - 1))]
-
-
-def _numbers(folded: str, every: Iterable[str]) -> Iterable[str]:
-    yield from _NUMBER.findall(folded)
-    yield from (_NUMBER_WORDS[word] for word in every if word in _NUMBER_WORDS)
-
-
-def _names(tidy: str) -> Iterable[str]:
-    """Words that begin with a capital, the first one of the sentence included."""
-    for match in _CAPITAL.finditer(tidy):
-        name = fold(match[0])
-        yield name.removesuffix("'s")
-
-
-def _names_differ(one: Sentence, other: Sentence) -> bool:
-    """Whether one names something that does not stand in the other, in whatever case."""
-    return any(
-        not {name, stem(name)} & {*there.names, *there.every, *there.stems}
-        and name not in STOP_WORDS | _LIGHT
-        for here, there in ((one, other), (other, one))
-        for name in here.names
+def says_no(text: str) -> bool:
+    """Return whether anything in it says no."""
+    folded = _JUST_NO.sub("", fold(text))
+    return bool(_WITHOUT_BLANKS.search(folded)) or any(
+        word.text in NEGATIONS or _ENDS_NO.search(word.text) or _BEGINS_NO.search(word.text)
+        for word in words(folded)
     )
 
 
-def _is_turned_round(one: Sentence, other: Sentence) -> bool:
-    """Tea over coffee is not coffee over tea, and who lends is not who borrows."""
-    if set(one.stems) != set(other.stems):
+# --- quotes -------------------------------------------------------------------------------------
+
+QUOTE_WORDS_MIN, QUOTE_CHARS_MIN = 2, 4
+"""Of a quote that is less than the whole message; characters where no blanks part words."""
+_QUOTE_MARKS = str.maketrans(dict.fromkeys('"“”„‟«»‹›「」『』*_~`', None) | {"…": "..."})
+_QUOTE_EDGES = " \t\n.,:;!?'-–—()[]"
+
+
+def bare(text: str) -> str:
+    """Return a text as quotes are looked for in it: folded, without marks and line breaks."""
+    return squeezed(fold(text.translate(_QUOTE_MARKS))).strip(_QUOTE_EDGES)
+
+
+def stands_in(quote: str, said: str) -> bool:
+    """Return whether a quote stands in what was said: whole words in one piece, whatever the case,
+    the white space and the quotation marks; and enough of them to mean anything."""
+    needle, text = bare(quote), bare(said)
+    if not sentence(needle).stems and not says_no(needle):
         return False
-    if (one.every & _ORDER) and one.stems != other.stems:
-        return True
-    both = (set(one.names) & set(other.names)) - _CALENDAR
-    in_order = [[name for name in each.names if name in both] for each in (one, other)]
-    if in_order[0] != in_order[1]:
-        return True
-    after_in_other = {turn.word: turn for turn in other.turns}
-    return any(
-        turn.before & there.after and turn.after & there.before
-        for turn in one.turns
-        if (there := after_in_other.get(turn.word)) is not None
+    is_enough = (
+        len(needle) >= QUOTE_CHARS_MIN
+        if is_unbordered(needle)
+        else len(words(needle)) >= QUOTE_WORDS_MIN
     )
+    return needle == text or (is_enough and place_of_words(needle, text) is not None)
 
 
-def _changes_places(one: Sentence, other: Sentence) -> bool:
-    """Whether two words stand on other sides of a third one: who feeds whom. What only moves to
-    the begin (`On Mondays …`) changes places with nothing."""
-    mine, others = _places(one.order), _places(other.order)
-    both = mine.keys() & others.keys()
-    for pivot in both:
-        went = {word for word in both if mine[word] < mine[pivot]}
-        came = {word for word in both if others[word] < others[pivot]}
-        if went - came - {pivot} and came - went - {pivot}:
-            return True
-    return False
-
-
-def _places(order: Sequence[str]) -> dict[str, int]:
-    """Where each stem stands first."""
-    return {word: place for place, word in reversed(list(enumerate(order)))}
-
-
-def _is_of_another_time(one: Sentence, other: Sentence) -> bool:
-    """Whether what one tells of the past, the other tells of now."""
-    return any(
-        here.past & (set(there.order) - there.past) for here, there in ((one, other), (other, one))
-    )
-
-
-def _owns_another(one: Sentence, other: Sentence) -> bool:
-    """Whose family cooks is not who cooks for a family. `Has a daughter` is another way to own."""
-    return one.owners != other.owners and not (one.every | other.every) & _OWNING
-
-
-def _are_opposed(one: Sentence, other: Sentence) -> bool:
-    mine, others = one.every - other.every, other.every - one.every
-    return any(pair & mine and pair & others for pair in _OPPOSITES)
-
-
-def _is_exchanged(one: Sentence, other: Sentence) -> bool:
-    """Whether each has a content word that the other lacks: of a meaning close by, or of another
-    of the same kind, which nothing here can tell apart."""
-    mine, others = set(one.stems), set(other.stems)
-    return bool(mine - others) and bool(others - mine)
+def place_of_words(needle: str, text: str) -> int | None:
+    """Return where whole words stand in a text, both as of `bare`; None if they do not."""
+    found = re.search(rf"(?<!\w){re.escape(needle)}(?!\w)", text)
+    if found is None and is_unbordered(needle):
+        at = text.find(needle)
+        return at if at >= 0 else None
+    return None if found is None else found.start()

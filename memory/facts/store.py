@@ -10,37 +10,36 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 import structlog
 
 from memory.database.connection import Database
 from memory.facts import tombstones
+from memory.facts.relevance import (
+    fitting,
+    gist,
+    is_about_self,
+    is_small_talk,
+    speaks_of_self,
+)
 from memory.facts.rows import (
     close,
     erase,
-    fitting,
-    gist,
     holding,
-    is_about_self,
-    is_small_talk,
     owned_by,
     reopen,
     replaced_by,
     seen_by,
     select,
     select_ids,
-    speaks_of_self,
     use,
 )
-from memory.facts.similarity import Sentence, may_say_the_same, says_the_same, sentence
+from memory.facts.similarity import sentence
+from memory.facts.write import refusal, tidy, write
 from memory.records.errors import StorageError
 from memory.records.facts import Corrected, NewFact, Stored, StoredFact, Storing, Whose
 from memory.records.messages import RunId
 from memory.search.indexes import Indexes
-
-if TYPE_CHECKING:
-    from memory.facts.write import Alike
 
 ALIKE_MAX = 12
 """Facts that a new one is compared with."""
@@ -76,9 +75,6 @@ class SqliteFacts:
 
         Raises ForgottenMeanwhile where `new` names a generation that is over.
         """
-        # Here, not above: its tables of words take a start a while, and nothing is stored then.
-        from memory.facts.write import refusal, tidy, write
-
         text = tidy(new.text)
         if why := refusal(text):
             return Stored(outcome=Storing.REFUSED, why=why)
@@ -91,20 +87,6 @@ class SqliteFacts:
     async def generation(self) -> int:
         """How often something was forgotten so far."""
         return await self._database.read(tombstones.generation)
-
-    async def near(self, of: Whose, text: str) -> Sequence[StoredFact]:
-        """Facts of this person that may say the same as a text, or contradict it, where rules do
-        not tell; most alike first. For whoever asks a model about it."""
-        from memory.facts.write import tidy
-
-        said = sentence(tidy(text))
-        facts = await self._compared(of, said.whole)
-        return [
-            fact
-            for fact, likeness in facts
-            if may_say_the_same(said, sentence(fact.text), likeness)
-            and not says_the_same(said, sentence(fact.text), likeness)
-        ]
 
     async def get(self, of: Whose, fact_id: int) -> StoredFact | None:
         """One that this person may see here; also a closed one."""
@@ -221,10 +203,17 @@ class SqliteFacts:
         asked = sentence(query)
         likeness = await self._indexes.likeness(query, [fact.text for fact in facts])
         alike = likeness if likeness is not None else [0.0] * len(facts)
+
+        def shares_a_word(fact: StoredFact) -> bool:
+            # With what is said, with who said it, or with the day.
+            day = datetime.fromtimestamp(fact.valid_from_ms / 1000, UTC)
+            known = sentence(f"{fact.text} {fact.speaker} {day.day} {day:%B} {day.year}")
+            return not {*asked.stems, *asked.signs}.isdisjoint({*known.stems, *known.signs})
+
         return [
             fact
             for fact, close in zip(facts, alike, strict=True)
-            if close >= FOUND_MIN or _shares_a_word(asked, fact)
+            if close >= FOUND_MIN or shares_a_word(fact)
         ]
 
     async def _fitting(self, of: Whose, message: str, *, k: int) -> Sequence[StoredFact]:
@@ -240,21 +229,15 @@ class SqliteFacts:
         both = {fact.id: fact for fact in (*facts, *more) if fitting(message, fact, None)}
         return list(both.values())[:k]
 
-    async def _alike(self, of: Whose, text: str) -> Sequence[Alike]:
-        from memory.facts.write import Alike
-
-        return [
-            Alike(fact_id=fact.id, likeness=likeness)
-            for fact, likeness in await self._compared(of, text)
-        ]
-
-    async def _compared(self, of: Whose, text: str) -> Sequence[tuple[StoredFact, float | None]]:
-        """The facts of this person that come closest, most alike first."""
+    async def _alike(self, of: Whose, text: str) -> dict[int, float | None]:
+        """Return the facts of this person that come closest, most alike first, and how close they
+        are in meaning, if that is known."""
         facts = [hit.fact for hit in await self._indexes.search_own(of, text, k=ALIKE_MAX)]
         likeness = await self._indexes.likeness(text, [fact.text for fact in facts])
         if likeness is None:
-            return [(fact, None) for fact in facts]
-        return sorted(zip(facts, likeness, strict=True), key=lambda pair: (-pair[1], pair[0].id))
+            return dict.fromkeys(fact.id for fact in facts)
+        pairs = sorted(zip(facts, likeness, strict=True), key=lambda pair: (-pair[1], pair[0].id))
+        return {fact.id: alike for fact, alike in pairs}
 
     async def _count(self, facts: Sequence[StoredFact]) -> None:
         """Counts uses, and writes them from time to time. Those of the last minutes are lost with
@@ -275,14 +258,6 @@ class SqliteFacts:
         return self._database.now_ms()
 
 
-def _shares_a_word(asked: Sentence, fact: StoredFact) -> bool:
-    """With what is said, with who said it, or with the day."""
-    day = datetime.fromtimestamp(fact.valid_from_ms / 1000, UTC)
-    known = sentence(f"{fact.text} {fact.speaker} {day.day} {day:%B} {day.year}")
-    mine, others = {*asked.stems, *asked.signs}, {*known.stems, *known.signs}
-    return not mine.isdisjoint(others)
-
-
 def _undone(
     connection: sqlite3.Connection, *, of: Whose, run_id: RunId
 ) -> tuple[list[StoredFact], list[StoredFact]]:
@@ -290,21 +265,23 @@ def _undone(
     gone = {fact.id: fact for fact in select(connection, own.and_("run_id = ?", run_id))}
     if not run_id or not gone:
         return [], []
-    closed = [fact for fact in replaced_by(connection, own, list(gone)) if fact.id not in gone]
-    nearest = [fact for fact in closed if fact.superseded_by in gone]
-    after = {fact.id: _heir(fact, gone) for fact in nearest}
-    back = [fact_id for fact_id, heir in after.items() if heir is None]
+    replaced = replaced_by(connection, own, list(gone))
+    back: list[int] = []
+    handed_on: list[tuple[StoredFact, int]] = []
+    for fact in replaced:
+        if fact.id in gone or fact.superseded_by not in gone:
+            continue
+        # What holds in place of it once these are gone; None: itself.
+        heir: int | None = fact.superseded_by
+        while heir in gone:
+            heir = gone[heir].superseded_by
+        if heir is None:
+            back.append(fact.id)
+        else:
+            handed_on.append((fact, heir))
     erase(connection, gone)
     reopen(connection, back)
-    for fact in nearest:
-        if (heir := after[fact.id]) is not None and fact.valid_to_ms is not None:
-            close(connection, [fact.id], by=heir, now_ms=fact.valid_to_ms)
+    for fact, heir in handed_on:
+        assert fact.valid_to_ms is not None, "what was replaced is closed"
+        close(connection, [fact.id], by=heir, now_ms=fact.valid_to_ms)
     return list(gone.values()), list(select_ids(connection, own, back).values())
-
-
-def _heir(fact: StoredFact, gone: dict[int, StoredFact]) -> int | None:
-    """What holds in place of a fact once these are gone; None: itself."""
-    heir = fact.superseded_by
-    while heir is not None and heir in gone:
-        heir = gone[heir].superseded_by
-    return heir

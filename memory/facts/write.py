@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from agent.learning.evidence import stands_in
 from memory.database.stored_text import storable
 from memory.facts import tombstones
 from memory.facts.rows import (
@@ -25,10 +23,10 @@ from memory.facts.rows import (
     select_ids,
 )
 from memory.facts.secrets import secret_in
-from memory.facts.similarity import says_more, says_the_same, sentence
-from memory.facts.statements import Statement, cues, statement
+from memory.facts.similarity import says_more, says_the_same, sentence, stands_in
 from memory.records.facts import FACT_CHARS_MAX, NewFact, Stored, StoredFact, Storing
 from memory.records.text import clean
+from memory.records.words import after_name, fold
 
 WHY_EMPTY = "There is nothing in it to remember."
 WHY_LONG = (
@@ -43,15 +41,15 @@ WHY_GONE = "The message that it was found in is not there any more."
 _DIRECTIONS = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 _LINE = "select body from messages where id = ?"
 _NAME_OF = "select name from people where id = ?"
-_LIKE_ESCAPES = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
-    """A fact that looks like the new one, and how much they mean the same, if that is known."""
-
-    fact_id: int
-    likeness: float | None
+_HOMES = "(text like '%live%' or text like '%living%')"
+_LIVES = re.compile(
+    r"(?:(?P<who>[^,;?]{1,60}?) )?(?:[Ll]ives?|(?:is |am )?living) in (?P<place>[A-Z][\w-]+)"
+)
+_MOVED = re.compile(
+    r"(?:(?P<who>[^,;?]{1,60}?) )?(?:has |have )?(?:just |recently )?[Mm]oved to "
+    r"(?P<place>[A-Z][\w-]+(?: [A-Z][\w-]+)*)(?: last (?:week|month)| recently)?"
+)
+_SELF = frozenset(["", "i", "user", "the user", "person", "the person"])
 
 
 def tidy(text: str) -> str:
@@ -80,11 +78,12 @@ def write(
     new: NewFact,
     text: str,
     *,
-    alike: Sequence[Alike],
+    alike: Mapping[int, float | None],
     now_ms: int,
 ) -> Stored:
-    """Stores a text that is tidy and not refused, or says what stands in its way.
+    """Store a text that is tidy and not refused, or say what stands in its way.
 
+    `alike` are facts that look like it, most alike first, and how close they are in meaning.
     What says the same as a known fact refreshes it; what says the same and more takes its place.
     Raises ForgottenMeanwhile.
     """
@@ -97,25 +96,34 @@ def write(
     if woken and not new.asked:
         return Stored(outcome=Storing.REFUSED, why=WHY_FORGOTTEN)
     tombstones.lift(connection, woken)
-    corrected = _held(connection, new, [] if new.replaces is None else [new.replaces])
+    own = holding(owned_by(new.whose))
+    named = [] if new.replaces is None else [new.replaces]
+    corrected = list(select_ids(connection, own, named).values())
     # Whoever corrects a fact chose the words: they are stored, however alike they are.
     reworded = {old.id for old in corrected if old.text != text}
-    names = _names(connection, new)
-    said = statement(text, names=names)
-    stated = _stated(connection, new, said, names) if said else []
-    repeated = [fact for fact, known in stated if said and said.repeats(known)]
-    same = [*_same(connection, new, text, alike), *repeated]
-    same = [fact for fact in same if fact.id not in reworded]
-    shorter = [fact for fact in same if says_more(sentence(text), sentence(fact.text))]
+    said = sentence(text)
+    held = select_ids(connection, own, list(alike))
+    same = [
+        held[known]
+        for known, likeness in alike.items()
+        if known in held
+        and known not in reworded
+        and says_the_same(said, sentence(held[known].text), likeness)
+    ]
+    shorter = [fact for fact in same if says_more(said, sentence(fact.text))]
     if same and not shorter:
-        return _said_again(connection, new, same[0], corrected=corrected, now_ms=now_ms)
-    against = [fact for fact, known in stated if said and said.contradicts(known)]
-    closed = list({fact.id: fact for fact in (*shorter, *against, *corrected)}.values())
-    fact = insert(connection, new, text, now_ms=now_ms)
-    close(connection, [old.id for old in closed], by=fact.id, now_ms=now_ms)
+        fact = refresh(connection, same[0].id, confidence=new.confidence, now_ms=now_ms)
+        closed = [old for old in corrected if old.id != fact.id]
+    else:
+        left = _homes_left(connection, new, text)
+        closed = list({fact.id: fact for fact in (*shorter, *left, *corrected)}.values())
+        fact = insert(connection, new, text, now_ms=now_ms)
     if not closed:
-        return Stored(outcome=Storing.STORED, fact=fact)
-    return Stored(outcome=Storing.SUPERSEDED, fact=fact, replaced=_now(connection, closed[-1]))
+        is_known = bool(same)
+        return Stored(outcome=Storing.REFRESHED if is_known else Storing.STORED, fact=fact)
+    close(connection, [old.id for old in closed], by=fact.id, now_ms=now_ms)
+    (replaced,) = select(connection, Narrowed("id = ?", (closed[-1].id,)))
+    return Stored(outcome=Storing.SUPERSEDED, fact=fact, replaced=replaced)
 
 
 def _is_said(connection: sqlite3.Connection, new: NewFact) -> bool:
@@ -128,57 +136,31 @@ def _is_said(connection: sqlite3.Connection, new: NewFact) -> bool:
     return isinstance(text, str) and stands_in(new.quote, clean(text))
 
 
-def _said_again(
-    connection: sqlite3.Connection,
-    new: NewFact,
-    known: StoredFact,
-    *,
-    corrected: Sequence[StoredFact],
-    now_ms: int,
-) -> Stored:
-    fact = refresh(connection, known.id, confidence=new.confidence, now_ms=now_ms)
-    wrong = [old for old in corrected if old.id != known.id]
-    if not wrong:
-        return Stored(outcome=Storing.REFRESHED, fact=fact)
-    close(connection, [old.id for old in wrong], by=fact.id, now_ms=now_ms)
-    return Stored(outcome=Storing.SUPERSEDED, fact=fact, replaced=_now(connection, wrong[-1]))
+def _homes_left(connection: sqlite3.Connection, new: NewFact, text: str) -> list[StoredFact]:
+    """Return the homes of somebody who moved: the one contradiction that is told without a model.
 
-
-def _same(
-    connection: sqlite3.Connection, new: NewFact, text: str, alike: Sequence[Alike]
-) -> list[StoredFact]:
-    """The facts that say it already, in the same or in other words."""
-    held = {fact.id: fact for fact in _held(connection, new, [one.fact_id for one in alike])}
-    said = sentence(text)
+    `/remember` asks none, and where people live is what they correct most. Of anything else
+    whoever writes the fact says what it replaces (`NewFact.replaces`); else both are kept, since to
+    close a true fact does harm and to keep an old one beside it does little (until 2026-11 rules of
+    English judged homes, jobs, ages and favourites by lists of towns and countries).
+    """
+    moved = _MOVED.fullmatch(text.rstrip(".!"))
+    if moved is None:
+        return []
+    row = connection.execute(_NAME_OF, (new.whose.person_id,)).fetchone()
+    names = [name for name in (row[0] if row else "", new.speaker) if name]
+    facts = select(connection, holding(owned_by(new.whose)).and_(_HOMES))
     return [
-        held[one.fact_id]
-        for one in alike
-        if one.fact_id in held
-        and says_the_same(said, sentence(held[one.fact_id].text), one.likeness)
+        fact
+        for fact in facts
+        if (home := _LIVES.match(fact.text)) is not None
+        and _person(home["who"], names) == _person(moved["who"], names)
+        and not moved["place"].startswith(home["place"])
     ]
 
 
-def _stated(
-    connection: sqlite3.Connection, new: NewFact, said: Statement, names: Collection[str]
-) -> list[tuple[StoredFact, Statement]]:
-    """What is known of the same matter."""
-    likes = [f"%{cue.translate(_LIKE_ESCAPES)}%" for cue in cues(said.what)]
-    among = " or ".join([r"text like ? escape '\'"] * len(likes))
-    where = holding(owned_by(new.whose)).and_(f"({among})", *likes)
-    facts = select(connection, where)
-    return [(fact, known) for fact in facts if (known := statement(fact.text, names=names))]
-
-
-def _held(connection: sqlite3.Connection, new: NewFact, ids: Sequence[int]) -> list[StoredFact]:
-    """Those of these that hold, and that are this person's to change."""
-    return list(select_ids(connection, holding(owned_by(new.whose)), ids).values())
-
-
-def _names(connection: sqlite3.Connection, new: NewFact) -> list[str]:
-    """What the person is called."""
-    row = connection.execute(_NAME_OF, (new.whose.person_id,)).fetchone()
-    return [name for name in (row[0] if row else "", new.speaker) if name]
-
-
-def _now(connection: sqlite3.Connection, fact: StoredFact) -> StoredFact:
-    return select(connection, Narrowed("id = ?", (fact.id,)))[0]
+def _person(who: str | None, names: Sequence[str]) -> str:
+    """Return whom a sentence is about, by its first words; empty for the person themselves."""
+    called = fold(who or "")
+    own = {part for name in names for part in (fold(name), *fold(name).split()[:1])}
+    return "" if called in own | _SELF or any(after_name(called, n) == "" for n in own) else called

@@ -413,15 +413,6 @@ class CompactionWanted:
     tokens_max: int = 0
 
 
-class Compactor(Protocol):
-    """Sums up what need not be sent whole any more. May be called at any time, also while a turn
-    runs: what it does counts from the next turn on."""
-
-    async def compact(self, wanted: CompactionWanted) -> Compaction | None:
-        """Compacts if it is due, or forced and there is something to compact; None when nothing
-        was done. Raises StorageError alone: without a model there is a mechanical digest."""
-
-
 # --- overview -----------------------------------------------------------------------------------
 
 

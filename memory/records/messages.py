@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NewType
+
+from memory.records.codec import from_json
 
 PersonId = NewType("PersonId", str)
 ConversationId = NewType("ConversationId", str)
@@ -242,72 +244,4 @@ class TurnInput:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TurnInput:
         """Reads what `to_json` made, also by an earlier version. Raises KeyError, ValueError."""
-        return cls(
-            message=_message_from_json(data["message"]),
-            conversation=ConversationId(data["conversation"]),
-            person_id=PersonId(data["person_id"]),
-            role=Role(data["role"]),
-            person_name=data.get("person_name", ""),
-            time_zone=data.get("time_zone", ""),
-            language=data.get("language", ""),
-            language_hint=data.get("language_hint", ""),
-            origin=Origin(data.get("origin", Origin.CHAT)),
-            task=_task_from_json(data["task"]) if data.get("task") else None,
-            report=_report_from_json(data["report"]) if data.get("report") else None,
-            job=_job_from_json(data["job"]) if data.get("job") else None,
-            agent=data.get("agent", DEFAULT_AGENT),
-        )
-
-
-def _task_from_json(data: dict[str, Any]) -> Task:
-    return Task(
-        parent=RunId(data["parent"]),
-        call_id=data["call_id"],
-        conversation=ConversationId(data["conversation"]),
-        waits=data["waits"],
-        tools=tuple(data.get("tools", ())),
-        minutes=data.get("minutes", 5),
-        steps_max=data.get("steps_max", 10),
-        tokens_max=data.get("tokens_max", 0),
-        depth=data.get("depth", 1),
-        tainted=data.get("tainted", False),
-        unattended=data.get("unattended", False),
-    )
-
-
-def _report_from_json(data: dict[str, Any]) -> Report:
-    return Report(
-        child=RunId(data["child"]),
-        task=data["task"],
-        ok=data["ok"],
-        unattended=data.get("unattended", False),
-    )
-
-
-def _job_from_json(data: dict[str, Any]) -> JobOrder:
-    tools = data.get("tools")
-    return JobOrder(
-        job_id=data["job_id"],
-        slot=data["slot"],
-        name=data["name"],
-        is_heartbeat=data.get("is_heartbeat", False),
-        full_context=data.get("full_context", False),
-        tools=None if tools is None else tuple(tools),
-        steps_max=data.get("steps_max", 0),
-        makes_jobs=data.get("makes_jobs", False),
-        call=(data["call"][0], data["call"][1]) if data.get("call") else None,
-    )
-
-
-def _message_from_json(data: dict[str, Any]) -> IncomingMessage:
-    address = data["address"]
-    known = {field.name for field in fields(IncomingMessage)} - {"address", "attachments"}
-    return IncomingMessage(
-        address=Address(
-            channel=address["channel"],
-            chat_id=address["chat_id"],
-            thread_id=address.get("thread_id"),
-        ),
-        attachments=tuple(Attachment(**item) for item in data.get("attachments", ())),
-        **{name: value for name, value in data.items() if name in known},
-    )
+        return from_json(cls, data)

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from memory.records.facts import Compaction, Recalled, RecallWanted
 from memory.records.messages import Address, ConversationId, InboxId, OutboxId, PersonId, RunId
 from memory.records.request import ModelRequest, ModelTraits
-from memory.records.rows import NewApproval, Outcome, PromptTrace, SkillRecord, StoredPlaybook
+from memory.records.rows import NewApproval, Outcome, SkillRecord, StoredPlaybook
 from memory.records.transcript import Answered, Entry, Turn
 from memory.records.usage import Charge
 
@@ -210,7 +210,7 @@ class PutOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftNote:
-    """A note that a turn leaves in another conversation; see `Conversations.note`."""
+    """A note that a turn leaves in another conversation; see `memory.stores.conversations`."""
 
     conversation: ConversationId
     text: str
@@ -393,7 +393,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingNote:
-    """A note that was not told yet; see `Conversations.note`."""
+    """A note that was not told yet; see `memory.stores.conversations`."""
 
     id: int
     text: str
@@ -414,36 +414,6 @@ class History:
     """What was summed up last, whether or not the history that is sent begins there already."""
     is_private: bool = False
     """Memory is off in this conversation."""
-
-
-class Conversations(Protocol):
-    """Conversations and their entries. Raises StorageError."""
-
-    async def current(self, lane: str) -> ConversationId:
-        """The open conversation of an address; made when there is none."""
-
-    async def start_new(self, lane: str) -> ConversationId:
-        """Closes the open one (it is kept) and opens another."""
-
-    async def history(self, conversation: ConversationId, *, upto: int | None = None) -> History:
-        """Entries that are sent, oldest first, up to id `upto` where one is given."""
-
-    async def entries(self, conversation: ConversationId, *, upto: int) -> Sequence[StoredEntry]:
-        """Those of `history` up to id `upto`, which was read before in this turn: for whoever
-        wants nothing else of it. What was read already may be given again."""
-
-    async def note(self, conversation: ConversationId, text: str, *, untrusted: bool) -> None:
-        """Keeps a note that the next turn tells the model.
-
-        `untrusted`: words in it may be those of somebody else than whoever writes there next, or
-        of a model that had read such. The mark stays with the note for good.
-        """
-
-    async def keep_text(self, digest: str, text: str) -> None:
-        """Stores a long text under its digest, once."""
-
-    async def text(self, digest: str) -> str | None:
-        """The text of a digest."""
 
 
 class Recall(Protocol):
@@ -517,16 +487,6 @@ class Ranker(Protocol):
         """The best `k`, best first; ties by id."""
 
 
-class Traces(Protocol):
-    """What was sent to a model, as far as the recorded steps are kept. Raises StorageError."""
-
-    async def prompt(self, run_id: RunId) -> PromptTrace | None:
-        """One turn's."""
-
-    async def prompts(self, lane: str, *, limit: int) -> Sequence[PromptTrace]:
-        """The newest turns of an address that have begun, newest first."""
-
-
 class Draft(Protocol):
     """What a person sees while a turn runs. Calls return at once and never raise."""
 
@@ -545,9 +505,3 @@ class Drafts(Protocol):
 
     def close(self, run_id: RunId) -> None:
         """No further update; what was shown stays until the reply completes it."""
-
-
-class Handle(Protocol):
-    """The core, as others call it: one message in, at most one reply out (by the outbox)."""
-
-    async def __call__(self, run: NewRun) -> bool: ...

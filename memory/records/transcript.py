@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeVar
 
+from memory.records.codec import from_json
 from memory.records.messages import RunId
 
 # --- kept ---------------------------------------------------------------------------------------
@@ -218,21 +219,19 @@ def check_pairs(entries: Sequence[Entry]) -> None:
         raise Unpaired(f"calls without a result: {sorted(waiting)}")
 
 
+_KINDS: dict[str, type[Entry]] = {
+    "said": Said,
+    "context": Context,
+    "note": Note,
+    "answered": Answered,
+    "result": ToolResult,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
 def kind_of(entry: Entry) -> str:
-    """The name under which an entry is stored."""
-    match entry:
-        case Said():
-            return "said"
-        case Context():
-            return "context"
-        case Note():
-            return "note"
-        case Answered():
-            return "answered"
-        case ToolResult():
-            return "result"
-        case _:
-            assert_never(entry)
+    """Return the name under which an entry is stored."""
+    return _NAMES[type(entry)]
 
 
 def to_json(entry: Entry) -> dict[str, Any]:
@@ -249,10 +248,6 @@ def to_json(entry: Entry) -> dict[str, Any]:
     return data
 
 
-known_json = once(to_json)
-"""The same object each time, to be read only: each call of a turn is handed them all."""
-
-
 def _fields(value: Entry | ToolCall | Usage | Picture) -> dict[str, Any]:
     """As `asdict`, which would copy each text of each entry of each turn deeply."""
     return {name: getattr(value, name) for name in value.__slots__}
@@ -263,67 +258,7 @@ def entry_from_json(data: dict[str, Any]) -> Entry:
 
     Raises ValueError when the kind is unknown, KeyError when a field is missing.
     """
-    match data["kind"]:
-        case "said":
-            return Said(
-                text=data["text"],
-                sender=data.get("sender", ""),
-                quote=data.get("quote", ""),
-                by=data.get("by", ""),
-                forwarded=data.get("forwarded", False),
-            )
-        case "context":
-            return Context(text=data["text"])
-        case "note":
-            return _note_from_json(data)
-        case "answered":
-            return _answered_from_json(data)
-        case "result":
-            return ToolResult(
-                call_id=data["call_id"],
-                content=data["content"],
-                ok=data.get("ok", True),
-                untrusted=data.get("untrusted", False),
-                effect=data.get("effect", ""),
-                file=data.get("file", ""),
-                lost=data.get("lost", ""),
-            )
-        case other:
-            raise ValueError(f"unknown entry kind: {other!r}")
-
-
-def _note_from_json(data: dict[str, Any]) -> Note:
-    pictures = tuple(
-        Picture(
-            path=one["path"],
-            media_type=one["media_type"],
-            width=one.get("width", 0),
-            height=one.get("height", 0),
-        )
-        for one in data.get("pictures") or ()
-    )
-    return Note(
-        text=data["text"],
-        untrusted=data.get("untrusted", False),
-        content=data.get("content", ""),
-        pictures=pictures,
-    )
-
-
-def _answered_from_json(data: dict[str, Any]) -> Answered:
-    usage = data.get("usage") or {}
-    return Answered(
-        text=data["text"],
-        calls=tuple(
-            ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"])
-            for call in data.get("calls") or ()
-        ),
-        finish=data.get("finish", "stop"),
-        model=data.get("model", ""),
-        usage=Usage(
-            prompt=usage.get("prompt", 0),
-            completion=usage.get("completion", 0),
-            cached=usage.get("cached", 0),
-        ),
-        tainted=data.get("tainted", False),
-    )
+    kind = _KINDS.get(data["kind"])
+    if kind is None:
+        raise ValueError(f"unknown entry kind: {data['kind']!r}")
+    return from_json(kind, data)

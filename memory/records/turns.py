@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from memory.records.codec import from_json
 from memory.records.facts import FACT_SOURCE, fact_id_of
 from memory.records.messages import TurnInput
 from memory.records.ports import Json, WaitingNote
@@ -45,41 +46,14 @@ class FixedPrompt:
     @classmethod
     def from_json(cls, data: Json) -> FixedPrompt:
         """Read the step's output, also that of an earlier version."""
-        return cls(
-            upto=data["upto"],
-            sent_from=data["sent_from"],
-            notes=tuple(_waiting(*note) for note in data["notes"]),
-            system=data["system"],
-            context=data["context"],
-            tools=tuple(data["tools"]),
-            whole_context=data.get("whole_context", ""),
-            user=data.get("user", ""),
-            kind=data.get("kind", "chat"),
-            direct=data.get("direct", False),
-            shortened_to=data.get("shortened_to", 0),
-            layers=tuple(data.get("layers", ())),
-            auto_invoke=tuple(data.get("auto_invoke", ())),
-            model=data.get("model", ""),
-            answered_last=data.get("answered_last", ""),
-            tainted=data.get("tainted", ""),
-            remembered=data.get("remembered", False),
-            cooler=data.get("cooler"),
-            claims=data.get("claims", False),
-            result_chars=data.get("result_chars", 0),
-            since=data["since"] if "since" in data else data["sent_from"] or 0,
-            compacts=data.get("compacts", False),
-        )
+        since = data["since"] if "since" in data else data["sent_from"] or 0
+        return from_json(cls, {**data, "since": since})
 
     def facts(self) -> tuple[int, ...]:
         """Return the ids of the facts that the prompt shows."""
         sources = [source for layer in self.layers for source in layer.get("sources", ())]
         keys = (one.removeprefix(FACT_SOURCE) for one in sources if one.startswith(FACT_SOURCE))
         return tuple(found for key in keys if (found := fact_id_of(key)) is not None)
-
-
-def _waiting(note_id: int, text: str, untrusted: bool = False) -> WaitingNote:
-    """Versions before this one recorded no mark."""
-    return WaitingNote(id=note_id, text=text, untrusted=untrusted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

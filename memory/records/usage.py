@@ -476,14 +476,8 @@ class UsageSum:
 def added(sums: Iterable[UsageSum]) -> UsageSum:
     """Return the figures of several sums together, without what they were of."""
     several = tuple(sums)
-    return UsageSum(
-        calls=sum(one.calls for one in several),
-        prompt=sum(one.prompt for one in several),
-        completion=sum(one.completion for one in several),
-        cached=sum(one.cached for one in several),
-        micros=sum(one.micros for one in several),
-        unpriced=sum(one.unpriced for one in several),
-        estimated=sum(one.estimated for one in several),
-        counted_tokens=sum(one.counted_tokens for one in several),
-        off_tokens=sum(one.off_tokens for one in several),
+    figures = (
+        *("calls", "prompt", "completion", "cached", "micros", "unpriced", "estimated"),
+        *("counted_tokens", "off_tokens"),
     )
+    return UsageSum(**{name: sum(getattr(one, name) for one in several) for name in figures})

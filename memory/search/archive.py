@@ -16,11 +16,12 @@ from functools import partial
 from itertools import groupby, pairwise
 
 from memory.database.connection import Database
+from memory.database.rows import named, record
 from memory.records.facts import Exchange, place_of
 from memory.records.hidden_text import visible
 from memory.records.messages import AGENT_CHANNEL, Address, ConversationId, PersonId
 from memory.records.transcript import Answered, Entry, Said, entry_from_json
-from memory.search.fts import ROWS_MAX, expression, query_terms, spaced
+from memory.search.fts import ROWS_MAX, expression, query_terms, rarest, spaced
 from memory.search.hybrid import Item, Search
 from memory.search.vectors import Embedding
 from memory.stores.material import own_words
@@ -237,9 +238,10 @@ def _had_read_outside(
     last: dict[str, int] = {}
     for one in found:
         last[one.conversation_id] = max(one.last_id, last.get(one.conversation_id, 0))
-    rows = {key: connection.execute(_READ_OUTSIDE, (key, upto)).fetchone()
-            for key, upto in last.items()}  # fmt: skip
-    first = {key: row[0] for key, row in rows.items() if row is not None}
+    first: dict[str, int] = {}
+    for upto in last.items():
+        for (message_id,) in connection.execute(_READ_OUTSIDE, upto):
+            first[upto[0]] = message_id
     return [first.get(one.conversation_id, one.last_id + 1) <= one.last_id for one in found]
 
 
@@ -255,7 +257,13 @@ def _is_behind(connection: sqlite3.Connection) -> bool:
 def _take_in(connection: sqlite3.Connection, since: int) -> tuple[int, int, bool]:
     """Adds what comes next, as `_unindexed` finds it; how many exchanges, and how far that goes."""
     new, upto, is_all = _unindexed(connection, since)
-    return _add(connection, new), upto, is_all
+    added = 0
+    for one in new:
+        row = connection.execute(_ADD, one.row).fetchone()
+        if row is not None:
+            connection.execute(_ADD_WORDS, (row[0], one.body))
+            added += 1
+    return added, upto, is_all
 
 
 def _unindexed(connection: sqlite3.Connection, since: int) -> tuple[list[_NewExchanges], int, bool]:
@@ -285,16 +293,6 @@ def _new(turn: Sequence[tuple[int, str, str, int, str, str, str]]) -> _NewExchan
     return _NewExchanges(row=row, body=_body(said, answered, at_ms))
 
 
-def _add(connection: sqlite3.Connection, new: Sequence[_NewExchanges]) -> int:
-    added = 0
-    for one in new:
-        row = connection.execute(_ADD, one.row).fetchone()
-        if row is not None:
-            connection.execute(_ADD_WORDS, (row[0], one.body))
-            added += 1
-    return added
-
-
 def _texts(entries: Iterable[Entry]) -> tuple[str, str]:
     """What a person said, and what was answered, of one turn."""
     said, answered = [], []
@@ -321,39 +319,20 @@ def _rarest(connection: sqlite3.Connection, terms: Sequence[str]) -> Sequence[st
     """As many of them as there are rows to be looked at, the rarest first; one at least."""
     if connection.execute(_SIZE).fetchone()[0] <= ROWS_MAX:
         return terms
-    values = ((term, (expression([term]), ROWS_MAX)) for term in terms)
-    counted = sorted((connection.execute(_COUNT, value).fetchone()[0], n, term)
-                     for n, (term, value) in enumerate(values))  # fmt: skip
-    kept: list[str] = []
-    rows = 0
-    for count, _, term in counted:
-        rows += count
-        if kept and rows > ROWS_MAX:
-            break
-        if count:
-            kept.append(term)
-    return kept or terms[:1]
+    ask = partial(connection.execute, _COUNT)
+    counted = ((term, ask((expression([term]), ROWS_MAX)).fetchone()[0]) for term in terms)
+    return rarest(counted) or terms[:1]
 
 
 def _candidates(connection: sqlite3.Connection, values: tuple[object, ...]) -> list[_FoundExchange]:
-    rows = connection.execute(_FOUND, values).fetchall()
+    rows = list(named(connection.execute(_FOUND, values)))
     bodies: dict[str, list[Entry]] = {}
-    for run_id, body in connection.execute(_TEXTS, (json.dumps([row[0] for row in rows]),)):
+    for run_id, body in connection.execute(_TEXTS, (json.dumps([row["run_id"] for row in rows]),)):
         bodies.setdefault(run_id, []).append(entry_from_json(json.loads(body)))
     found = []
-    for run_id, conversation_id, first_id, last_id, at_ms in rows:
-        said, answered = _texts(bodies.get(run_id, ()))
-        found.append(
-            _FoundExchange(
-                run_id=run_id,
-                conversation_id=conversation_id,
-                first_id=first_id,
-                last_id=last_id,
-                at_ms=at_ms,
-                said=said,
-                answered=answered,
-            )
-        )
+    for row in rows:
+        said, answered = _texts(bodies.get(row["run_id"], ()))
+        found.append(record(_FoundExchange, row, said=said, answered=answered))
     return found
 
 

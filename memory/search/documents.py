@@ -7,19 +7,19 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from memory.database.connection import Database
+from memory.database.rows import named, record, records
 from memory.database.stored_text import storable
 from memory.records.errors import DocumentWrong
 from memory.records.facts import Chunk, Document, RecallWanted, Whose
-from memory.records.messages import PersonId
 from memory.records.ports import Ranked
 from memory.records.text import clean
-from memory.search.document_index import SEEN, DocumentIndex
 from memory.search.fts import STOP_WORDS, Words, query_terms
+from memory.search.hybrid import Item
+from memory.search.indexes import IndexSource, LiveIndexes, Mark
 from memory.search.vectors import Embedding
 
 # --- passages -----------------------------------------------------------------------------------
@@ -101,6 +101,8 @@ def _next_start(text: str, end: int) -> int:
 
 NAME_CHARS_MAX = 120
 SOURCE_CHARS_MAX = 500
+INDEXED_MAX = 60_000
+"""Passages in all indexes together, some 4 kB each."""
 RECALLED_MAX = 5
 """Passages in a prompt (SPEC §5)."""
 RECALL_S = 1.5
@@ -119,15 +121,18 @@ _USED_AGAIN_MS = 3_600_000
 _LOOKED_AT_MIN = 40
 _TABLES = frozenset({"csv", "tsv"})
 
-_COUNTED = (
-    "d.id, d.person_id, d.scope, d.name, d.kind, d.source, d.chars, d.saved_ms, d.used_ms,"
-    " (select count(*) from chunks c where c.document_id = d.id)"
-)
+# A person's own documents; in a group what anybody saved there, and nothing else (SPEC §9). Takes
+# the person and the scope, which are the first two parameters.
+_SEEN = "((d.scope = '' and ?2 = '' and d.person_id = ?1) or (d.scope = ?2 and ?2 <> ''))"
+_COUNTED = """
+d.id, d.person_id as "whose.person_id", d.scope as "whose.scope", d.name, d.kind, d.source, d.chars,
+    d.saved_ms, d.used_ms, (select count(*) from chunks c where c.document_id = d.id) as chunks
+"""
 _KNOWN = "select id, digest from documents where person_id = ? and scope = ? and name = ?"
 _DOCUMENTS_OF = "select count(*) from documents where person_id = ?"
 _CHUNKS_IN = f"""
 select count(*) from chunks c join documents d on d.id = c.document_id
-where {SEEN} and c.document_id <> ?3
+where {_SEEN} and c.document_id <> ?3
 """  # noqa: S608 - our own words
 _ADD = """
 insert into documents (person_id, scope, name, kind, source, digest, chars, saved_ms, used_ms)
@@ -142,12 +147,13 @@ _REMOVE_CHUNKS = "delete from chunks where document_id = ?"
 _ADD_CHUNK = "insert into chunks (document_id, n, text) values (?, ?, ?)"
 _ONE = f"select {_COUNTED} from documents d where d.id = ?"  # noqa: S608 - our own words
 _LIST = f"""
-select {_COUNTED} from documents d where {SEEN} order by d.name, d.id
+select {_COUNTED} from documents d where {_SEEN} order by d.name, d.id
 """  # noqa: S608 - our own words
 _REMOVE = "delete from documents where id = ?"
 _PASSAGES = f"""
-select c.id, c.text, d.name, d.id, d.used_ms from chunks c join documents d on d.id = c.document_id
-where {SEEN} and c.id in (select value from json_each(?3))
+select c.id, c.text, d.name, d.id as document, d.used_ms
+from chunks c join documents d on d.id = c.document_id
+where {_SEEN} and c.id in (select value from json_each(?3))
 """  # noqa: S608 - our own words
 _USED = """
 update documents set used_ms = ? where id in (select value from json_each(?))
@@ -195,7 +201,7 @@ class SqliteDocuments:
         self._database = database
         self._bounds = bounds
         self._recall_s = recall_s
-        self._index = DocumentIndex(database, embedding=embedding)
+        self._indexes = LiveIndexes(database, _SOURCE, embedding=embedding, items_max=INDEXED_MAX)
 
     async def save(self, of: Whose, *, name: str, kind: str, source: str, text: str) -> Document:
         """Saves one, or replaces the one of this name; the same text again changes nothing.
@@ -211,40 +217,36 @@ class SqliteDocuments:
     async def search(self, of: Whose, query: str, *, k: int) -> Sequence[Chunk]:
         """The best `k` passages that have to do with the query, best first; often fewer. Waits
         until all documents are indexed."""
-        if k <= 0 or not query.strip():
-            return []
-        ranked = await self._index.rank(of, query, k=max(4 * k, _LOOKED_AT_MIN))
-        return await self._found(of, query, ranked, k=k)
+        return await self._found(of, query, k=k, within_s=None)
 
     async def _found(
-        self, of: Whose, query: str, ranked: Sequence[Ranked], *, k: int
+        self, of: Whose, query: str, *, k: int, within_s: float | None
     ) -> Sequence[Chunk]:
-        if not ranked:
+        if k <= 0 or not query.strip():
             return []
+        search = await self._indexes.current(of, within_s=within_s)
+        if search is None:
+            return []
+        ranked = await asyncio.to_thread(search.rank, query, k=max(4 * k, _LOOKED_AT_MIN))
         rows = await self._database.read(lambda c: _passages(c, of, ranked))
-        fitting = await asyncio.to_thread(_fitting, rows, query)
-        found = fitting[:k]
-        await self._mark_used(found)
+        found = (await asyncio.to_thread(_fitting, rows, query))[:k]
+        now_ms = self._database.now_ms()
+        stale = {one.document for one in found if one.used_ms < now_ms - _USED_AGAIN_MS}
+        if stale:
+            await self._database.execute(_USED, (now_ms, json.dumps(sorted(stale))))
         return [Chunk(id=str(one.id), text=one.text, document=one.name) for one in found]
 
     async def recalled(self, wanted: RecallWanted) -> Sequence[Chunk]:
-        """For a prompt: `chunks` of `memory.facts.recall.RecallParts`. Only of what is indexed
+        """For a prompt: part of `memory.facts.recall.SqliteRecall`. Only of what is indexed
         within a bound: after a start the first message does not wait for the index of all
         documents."""
         of = Whose(person_id=wanted.person_id, scope=wanted.scope)
         query = wanted.text[:QUERY_CHARS_MAX]
-        if not query.strip():
-            return []
-        looked_at = max(4 * RECALLED_MAX, _LOOKED_AT_MIN)
-        ranked = await self._index.rank_within(of, query, k=looked_at, within_s=self._recall_s)
-        return await self._found(of, query, ranked, k=RECALLED_MAX)
+        return await self._found(of, query, k=RECALLED_MAX, within_s=self._recall_s)
 
     async def list(self, of: Whose) -> Sequence[Document]:
         """By name."""
-        rows = await self._database.read(
-            lambda c: c.execute(_LIST, (of.person_id, of.scope)).fetchall()
-        )
-        return [_document(row) for row in rows]
+        return await self._database.records(Document, _LIST, (of.person_id, of.scope))
 
     async def remove(self, of: Whose, name: str) -> Document | None:
         """Removes one that this person saved here."""
@@ -254,7 +256,7 @@ class SqliteDocuments:
             known = connection.execute(_KNOWN, key).fetchone()
             if known is None:
                 return None
-            document = _document(connection.execute(_ONE, (known[0],)).fetchone())
+            document = records(Document, connection.execute(_ONE, (known[0],)))[0]
             connection.execute(_REMOVE_CHUNKS, (document.id,))
             connection.execute(_REMOVE, (document.id,))
             return document
@@ -268,23 +270,12 @@ class SqliteDocuments:
         values = (of.person_id, of.scope, before_ms, before_ms)
 
         def work(connection: sqlite3.Connection) -> list[Document]:
-            found = [_document(row) for row in connection.execute(_UNUSED, values)]
+            found = records(Document, connection.execute(_UNUSED, values))
             ids = json.dumps([document.id for document in found])
             connection.execute(_OFFERED, (now_ms, ids))
             return found
 
         return await self._database.write(work)
-
-    async def _mark_used(self, found: Iterable[_Passage]) -> None:
-        now_ms = self._database.now_ms()
-        stale = {one.document for one in found if one.used_ms < now_ms - _USED_AGAIN_MS}
-        if stale:
-            values = (now_ms, json.dumps(sorted(stale)))
-
-            def work(connection: sqlite3.Connection) -> None:
-                connection.execute(_USED, values)
-
-            await self._database.write(work)
 
 
 # --- saving --------------------------------------------------------------------------------------
@@ -354,7 +345,7 @@ def _save(
         )
     else:
         document_id = known[0]
-    return _document(connection.execute(_ONE, (document_id,)).fetchone())
+    return records(Document, connection.execute(_ONE, (document_id,)))[0]
 
 
 def _check_room(
@@ -392,19 +383,41 @@ def _put(
     return added
 
 
-def _document(row: tuple[Any, ...]) -> Document:
-    document_id, person_id, scope, name, kind, source, chars, saved_ms, used_ms, chunks = row
-    return Document(
-        id=document_id,
-        whose=Whose(person_id=PersonId(person_id), scope=scope),
-        name=name,
-        kind=kind,
-        source=source,
-        chars=chars,
-        chunks=chunks,
-        saved_ms=saved_ms,
-        used_ms=used_ms,
-    )
+# --- indexing ------------------------------------------------------------------------------------
+
+_MARK = f"""
+select count(*), coalesce(max(c.id), 0), coalesce(sum(c.id), 0)
+from chunks c join documents d on d.id = c.document_id where {_SEEN}
+"""  # noqa: S608 - our own words
+_IDS = f"""
+select c.id from chunks c join documents d on d.id = c.document_id where {_SEEN}
+"""  # noqa: S608 - our own words
+_ITEMS = f"""
+select cast(c.id as text) as id, c.text, d.name as title,
+    (
+        select cast(p.id as text) from chunks p
+        where p.document_id = c.document_id and p.n = c.n - 1
+    ) as after
+from chunks c join documents d on d.id = c.document_id
+where {_SEEN} and c.id in (select value from json_each(?3)) order by c.document_id, c.n
+"""  # noqa: S608 - our own words
+
+
+def _mark(of: Whose, connection: sqlite3.Connection) -> Mark:
+    found: Mark = connection.execute(_MARK, (of.person_id, of.scope)).fetchone()
+    return found
+
+
+def _ids(of: Whose, connection: sqlite3.Connection) -> set[int]:
+    return {row[0] for row in connection.execute(_IDS, (of.person_id, of.scope))}
+
+
+def _items(of: Whose, ids: Sequence[int], connection: sqlite3.Connection) -> list[Item]:
+    values = (of.person_id, of.scope, json.dumps(ids))
+    return records(Item, connection.execute(_ITEMS, values))
+
+
+_SOURCE = IndexSource(name="documents", mark=_mark, ids=_ids, items=_items)
 
 
 # --- finding -------------------------------------------------------------------------------------
@@ -427,16 +440,10 @@ def _passages(
 ) -> list[_Passage]:
     """Those that this person may see here, in the order of `ranked`."""
     ids = json.dumps([int(one.id) for one in ranked])
-    rows = {row[0]: row for row in connection.execute(_PASSAGES, (of.person_id, of.scope, ids))}
+    values = (of.person_id, of.scope, ids)
+    rows = {row["id"]: row for row in named(connection.execute(_PASSAGES, values))}
     return [
-        _Passage(
-            id=row[0],
-            text=row[1],
-            name=row[2],
-            document=row[3],
-            used_ms=row[4],
-            cosine=one.cosine,
-        )
+        record(_Passage, row, cosine=one.cosine)
         for one in ranked
         if (row := rows.get(int(one.id))) is not None
     ]

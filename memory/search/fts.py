@@ -58,20 +58,13 @@ common words are left out; they tell the least."""
 class Words:
     """The words of a list of texts, in an FTS5 table: accents off, English endings off."""
 
-    def __init__(
-        self,
-        texts: Sequence[tuple[str, str]],
-        *,
-        connection: sqlite3.Connection | None = None,
-    ) -> None:
-        """Takes titles and texts. On a given connection the table is one of its temporary ones
-        and replaces a former one; the caller sees to it that nobody else uses it meanwhile."""
+    def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
+        """Takes titles and texts."""
         self._lock = threading.Lock()
         self._size = len(texts)
         self._counts: dict[str, int] = {}
-        self._connection = connection or sqlite3.connect(":memory:", check_same_thread=False)
-        if connection is None:
-            weakref.finalize(self, self._connection.close)
+        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, self._connection.close)
         with self._lock:
             self._connection.executescript(_TABLE)
             self._connection.executemany(
@@ -93,7 +86,7 @@ class Words:
         terms = query_terms(query)
         with self._lock:
             if self._size > ROWS_MAX:
-                terms = self._rarest(terms)
+                terms = rarest((term, self._count(term)) for term in terms)
             if not terms:
                 return {}
             rows = self._connection.execute(
@@ -102,18 +95,6 @@ class Words:
                 (expression(terms), limit),
             ).fetchall()
         return {place: max(score, _LEAST) for place, score in rows}
-
-    def _rarest(self, terms: Sequence[str]) -> list[str]:
-        """As many terms as rows may be looked at, the rarest first; one at least."""
-        counted = sorted((count, term) for term in terms if (count := self._count(term)))
-        kept: list[str] = []
-        rows = 0
-        for count, term in counted:
-            rows += count
-            if kept and rows > ROWS_MAX:
-                break
-            kept.append(term)
-        return kept
 
     def _count(self, term: str) -> int:
         """In how many texts a term stands; remembered until a text is added."""
@@ -131,12 +112,25 @@ _COUNTS_MAX = 10_000
 _LEAST = 1e-6
 _INSERT = "insert into temp.searched (rowid, title, body) values (?, ?, ?)"
 _TABLE = """
-drop table if exists temp.searched;
 create virtual table temp.searched using fts5(
   title, body, content='', tokenize='porter unicode61 remove_diacritics 2'
 );
 insert into temp.searched (searched, rank) values ('rank', 'bm25(0.5, 1.0)');
 """
+
+
+def rarest(counted: Iterable[tuple[str, int]]) -> list[str]:
+    """Return as many terms as rows may be looked at, the rarest first; one at least, of those that
+    stand anywhere."""
+    found: list[str] = []
+    rows = 0
+    for term, count in sorted(counted, key=lambda one: one[1]):
+        rows += count
+        if found and rows > ROWS_MAX:
+            break
+        if count:
+            found.append(term)
+    return found
 
 
 def expression(terms: Iterable[str]) -> str:

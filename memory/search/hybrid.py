@@ -6,7 +6,6 @@ Called for facts, exchanges and documents, and, as the `Ranker` of the core, for
 from __future__ import annotations
 
 import re
-import sqlite3
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -71,7 +70,7 @@ class Search:
     thread.
 
     Building it tokenises every text: some 15,000 sentences a second, so large lists are for a
-    thread. Without a connection the index of words lives in memory, and ends with the object.
+    thread.
 
     Items may come and go. How rare a word is stays as it was when all was built, so whoever
     changes much builds it anew (`is_outgrown`).
@@ -83,7 +82,6 @@ class Search:
         *,
         embedding: Embedding | None = None,
         weights: Weights = FOR_MEMORY,
-        connection: sqlite3.Connection | None = None,
     ) -> None:
         """Raises ValueError when an id is doubled."""
         places = {item.id: place for place, item in enumerate(items)}
@@ -99,7 +97,7 @@ class Search:
         self._subjects = [fold(item.subject) for item in items]
         self._before = [places.get(item.after, -1) for item in items]
         self._behind = {before: place for place, before in enumerate(self._before) if before >= 0}
-        self._words = Words([(item.title, _dated(item)) for item in items], connection=connection)
+        self._words = Words([(item.title, _dated(item)) for item in items])
         self._meanings = self._meant(items, embedding)
 
     def __len__(self) -> int:
@@ -107,11 +105,6 @@ class Search:
 
     def __contains__(self, id: str) -> bool:
         return id in self._places
-
-    @property
-    def has_meaning(self) -> bool:
-        """Whether there are embeddings; without them, words decide alone."""
-        return self._meanings is not None
 
     @property
     def is_outgrown(self) -> bool:
@@ -138,6 +131,11 @@ class Search:
                 self._unlink(place)
                 if self._meanings is not None:
                     self._meanings.clear(place)
+
+    def replace(self, came: Iterable[Item], gone: Iterable[str]) -> None:
+        """Take items out and others in; those that are here already stay as they are."""
+        self.remove(gone)
+        self.add([item for item in came if item.id not in self])
 
     def rank(self, query: str, *, k: int) -> Sequence[Ranked]:
         """The best `k`, best first; ties by id. By words alone only what shares a word."""
@@ -186,6 +184,7 @@ class Search:
         by_meaning = None
         if self._meanings is not None and query.strip():
             by_meaning = self._meanings.of(self._names.cut_from(query))
+        named = self._names.in_(query) if self._weights.subject else frozenset()
         found = self._words.matches(query, limit=count + len(self._gone))
         by_words = {place: score for place, score in found.items() if place not in self._gone}
         return _Scores(
@@ -196,29 +195,16 @@ class Search:
             count=count,
             before=self._before,
             behind=self._behind,
-            of_subject=self._of_subject(query),
+            subjects=self._subjects,
+            named=next(iter(named)) if len(named) == 1 else "",
             gone=self._gone,
         )
-
-    def _of_subject(self, query: str) -> _OfSubject:
-        named = self._names.in_(query) if self._weights.subject else frozenset()
-        return _OfSubject(self._subjects, next(iter(named)) if len(named) == 1 else "")
-
-
-@dataclass(frozen=True, slots=True)
-class _OfSubject:
-    """Whether an item is of the one person that a query names; of none, where it names several."""
-
-    subjects: Sequence[str]
-    named: str
-
-    def __call__(self, place: int) -> bool:
-        return bool(self.named) and self.subjects[place] == self.named
 
 
 @dataclass(slots=True, kw_only=True)
 class _Scores:
-    """The scores of one query, made for the places that are looked at."""
+    """The scores of one query, made for the places that are looked at. `named` is the one person
+    that it names, empty where it names several."""
 
     weights: Weights
     by_words: Mapping[int, float]
@@ -226,7 +212,8 @@ class _Scores:
     count: int
     before: Sequence[int]
     behind: Mapping[int, int]
-    of_subject: _OfSubject
+    subjects: Sequence[str]
+    named: str
     best_by_words: float
     gone: AbstractSet[int]
 
@@ -253,7 +240,8 @@ class _Scores:
 
     def _own(self, place: int) -> float:
         by_words = self.by_words.get(place, 0.0) / self.best_by_words
-        extra = self.weights.subject if self.of_subject(place) else 0.0
+        is_theirs = self.named and self.subjects[place] == self.named
+        extra = self.weights.subject if is_theirs else 0.0
         if self.by_meaning is None:
             return by_words + extra
         lowest, highest = self.by_meaning.lowest, self.by_meaning.highest

@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     Floats = NDArray[np.float32]
     Ints = NDArray[np.int64]
 
@@ -104,11 +99,6 @@ class Embedding:
     def is_settled(self) -> bool:
         """Whether it was found out if there is one, so that `table` answers at once."""
         return self._settled
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the table is there; looks, and loads nothing."""
-        return self._table is not None
 
     def table(self) -> VectorTable | None:
         """The table, or None where there is none. Raises nothing; the reason is logged once."""

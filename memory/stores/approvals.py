@@ -6,25 +6,30 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Sequence
-from typing import Any
 
-from memory.database.connection import BITE_ROWS, Database
+from memory.database.connection import Database
+from memory.database.rows import first, to_row
 from memory.database.stored_text import storable
-from memory.records.messages import OutboxId, PersonId, Role, RunId
+from memory.records.messages import OutboxId, PersonId, Role
 from memory.records.rows import Decided, Grant, NewApproval, NewMessage, Outcome, StoredApproval
 from memory.stores.outbox import add_message
 
 _ADD = """
 insert into approvals (id, run_id, lane, person_id, role, agent, tool, digest, shows, why,
     owner_alone, once_only, state, asked_ms, expires_ms)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?)
+values (:id, :run_id, :lane, :person_id, :role, :agent, :tool, :digest, :shows, :why,
+    :owner_alone, :once_only, 'open', :asked_ms, :expires_ms)
 on conflict (id) do nothing
 returning id
 """
 _SET_CARD = "update approvals set card_lane = ?, outbox_id = ? where id = ?"
 _ROW = """
-select id, run_id, lane, person_id, role, agent, tool, digest, shows, why, owner_alone, once_only,
-    state, asked_ms, expires_ms, decided_by, decided_ms, card_lane, outbox_id
+select id as "asked.id", run_id as "asked.run_id", lane as "asked.lane",
+    person_id as "asked.person_id", agent as "asked.agent", tool as "asked.tool",
+    digest as "asked.digest", shows as "asked.shows", why as "asked.why",
+    owner_alone as "asked.owner_alone", once_only as "asked.once_only", role, asked_ms, expires_ms,
+    nullif(state, 'open') as outcome, nullif(decided_by, '') as decided_by, decided_ms,
+    card_lane, outbox_id as card
 from approvals
 """
 _BY_ID = f"{_ROW} where id = ?"
@@ -102,7 +107,7 @@ class SqliteApprovals:
         """Keeps a question together with its card and what else is said of it; returns what is
         ready to go out. None, and nothing is changed, when its id is known."""
         now_ms = self._database.now_ms()
-        values = _values(asked, role=role, asked_ms=now_ms, expires_ms=expires_ms)
+        values = {**to_row(asked), "role": role, "asked_ms": now_ms, "expires_ms": expires_ms}
         messages = [*([card] if card is not None else []), *notices]
 
         def work(connection: sqlite3.Connection) -> list[tuple[str, OutboxId]] | None:
@@ -120,16 +125,16 @@ class SqliteApprovals:
 
     async def get(self, approval_id: str) -> StoredApproval | None:
         """One question."""
-        return await self._database.read(lambda c: _find(c, approval_id))
+        return await self._database.first(StoredApproval, _BY_ID, (approval_id,))
 
     async def open_ones(self) -> Sequence[StoredApproval]:
         """Those that nobody answered yet, oldest first; the time of some may be over."""
-        return await self._database.read(lambda c: _all(c, _OPEN))
+        return await self._database.records(StoredApproval, _OPEN)
 
     async def next_expiry(self) -> int | None:
         """When the time of the first open one is over."""
-        row = await self._database.read(lambda c: c.execute(_NEXT_EXPIRY).fetchone())
-        return None if row[0] is None else int(row[0])
+        found: int | None = await self._database.value(_NEXT_EXPIRY)
+        return found
 
     async def decide(self, approval_id: str, outcome: Outcome, *, by: PersonId) -> Decided | None:
         """Writes an answer, unless there is one, the time is over, or the turn was ended; None for
@@ -142,7 +147,7 @@ class SqliteApprovals:
         now_ms = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> Decided | None:
-            known = _find(connection, approval_id)
+            known = first(StoredApproval, connection.execute(_BY_ID, (approval_id,)))
             if known is None:
                 return None
             if outcome is Outcome.ALWAYS and known.asked.once_only:
@@ -152,7 +157,7 @@ class SqliteApprovals:
             won = connection.execute(_DECIDE, values).rowcount == 1
             if won and outcome is Outcome.ALWAYS:
                 connection.execute(_GRANT, (by, now_ms, approval_id))
-            after = _find(connection, approval_id)
+            after = first(StoredApproval, connection.execute(_BY_ID, (approval_id,)))
             assert after is not None
             return Decided(approval=after, won=won)
 
@@ -161,99 +166,35 @@ class SqliteApprovals:
     async def expire(self) -> int:
         """Closes open ones whose time is over, or whose turn was ended; returns how many."""
         now_ms = self._database.now_ms()
-        return await self._database.write(lambda c: c.execute(_EXPIRE, (now_ms, now_ms)).rowcount)
+        return await self._database.execute(_EXPIRE, (now_ms, now_ms))
 
     async def unsettled(self) -> Sequence[StoredApproval]:
         """Decided ones of which not all that follows is done, in order of decision."""
-        return await self._database.read(lambda c: _all(c, _UNSETTLED))
+        return await self._database.records(StoredApproval, _UNSETTLED)
 
     async def settle(self, approval_id: str) -> None:
         """Writes that all that follows is done."""
-        values = (self._database.now_ms(), approval_id)
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_SETTLE, values)
-
-        await self._database.write(work)
+        await self._database.execute(_SETTLE, (self._database.now_ms(), approval_id))
 
     # --- for good -----------------------------------------------------------------------------
 
     async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
         """Whether turns of this person by this agent may use the tool without asking."""
-        values = (person_id, agent, storable(tool))
-        row = await self._database.read(lambda c: c.execute(_IS_GRANTED, values).fetchone())
-        return bool(row[0])
+        return bool(await self._database.value(_IS_GRANTED, (person_id, agent, storable(tool))))
 
     async def grants(self, person_id: PersonId) -> Sequence[Grant]:
         """What this person agreed to for good, by tool."""
-        rows = await self._database.read(lambda c: c.execute(_GRANTS, (person_id,)).fetchall())
-        return [
-            Grant(person_id=PersonId(whose), agent=agent, tool=tool, granted_ms=granted_ms)
-            for whose, agent, tool, granted_ms in rows
-        ]
+        return await self._database.records(Grant, _GRANTS, (person_id,))
 
     async def revoke(self, person_id: PersonId, tool: str) -> int:
         """Takes that back for all agents; returns how many there were."""
         values = (self._database.now_ms(), person_id, storable(tool))
-        return await self._database.write(lambda c: c.execute(_REVOKE, values).rowcount)
+        return await self._database.execute(_REVOKE, values)
 
     async def prune(self, before_ms: int) -> int:
         """Deletes questions that were settled before; returns how many. For a daily caller. What
         was agreed to for good stays, also what was taken back."""
-        return await self._database.in_bites(
-            lambda c: c.execute(_PRUNE, (before_ms, BITE_ROWS)).rowcount
-        )
-
-
-# --- rows and values -------------------------------------------------------------------------
-
-
-def _find(connection: sqlite3.Connection, approval_id: str) -> StoredApproval | None:
-    row = connection.execute(_BY_ID, (approval_id,)).fetchone()
-    return None if row is None else _approval(row)
-
-
-def _all(connection: sqlite3.Connection, sql: str) -> list[StoredApproval]:
-    return [_approval(row) for row in connection.execute(sql)]
-
-
-def _values(
-    asked: NewApproval, *, role: Role, asked_ms: int, expires_ms: int
-) -> tuple[object, ...]:
-    return (
-        *(asked.id, asked.run_id, asked.lane, asked.person_id, role, asked.agent),
-        *(storable(asked.tool), asked.digest, storable(asked.shows), storable(asked.why)),
-        *(asked.owner_alone, asked.once_only, asked_ms, expires_ms),
-    )
-
-
-def _approval(row: tuple[Any, ...]) -> StoredApproval:
-    approval_id, run_id, lane, person_id, role, agent, tool, digest, shows, why = row[:10]
-    owner_alone, once_only, state, asked_ms, expires_ms = row[10:15]
-    decided_by, decided_ms, card_lane, outbox_id = row[15:]
-    return StoredApproval(
-        asked=NewApproval(
-            id=approval_id,
-            run_id=RunId(run_id),
-            lane=lane,
-            person_id=PersonId(person_id),
-            agent=agent,
-            tool=tool,
-            digest=digest,
-            shows=shows,
-            why=why,
-            owner_alone=bool(owner_alone),
-            once_only=bool(once_only),
-        ),
-        role=Role(role),
-        asked_ms=asked_ms,
-        expires_ms=expires_ms,
-        outcome=None if state == "open" else Outcome(state),
-        decided_by=PersonId(decided_by) if decided_by else None,
-        decided_ms=decided_ms or 0,
-        card_lane=card_lane or "",
-        card=None if outbox_id is None else OutboxId(outbox_id),
-    )
+        return await self._database.prune(_PRUNE, before_ms)
 
 
 # --- cards --------------------------------------------------------------------------------------
@@ -300,13 +241,11 @@ class SqliteCards:
     async def standing(self, lane: str, message_id: str) -> tuple[OutboxId, str] | None:
         """The message and its text; None for one that is not ours, or whose buttons are gone or
         going. Raises StorageError."""
-        values = (lane, message_id)
-        row = await self._database.read(lambda c: c.execute(_CARD, values).fetchone())
-        return None if row is None else (OutboxId(row[0]), str(row[1]))
+        rows = await self._database.rows(_CARD, (lane, message_id))
+        return (OutboxId(rows[0][0]), str(rows[0][1])) if rows else None
 
     async def others(self, lane: str, source: str, event_id: str) -> Collection[str]:
         """The newest messages of ours there that do not belong to what came as this event, by their
         platform ids. Raises StorageError."""
-        values = (source, event_id, lane, NEWEST_MAX)
-        rows = await self._database.read(lambda c: c.execute(_OTHERS, values).fetchall())
+        rows = await self._database.rows(_OTHERS, (source, event_id, lane, NEWEST_MAX))
         return {str(row[0]) for row in rows}

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.database.connection import Database
-from memory.database.stored_text import storable
+from memory.database.rows import first, records, to_row
 from memory.facts.tombstones import generation as forgotten_times
 from memory.records.facts import Compaction
 from memory.records.messages import ConversationId
 from memory.records.sessions import Aside
-from memory.stores.conversations import compaction_of
 from memory.stores.material import Dated, read_entries
 
 _CONVERSATION = "select sent_from, shortened_to, is_private from conversations where id = ?"
@@ -37,17 +36,18 @@ select count(*) from (
 _ADD = """
 insert into compactions (conversation_id, kind, from_id, sent_from, summary, reason, messages,
     tokens_before, tokens_after, made_ms, tainted)
-select id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? from conversations where id = ?
+select id, :kind, :from_id, :sent_from, :summary, :reason, :messages, :tokens_before, :tokens_after,
+    :made_ms, :tainted
+from conversations where id = :conversation
 returning id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after,
     made_ms, tainted
 """
 _UNDO = "update compactions set undone_ms = ? where id = ?"
 _MOVE_BACK = "update conversations set sent_from = ? where id = ? and sent_from >= ?"
 _ASIDE = """
-select count(*), min(created_ms), max(created_ms) from messages
+select count(*) as messages, min(created_ms) as first_ms, max(created_ms) as last_ms from messages
 where conversation_id = ? and id < ? and kind in ('said', 'answered', 'result')
 """
-_SENT_FROM = "select sent_from from conversations where id = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +82,7 @@ class HistoryStretch:
 
 
 class SqliteCompactions:
-    """Implements `memory.records.sessions.Compactions`, and keeps what `agent.history.compaction`
-    makes."""
+    """What was summed up, made by `agent.history.compaction`. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -101,19 +100,15 @@ class SqliteCompactions:
     ) -> Compaction | None:
         """Store one, if `after` still is the newest one, and nothing was forgotten since
         `generation`: the summary may tell of it. None where it is not, or all is erased."""
-        values = (
-            *(new.kind, new.from_id, new.sent_from, storable(new.summary), storable(new.reason)),
-            *(new.messages, new.tokens_before, new.tokens_after, self._database.now_ms()),
-            *(int(new.tainted), conversation),
-        )
+        made = {"made_ms": self._database.now_ms(), "conversation": conversation}
+        values = {**to_row(new), **made}
 
         def work(connection: sqlite3.Connection) -> Compaction | None:
             if _newest(connection, conversation) != after:
                 return None
             if forgotten_times(connection) != generation:
                 return None
-            row = connection.execute(_ADD, values).fetchone()
-            return None if row is None else compaction_of(row)
+            return first(Compaction, connection.execute(_ADD, values))
 
         return await self._database.write(work)
 
@@ -122,10 +117,9 @@ class SqliteCompactions:
         now_ms = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> Compaction | None:
-            row = connection.execute(_LAST, (conversation,)).fetchone()
-            if row is None:
+            last = first(Compaction, connection.execute(_LAST, (conversation,)))
+            if last is None:
                 return None
-            last = compaction_of(row)
             connection.execute(_UNDO, (now_ms, last.id))
             connection.execute(_MOVE_BACK, (last.from_id, conversation, last.sent_from))
             return last
@@ -136,11 +130,10 @@ class SqliteCompactions:
         """What of a conversation is not sent any more."""
 
         def work(connection: sqlite3.Connection) -> Aside:
-            row = connection.execute(_SENT_FROM, (conversation,)).fetchone()
-            last = connection.execute(_LAST, (conversation,)).fetchone()
-            start = max(row[0] if row else 0, compaction_of(last).sent_from if last else 0)
-            found = connection.execute(_ASIDE, (conversation, start)).fetchone()
-            return Aside(messages=found[0], first_ms=found[1] or 0, last_ms=found[2] or 0)
+            row = connection.execute(_CONVERSATION, (conversation,)).fetchone()
+            last = first(Compaction, connection.execute(_LAST, (conversation,)))
+            start = max(row[0] if row else 0, last.sent_from if last else 0)
+            return records(Aside, connection.execute(_ASIDE, (conversation, start)))[0]
 
         return await self._database.read(work)
 
@@ -150,8 +143,7 @@ def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> Hi
     if row is None:
         return None
     sent_from, shortened_to, is_private = row
-    last = connection.execute(_LAST, (conversation,)).fetchone()
-    former = None if last is None else compaction_of(last)
+    former = first(Compaction, connection.execute(_LAST, (conversation,)))
     newest = _newest(connection, conversation)
     floor = former.sent_from if former else 0
     start = max(sent_from, floor)
@@ -170,7 +162,4 @@ def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> Hi
 
 
 def _newest(connection: sqlite3.Connection, conversation: ConversationId) -> Newest:
-    row = connection.execute(_NEWEST, (conversation,)).fetchone()
-    if row is None:
-        return NEVER
-    return Newest(id=row[0], tokens_before=row[1], made_ms=row[2], undone_ms=row[3])
+    return first(Newest, connection.execute(_NEWEST, (conversation,))) or NEVER

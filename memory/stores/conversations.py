@@ -1,4 +1,4 @@
-"""Conversations and what was said in them: the `Conversations` that the core needs."""
+"""Conversations and what was said in them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sqlite3
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from memory.database.connection import Database
+from memory.database.rows import first
 from memory.database.stored_text import storable
 from memory.records.facts import Compaction
 from memory.records.messages import ConversationId, RunId
@@ -19,10 +19,7 @@ from memory.records.ports import History, StoredEntry, WaitingNote
 from memory.records.transcript import entry_from_json
 
 _CURRENT = "select id from conversations where lane = ? and closed_ms is null"
-_OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
-_OPEN_PRIVATE = """
-insert into conversations (id, lane, created_ms, is_private) values (?, ?, ?, 1)
-"""
+_OPEN = "insert into conversations (id, lane, created_ms, is_private) values (?, ?, ?, ?)"
 _CLOSE = "update conversations set closed_ms = ? where lane = ? and closed_ms is null"
 _SENT = "select sent_from, shortened_to, is_private from conversations where id = ?"
 _COMPACTION = """
@@ -69,8 +66,8 @@ def note_of(note_id: int, stored: str) -> WaitingNote:
 
 
 class SqliteConversations:
-    """Implements `memory.records.ports.Conversations`. The only writer of conversations in the
-    process."""
+    """Conversations and their entries, the only writer of them in the process. Raises
+    StorageError."""
 
     def __init__(self, database: Database, *, new_id: Callable[[], str] = random_id) -> None:
         self._database = database
@@ -94,16 +91,14 @@ class SqliteConversations:
             row = connection.execute(_CURRENT, (lane,)).fetchone()
             if row is not None:
                 return str(row[0])
-            connection.execute(_OPEN, (made, lane, now_ms))
+            connection.execute(_OPEN, (made, lane, now_ms, 0))
             return made
 
         return self._remember(lane, await self._database.write(work), restarts=restarts)
 
-    async def start_new(self, lane: str) -> ConversationId:
-        """Closes the open one (it is kept) and opens another."""
-        return await self._start(lane, _OPEN)
-
-    async def _start(self, lane: str, opening: str) -> ConversationId:
+    async def start_new(self, lane: str, *, is_private: bool = False) -> ConversationId:
+        """Close the open one (it is kept) and open another. In a private one memory is off, and it
+        is dropped at its end."""
         self._open.pop(lane, None)
         self._restarts += 1
         restarts = self._restarts
@@ -111,24 +106,20 @@ class SqliteConversations:
 
         def work(connection: sqlite3.Connection) -> str:
             connection.execute(_CLOSE, (now_ms, lane))
-            connection.execute(opening, (made, lane, now_ms))
+            connection.execute(_OPEN, (made, lane, now_ms, is_private))
             return made
 
         return self._remember(lane, await self._database.write(work), restarts=restarts)
 
-    async def start_private(self, lane: str) -> ConversationId:
-        """As `start_new`, but memory is off in the new one, and it is dropped at its end."""
-        return await self._start(lane, _OPEN_PRIVATE)
-
     async def is_private(self, conversation: ConversationId) -> bool:
         """Whether memory is off in it; it stays as it was begun. Raises StorageError."""
         if conversation not in self._private:
-            row = await self._database.read(lambda c: c.execute(_SENT, (conversation,)).fetchone())
-            if row is None:
+            rows = await self._database.rows(_SENT, (conversation,))
+            if not rows:
                 return False
             if len(self._private) >= _LANES_MAX:
                 self._private.clear()
-            self._private[conversation] = bool(row[2])
+            self._private[conversation] = bool(rows[0][2])
         return self._private[conversation]
 
     async def history(self, conversation: ConversationId, *, upto: int | None = None) -> History:
@@ -145,7 +136,11 @@ class SqliteConversations:
         )
         # Into those that it began with: after a `reread` they are nobody's any more.
         kept.put(conversation, entries)
-        _keep_count(counts, conversation, count)
+        # Apart from the entries: a long conversation of which little is sent is quick to read
+        # again, and slow to count again.
+        if len(counts) >= _COUNTS_MAX and conversation not in counts:
+            counts.clear()
+        counts[conversation] = count
         return found if upto is None else replace(found, entries=_up_to(found.entries, upto))
 
     async def entries(self, conversation: ConversationId, *, upto: int) -> Sequence[StoredEntry]:
@@ -157,32 +152,27 @@ class SqliteConversations:
         return _up_to(known.entries, upto)
 
     async def note(self, conversation: ConversationId, text: str, *, untrusted: bool) -> None:
-        """See `memory.records.ports.Conversations.note`."""
+        """Keep a note that the next turn tells the model.
+
+        `untrusted`: words in it may be those of somebody else than whoever writes there next, or
+        of a model that had read such. The mark stays with the note for good.
+        """
         stored = stored_note(text, untrusted=untrusted)
-        values = (conversation, stored, self._database.now_ms())
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_ADD_NOTE, values)
-
-        await self._database.write(work)
+        await self._database.execute(_ADD_NOTE, (conversation, stored, self._database.now_ms()))
 
     async def keep_text(self, digest: str, text: str) -> None:
         """Stores a long text under its digest, once."""
         if digest in self._digests:
             return
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_KEEP_TEXT, (digest, storable(text)))
-
-        await self._database.write(work)
+        await self._database.execute(_KEEP_TEXT, (digest, storable(text)))
         if len(self._digests) >= _DIGESTS_MAX:
             self._digests.clear()
         self._digests.add(digest)
 
     async def text(self, digest: str) -> str | None:
         """The text of a digest."""
-        row = await self._database.read(lambda c: c.execute(_TEXT, (digest,)).fetchone())
-        return None if row is None else row[0]
+        found: str | None = await self._database.value(_TEXT, (digest,))
+        return found
 
     def reread(self) -> None:
         """Nothing that was read before counts any more: words of it were erased."""
@@ -233,49 +223,26 @@ def _read_on(
     count: _Count,
 ) -> tuple[History, _Entries, _Count]:
     row = connection.execute(_SENT, (conversation,)).fetchone()
-    first, shortened_to, is_private = (0, 0, 0) if row is None else row
+    sent_from, shortened_to, is_private = (0, 0, 0) if row is None else row
     # Where the start was moved (seldom, and mostly to near the end) all is read again.
-    had = known if known is not None and known.first == first else _Entries(first=first)
-    next_id = had.entries[-1].id + 1 if had.entries else first
+    had = known if known is not None and known.first == sent_from else _Entries(first=sent_from)
+    next_id = had.entries[-1].id + 1 if had.entries else sent_from
     rows = connection.execute(_ENTRIES, (conversation, next_id)).fetchall()
     notes = connection.execute(_NOTES, (conversation,)).fetchall()
-    compacted = connection.execute(_COMPACTION, (conversation,)).fetchone()
     entries = _extended(had, rows) if rows else had
-    count = _counted_on(connection, conversation, count)
+    # Right because a turn's entries are stored in one transaction: none lies on both sides.
+    turns, upto = connection.execute(_LATER_TURNS, (conversation, count.upto)).fetchone()
+    if upto is not None:
+        count = _Count(turns=count.turns + turns, upto=upto)
     found = History(
         entries=entries.entries,
         notes=tuple(note_of(note_id, text) for note_id, text in notes),
         turns=count.turns,
         shortened_to=shortened_to,
-        compaction=None if compacted is None else compaction_of(compacted),
+        compaction=first(Compaction, connection.execute(_COMPACTION, (conversation,))),
         is_private=bool(is_private),
     )
     return found, entries, count
-
-
-def _keep_count(
-    counts: dict[ConversationId, _Count], conversation: ConversationId, count: _Count
-) -> None:
-    # Apart from the entries: a long conversation of which little is sent is quick to read
-    # again, and slow to count again.
-    if len(counts) >= _COUNTS_MAX and conversation not in counts:
-        counts.clear()
-    counts[conversation] = count
-
-
-def compaction_of(row: tuple[Any, ...]) -> Compaction:
-    """Of a row of `compactions`, in the order of its fields."""
-    names = (field.name for field in fields(Compaction))
-    values = dict(zip(names, row, strict=True))
-    return Compaction(**{**values, "tainted": bool(values["tainted"])})
-
-
-def _counted_on(
-    connection: sqlite3.Connection, conversation: ConversationId, count: _Count
-) -> _Count:
-    """Right because a turn's entries are stored in one transaction: none lies on both sides."""
-    turns, upto = connection.execute(_LATER_TURNS, (conversation, count.upto)).fetchone()
-    return count if upto is None else _Count(turns=count.turns + turns, upto=upto)
 
 
 def _extended(had: _Entries, rows: list[tuple[int, str, str]]) -> _Entries:

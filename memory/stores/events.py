@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,20 +10,24 @@ from typing import Any
 import structlog
 
 from memory.database.connection import Database
-from memory.database.stored_text import dump, storable
-from memory.records.messages import PersonId, RunId
-from memory.records.schedule import Event, Remind
+from memory.database.rows import named, record, to_row
+from memory.records.messages import PersonId
+from memory.records.schedule import Event
 
 log = structlog.get_logger()
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_COLUMNS = "id, person_id, scope, name, at_ms, all_day, zone, note, remind, run_id, created_ms"
+_COLUMNS = """
+id, person_id, scope, name, at_ms, all_day, zone, note, remind, nullif(run_id, '') as run_id,
+    created_ms
+"""
 _MADE = f"select {_COLUMNS} from events where person_id = ? and run_id = ? and run_id <> ''"  # noqa: S608
 _COUNT = "select count(*) from events where person_id = ? and (at_ms is null or at_ms >= ?)"
 _ADD = f"""
 insert into events (person_id, scope, name, at_ms, all_day, zone, note, remind, run_id, created_ms)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (:person_id, :scope, :name, :at_ms, :all_day, :zone, :note, :remind,
+    coalesce(:run_id, ''), :created_ms)
 returning {_COLUMNS}
 """  # noqa: S608
 _SINCE = f"""
@@ -51,25 +54,14 @@ class SqliteEvents:
         already."""
         now_ms = self._database.now_ms()
         at_ms = None if event.at is None else _ms(event.at)
-        values = (
-            *(
-                event.person_id,
-                event.scope,
-                storable(event.name),
-                at_ms,
-                int(event.all_day),
-                event.zone,
-            ),
-            *(storable(event.note), dump([str(one) for one in event.remind])),
-            *(event.run_id or "", now_ms),
-        )
+        values = {**to_row(event), "at_ms": at_ms, "created_ms": now_ms}
 
-        def work(connection: sqlite3.Connection) -> tuple[Any, ...] | None:
-            made = connection.execute(_MADE, (event.person_id, event.run_id or "")).fetchone()
-            if made is not None:
-                return tuple(made)
+        def work(connection: sqlite3.Connection) -> dict[str, Any] | None:
+            made = connection.execute(_MADE, (event.person_id, event.run_id or ""))
+            for row in named(made):
+                return row
             (count,) = connection.execute(_COUNT, (event.person_id, now_ms)).fetchone()
-            return None if count >= limit else connection.execute(_ADD, values).fetchone()
+            return None if count >= limit else next(named(connection.execute(_ADD, values)))
 
         row = await self._database.write(work)
         return None if row is None else _event(row)
@@ -79,39 +71,27 @@ class SqliteEvents:
     ) -> Sequence[Event]:
         """Those from a moment on, in order, and then those without a date."""
         values = (person_id, scope, undated_since_ms, since_ms)
-        rows = await self._database.read(lambda c: c.execute(_SINCE, values).fetchall())
+        rows = await self._database.read(lambda c: list(named(c.execute(_SINCE, values))))
         return [one for row in rows if (one := _readable(row)) is not None]
 
     async def remove(self, person_id: PersonId, event_id: int, scope: str) -> Event | None:
         """Drops one; None when this person has no such one there."""
         values = (event_id, person_id, scope)
-        row = await self._database.write(lambda c: c.execute(_REMOVE, values).fetchone())
-        return None if row is None else _readable(row)
+        rows = await self._database.write(lambda c: list(named(c.execute(_REMOVE, values))))
+        return _readable(rows[0]) if rows else None
 
 
-def _readable(row: tuple[Any, ...]) -> Event | None:
+def _readable(row: dict[str, Any]) -> Event | None:
     try:
         return _event(row)
     except _UNREADABLE as error:
-        log.error("event.unreadable", id=row[0], why=str(error)[:200])
+        log.error("event.unreadable", id=row["id"], why=str(error)[:200])
         return None
 
 
-def _event(row: tuple[Any, ...]) -> Event:
-    event_id, person_id, scope, name, at_ms, all_day, zone, note, remind, run_id, created = row
-    return Event(
-        id=event_id,
-        person_id=PersonId(person_id),
-        name=name,
-        at=None if at_ms is None else _EPOCH + timedelta(milliseconds=at_ms),
-        zone=zone,
-        all_day=bool(all_day),
-        note=note,
-        remind=tuple(Remind(one) for one in json.loads(remind)),
-        scope=scope,
-        run_id=RunId(run_id) if run_id else None,
-        created_ms=created,
-    )
+def _event(row: dict[str, Any]) -> Event:
+    at_ms = row["at_ms"]
+    return record(Event, row, at=None if at_ms is None else _EPOCH + timedelta(milliseconds=at_ms))
 
 
 def _ms(moment: datetime) -> int:

@@ -52,8 +52,7 @@ class SqliteHeartbeats:
     async def last(self, agent: str, n: int) -> Sequence[HeartbeatRun]:
         """The newest first."""
         values = (agent, max(n, 0))
-        rows = await self._database.read(lambda c: c.execute(_LAST, values).fetchall())
-        return [HeartbeatRun(at_ms=at_ms, outcome=outcome, why=why) for at_ms, outcome, why in rows]
+        return await self._database.records(HeartbeatRun, _LAST, values)
 
 
 class SqliteSwitches:
@@ -64,17 +63,12 @@ class SqliteSwitches:
 
     async def is_on(self, name: str) -> bool | None:
         """None: it was not set by hand."""
-        row = await self._database.read(lambda c: c.execute(_IS_ON, (name,)).fetchone())
-        return None if row is None else bool(row[0])
+        found = await self._database.value(_IS_ON, (name,))
+        return None if found is None else bool(found)
 
     async def set_on(self, name: str, is_on: bool) -> None:
         """Keeps it, beyond a restart."""
-        values = (name, int(is_on), self._database.now_ms())
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_SET_ON, values)
-
-        await self._database.write(work)
+        await self._database.execute(_SET_ON, (name, int(is_on), self._database.now_ms()))
 
 
 # --- idle timers --------------------------------------------------------------------------------
@@ -82,7 +76,7 @@ class SqliteSwitches:
 # The journal opens one with the end of each turn; `done_upto` belongs to `memory.stores.lines`.
 
 _DUE = """
-select conversation_id, idle_timers.lane, touched_ms, tries
+select conversation_id as conversation, idle_timers.lane, touched_ms, tries
 from idle_timers join conversations on conversations.id = conversation_id
 where is_open and not is_private and not_before_ms <= ?
     and (touched_ms <= ? or closed_ms is not null)
@@ -136,40 +130,30 @@ class SqliteIdle:
         """Return open timers that need wait for nothing more, the longest silent first: untouched
         for `idle_ms`, or of a conversation that is closed. None of one in which memory is off."""
         values = (now_ms, now_ms - idle_ms, max(limit, 0))
-        rows = await self._database.read(lambda c: c.execute(_DUE, values).fetchall())
-        return [
-            IdleTimer(conversation=ConversationId(which), lane=lane, touched_ms=ms, tries=tries)
-            for which, lane, ms, tries in rows
-        ]
+        return await self._database.records(IdleTimer, _DUE, values)
 
     async def close(self, conversation: ConversationId, *, touched_ms: int) -> bool:
         """Nothing is left to do; False when somebody has spoken since."""
-        return await self._change(_CLOSE, (conversation, touched_ms)) > 0
+        return await self._database.execute(_CLOSE, (conversation, touched_ms)) > 0
 
     async def put_off(
         self, conversation: ConversationId, *, touched_ms: int, until_ms: int
     ) -> bool:
         """Counts a failure, and waits until then; False when somebody has spoken since."""
-        return await self._change(_PUT_OFF, (until_ms, conversation, touched_ms)) > 0
+        values = (until_ms, conversation, touched_ms)
+        return await self._database.execute(_PUT_OFF, values) > 0
 
     async def steady(self, *, now_ms: int, ahead_ms: int) -> int:
         """Set to now what is touched in the future, or put off for longer than `ahead_ms`: the
         clock was set back. Return how many were."""
         limits = (now_ms + _SLACK_MS, now_ms + ahead_ms + _SLACK_MS)
         # Asked at every look: a write each time would wake the disk for nothing.
-        (ahead,) = await self._database.read(lambda c: c.execute(_AHEAD, limits).fetchone())
-        if not ahead:
+        if not await self._database.value(_AHEAD, limits):
             return 0
-        return await self._change(_STEADY, (now_ms, limits[1], now_ms, *limits))
+        return await self._database.execute(_STEADY, (now_ms, limits[1], now_ms, *limits))
 
     async def last_touched(self, lane: str) -> int | None:
         """Return when the last turn of the open conversation of an address ended; None: there was
         none, or memory is off in it."""
-        row = await self._database.read(lambda c: c.execute(_LAST_TOUCHED, (lane,)).fetchone())
-        return None if row is None else int(row[0])
-
-    async def _change(self, sql: str, values: tuple[object, ...]) -> int:
-        def work(connection: sqlite3.Connection) -> int:
-            return connection.execute(sql, values).rowcount
-
-        return await self._database.write(work)
+        found: int | None = await self._database.value(_LAST_TOUCHED, (lane,))
+        return found

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from memory.database.connection import BITE_ROWS, Database
+from memory.database.rows import to_row
 from memory.database.stored_text import dump, storable
 from memory.records.messages import InboxId, OutboxId
 from memory.records.ports import InboxState
@@ -18,13 +19,14 @@ _OPEN_STATES = {InboxState.RECEIVED, InboxState.QUEUED}
 
 _STORE = """
 insert into inbox (source, event_id, lane, payload, state, reason, received_ms, ended_ms)
-values (?, ?, ?, ?, ?, ?, ?, ?)
+values (:source, :event_id, :lane, :payload, :state, :reason, :now_ms, :ended_ms)
 on conflict (source, event_id) do nothing
 returning id
 """
 _UNFINISHED = """
-select id, source, event_id, lane, payload from inbox
-where ended_ms is null and state = 'received' order by id
+select id, source as "event.source", event_id as "event.event_id", lane as "event.lane",
+    payload as "event.payload"
+from inbox where ended_ms is null and state = 'received' order by id
 """
 _END = """
 update inbox set state = ?, reason = ?, payload = null, ended_ms = ?
@@ -60,7 +62,16 @@ class SqliteInbox:
         def work(connection: sqlite3.Connection) -> list[StoredEvent]:
             stored = []
             for event in events:
-                row = connection.execute(_STORE, _event_row(event, now_ms)).fetchone()
+                is_refused = event.payload is None
+                values = {
+                    **to_row(event),
+                    "lane": "" if is_refused else event.lane,
+                    "state": InboxState.REFUSED if is_refused else InboxState.RECEIVED,
+                    "reason": "stranger" if is_refused else "",
+                    "now_ms": now_ms,
+                    "ended_ms": now_ms if is_refused else None,
+                }
+                row = connection.execute(_STORE, values).fetchone()
                 if row is not None:
                     stored.append(StoredEvent(id=InboxId(row[0]), event=event))
             return stored
@@ -69,14 +80,7 @@ class SqliteInbox:
 
     async def unfinished(self) -> Sequence[StoredEvent]:
         """Events that were stored and neither ended nor queued as a turn, oldest first."""
-        rows = await self._database.read(lambda c: c.execute(_UNFINISHED).fetchall())
-        return [
-            StoredEvent(
-                id=InboxId(row_id),
-                event=NewEvent(source=source, event_id=event_id, lane=lane, payload=payload),
-            )
-            for row_id, source, event_id, lane, payload in rows
-        ]
+        return await self._database.records(StoredEvent, _UNFINISHED)
 
     async def end(
         self,
@@ -104,8 +108,8 @@ class SqliteInbox:
 
     async def state(self, source: str, event_id: str) -> InboxState | None:
         """Where an event is."""
-        row = await self._database.read(lambda c: c.execute(_STATE, (source, event_id)).fetchone())
-        return None if row is None else InboxState(row[0])
+        found = await self._database.value(_STATE, (source, event_id))
+        return None if found is None else InboxState(found)
 
     async def prune(self, before_ms: int) -> int:
         """Delete events that ended before then; return how many rows went or changed. For a daily
@@ -127,15 +131,7 @@ class SqliteInbox:
 
     async def counts(self) -> dict[str, int]:
         """Events by state."""
-        return dict(await self._database.read(lambda c: c.execute(_COUNTS).fetchall()))
-
-
-def _event_row(event: NewEvent, now_ms: int) -> tuple[object, ...]:
-    if event.payload is None:
-        refused = (InboxState.REFUSED, "stranger", now_ms, now_ms)
-        return (event.source, event.event_id, "", None, *refused)
-    received = (InboxState.RECEIVED, "", now_ms, None)
-    return (event.source, event.event_id, event.lane, storable(event.payload), *received)
+        return dict(await self._database.rows(_COUNTS))
 
 
 # --- joining ------------------------------------------------------------------------------------

@@ -5,34 +5,33 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
 from typing import Any
 
 import structlog
 
-from memory.database.connection import BITE_ROWS, Database
+from memory.database.connection import Database
+from memory.database.rows import named, record, to_row
 from memory.database.stored_text import dump, storable
 from memory.records import recurrence
+from memory.records.codec import from_json
 from memory.records.jobs import (
+    COUNTED_MAX,
     BrokenJob,
     Due,
     Job,
     JobKind,
     JobRun,
-    MisfirePolicy,
     Misfires,
     NotTaken,
-    QuietPolicy,
-    SetBy,
     SlotState,
     Taken,
     Taking,
     What,
 )
-from memory.records.messages import OutboxId, PersonId, RunId
+from memory.records.messages import OutboxId, PersonId
 from memory.records.rows import NewMessage
-from memory.stores import misfires
 from memory.stores.inbox import join_history
 from memory.stores.outbox import add_message
 from memory.stores.turns import submission
@@ -41,24 +40,29 @@ log = structlog.get_logger()
 
 _JOBS = """
 select id, name, person_id, agent, kind, what, runs_when, deliver_to, missed, missed_within_s,
-quiet, urgent, set_by, nag_s, max_runs, expires_ms, enabled, paused, next_slot, next_ms,
-not_before_ms, failures, runs, run_id, created_ms
+    quiet, urgent, set_by, nag_s, max_runs, expires_ms, enabled, paused, next_slot as "next.slot",
+    next_ms as "next.at_ms", not_before_ms, failures, runs, nullif(run_id, '') as run_id, created_ms
 from jobs
 """
 _ADD = """
 insert into jobs (name, person_id, agent, kind, what, runs_when, deliver_to, missed,
     missed_within_s, quiet, urgent, set_by, nag_s, max_runs, expires_ms, enabled, next_slot,
     next_ms, run_id, created_ms, updated_ms)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (:name, :person_id, :agent, :kind, :what, :runs_when, :deliver_to, :missed,
+    :missed_within_s, :quiet, :urgent, :set_by, :nag_s, :max_runs, :expires_ms, :enabled,
+    :next_slot, :next_ms, coalesce(:run_id, ''), :now_ms, :now_ms)
 on conflict (person_id, name) do nothing
 returning id
 """
 _PUT = """
-update jobs set name = ?, person_id = ?, agent = ?, kind = ?, what = ?, runs_when = ?,
-    deliver_to = ?, missed = ?, missed_within_s = ?, quiet = ?, urgent = ?, set_by = ?, nag_s = ?,
-    max_runs = ?, expires_ms = ?, enabled = ?, next_slot = ?, next_ms = ?, run_id = ?, paused = ?,
-    not_before_ms = ?, failures = ?, runs = case when ? then 0 else runs end, updated_ms = ?
-where id = ?
+update jobs set name = :name, person_id = :person_id, agent = :agent, kind = :kind, what = :what,
+    runs_when = :runs_when, deliver_to = :deliver_to, missed = :missed,
+    missed_within_s = :missed_within_s, quiet = :quiet, urgent = :urgent, set_by = :set_by,
+    nag_s = :nag_s, max_runs = :max_runs, expires_ms = :expires_ms, enabled = :enabled,
+    next_slot = :next_slot, next_ms = :next_ms, run_id = coalesce(:run_id, ''), paused = :paused,
+    not_before_ms = :not_before_ms, failures = :failures,
+    runs = case when :anew then 0 else runs end, updated_ms = :now_ms
+where id = :id
 """
 _ONE = f"{_JOBS} where id = ?"
 _ALL = f"{_JOBS} order by next_ms is null, next_ms, id"
@@ -115,7 +119,9 @@ where id = ?4
 """
 _WORKED = "update jobs set failures = 0, not_before_ms = 0 where id = ? and failures > 0"
 _RUNS = """
-select job_id, slot, due_ms, state, taken_ms, run_id, result, note, late_s, ended_ms from job_runs
+select job_id, slot as "due.slot", due_ms as "due.at_ms", state, taken_ms,
+    nullif(run_id, '') as run_id, result, note, late_s, ended_ms
+from job_runs
 """
 _OPEN_RUNS = f"{_RUNS} where ended_ms is null order by taken_ms, job_id"
 _RUNS_OF = f"{_RUNS} where job_id = ? order by taken_ms desc, due_ms desc limit ?"
@@ -159,46 +165,42 @@ class SqliteJobs:
     async def add(self, job: Job, first: Due | None) -> Job | None:
         """Keeps one; None when this person has one of this name."""
         now_ms = self._database.now_ms()
-        values = (*_values(job), *_due_values(first), job.run_id or "", now_ms, now_ms)
+        values = {**_values(replace(job, next=first)), "now_ms": now_ms}
 
-        def work(connection: sqlite3.Connection) -> tuple[Any, ...] | None:
+        def work(connection: sqlite3.Connection) -> _Row | None:
             made = connection.execute(_ADD, values).fetchone()
-            row: tuple[Any, ...] | None = made and connection.execute(_ONE, made).fetchone()
-            return row
+            return None if made is None else _row_of(connection, made[0])
 
         row = await self._database.write(work)
         return None if row is None else _job(row)
 
     async def get(self, job_id: int) -> Job | None:
         """One, whoever it belongs to; None also for one that cannot be read."""
-        row = await self._database.read(lambda c: c.execute(_ONE, (job_id,)).fetchone())
+        row = await self._database.read(lambda c: _row_of(c, job_id))
         return None if row is None else self._readable(row)
 
     async def kept(self, person_id: PersonId | None = None) -> Sequence[Job]:
         """All (of a person), by their next due time, those that are over last."""
-        rows = await self._rows(person_id)
+        sql, values = (_ALL, ()) if person_id is None else (_OF, (person_id,))
+        rows = await self._database.read(lambda c: list(named(c.execute(sql, values))))
         return [job for row in rows if (job := self._readable(row)) is not None]
 
     async def broken(self) -> Sequence[BrokenJob]:
         """Rows that cannot be read."""
-        return [one for row in await self._rows(None) if (one := _broken(row)) is not None]
+        rows = await self._database.read(lambda c: list(named(c.execute(_ALL))))
+        return [one for row in rows if (one := _broken(row)) is not None]
 
     async def put(self, job: Job, *, anew: bool = False) -> bool:
         """Replaces what a job is and when; False when it is gone. `anew`: its runs are counted
         from none."""
-        values = (
-            *_values(job),
-            *_due_values(job.next),
-            *(job.run_id or "", job.paused, job.not_before_ms, job.failures, anew),
-            *(self._database.now_ms(), job.id),
-        )
-        return await self._database.write(lambda c: c.execute(_PUT, values).rowcount > 0)
+        values = {**_values(job), "anew": anew, "now_ms": self._database.now_ms()}
+        return await self._database.execute(_PUT, values) > 0
 
     async def remove(self, job_id: int) -> bool:
         """Drops one with its ledger; False when it is gone."""
 
         def work(connection: sqlite3.Connection) -> bool:
-            misfires.drop(connection, job_id)
+            connection.execute(_DROP_MISSED, (_missed_key(job_id),))
             return connection.execute(_REMOVE, (job_id,)).rowcount > 0
 
         return await self._database.write(work)
@@ -208,7 +210,7 @@ class SqliteJobs:
 
         def work(connection: sqlite3.Connection) -> list[Job]:
             # Row by row: those that cannot be read take no place of the others.
-            rows = connection.execute(_DUE, (now_ms, now_ms, kind))
+            rows = named(connection.execute(_DUE, (now_ms, now_ms, kind)))
             readable = (job for row in rows if (job := self._readable(row)) is not None)
             return list(islice(readable, max(limit, 0)))
 
@@ -216,13 +218,13 @@ class SqliteJobs:
 
     async def next_ms(self, *, after_ms: int = 0) -> int | None:
         """When the next one is due, later than `after_ms`; None when none is."""
-        (found,) = await self._database.read(lambda c: c.execute(_NEXT, (after_ms,)).fetchone())
-        return None if found is None else int(found)
+        found: int | None = await self._database.value(_NEXT, (after_ms,))
+        return found
 
     async def newest_ms(self) -> int | None:
         """When a due time was taken or a job changed last, by the clock of then; None: never."""
-        (found,) = await self._database.read(lambda c: c.execute(_NEWEST).fetchone())
-        return None if found is None else int(found)
+        found: int | None = await self._database.value(_NEWEST)
+        return found
 
     async def take(self, taking: Taking, *, of: Job) -> Taken | NotTaken:
         """Takes a due time of a job that stands as it was read (`of`). Where it was taken before,
@@ -253,7 +255,7 @@ class SqliteJobs:
             if not is_ours:
                 return NotTaken.BEFORE
             if taking.missed is not None:
-                misfires.keep(connection, taking.missed, now_ms=now_ms)
+                _keep_missed(connection, taking.missed, now_ms=now_ms)
             outbox_id = None
             if taking.message is not None:
                 outbox_id = add_message(connection, taking.message, now_ms=now_ms)
@@ -267,7 +269,7 @@ class SqliteJobs:
                     tainted=taking.tainted,
                     now_ms=now_ms,
                 )
-            run = submitted.store(connection) if submitted is not None else None
+            run = None if submitted is None else submitted(connection)
             return Taken(outbox_id=outbox_id, run=run)
 
         return await self._database.write(work)
@@ -291,7 +293,7 @@ class SqliteJobs:
         ended_ms = self._database.now_ms() if state in _OVER else None
         text = None if result is None else storable(result)
         values = (state, text, told, told, ended_ms, job_id, slot)
-        return await self._database.write(lambda c: c.execute(_END, values).rowcount > 0)
+        return await self._database.execute(_END, values) > 0
 
     async def failed(
         self,
@@ -338,27 +340,26 @@ class SqliteJobs:
 
     async def worked(self, job_id: int) -> None:
         """Its failures are over."""
-        await self._database.write(lambda c: c.execute(_WORKED, (job_id,)).rowcount)
+        await self._database.execute(_WORKED, (job_id,))
 
     async def open_runs(self) -> Sequence[JobRun]:
         """Slots that were taken and are not over, the oldest first."""
-        rows = await self._database.read(lambda c: c.execute(_OPEN_RUNS).fetchall())
-        return [_job_run(row) for row in rows]
+        return await self._database.records(JobRun, _OPEN_RUNS)
 
     async def runs(self, job_id: int, *, limit: int) -> Sequence[JobRun]:
         """The newest slots of a job first."""
-        values = (job_id, max(limit, 0))
-        rows = await self._database.read(lambda c: c.execute(_RUNS_OF, values).fetchall())
-        return [_job_run(row) for row in rows]
+        return await self._database.records(JobRun, _RUNS_OF, (job_id, max(limit, 0)))
 
     async def missed(self) -> Sequence[Misfires]:
         """What was missed and is to be told, of each job together."""
-        return await self._database.read(misfires.kept)
+        rows = await self._database.rows(_ALL_MISSED, (_MISSED, _MISSED_END))
+        found = [_read_missed(int(key.removeprefix(_MISSED)), value) for key, value in rows]
+        return sorted(found, key=lambda one: (one.first.at_ms, one.job_id))
 
     async def keep_missed(self, dues: Misfires) -> None:
         """Has it told, with what is to be told of its job already."""
         now_ms = self._database.now_ms()
-        await self._database.write(lambda c: misfires.keep(c, dues, now_ms=now_ms))
+        await self._database.write(lambda c: _keep_missed(c, dues, now_ms=now_ms))
 
     async def tell_missed(
         self, told: Sequence[Misfires], cards: Sequence[NewMessage], *, asked: str
@@ -366,55 +367,54 @@ class SqliteJobs:
         """Put the cards that tell of these into the outbox, and have none of them told again; what
         was asked about gets the note `asked`. Without cards nobody can be asked so far."""
         now_ms = self._database.now_ms()
-        return await self._database.write(
-            lambda c: misfires.tell(c, told, cards, asked=asked, now_ms=now_ms)
-        )
+
+        def work(connection: sqlite3.Connection) -> list[OutboxId]:
+            for one in told:
+                # Unless more has come to it since it was read.
+                connection.execute(_DROP_TOLD, (_missed_key(one.job_id), _written(one)))
+                if cards and one.done is SlotState.ASKED:
+                    connection.execute(_ASKED, (asked, one.job_id, one.last.slot))
+            return [add_message(connection, card, now_ms=now_ms) for card in cards]
+
+        return await self._database.write(work)
 
     async def prune(self, before_ms: int) -> int:
         """Deletes what is over since before then: rows of the ledger, what was told, and jobs that
         have no time left. Returns how many rows went. For a daily caller."""
+        return sum([await self._database.prune(sql, before_ms) for sql in _PRUNE])
 
-        values = (before_ms, BITE_ROWS)
-        total = 0
-        for sql in _PRUNE:
-            total += await self._database.in_bites(
-                lambda c, sql=sql: c.execute(sql, values).rowcount  # type: ignore[misc]
-            )
-        return total
-
-    def _readable(self, row: tuple[Any, ...]) -> Job | None:
+    def _readable(self, row: _Row) -> Job | None:
         try:
             return _job(row)
         except _UNREADABLE as error:
-            if row[0] not in self._told:
-                log.error("job.unreadable", job=row[0], why=str(error)[:200])
-                self._told.add(row[0])
+            if row["id"] not in self._told:
+                log.error("job.unreadable", job=row["id"], why=str(error)[:200])
+                self._told.add(row["id"])
             return None
-
-    async def _rows(self, person_id: PersonId | None) -> list[tuple[Any, ...]]:
-        if person_id is None:
-            return await self._database.read(lambda c: c.execute(_ALL).fetchall())
-        return await self._database.read(lambda c: c.execute(_OF, (person_id,)).fetchall())
 
 
 # --- rows --------------------------------------------------------------------------------------
 
 
-def _values(job: Job) -> tuple[object, ...]:
-    """From the name to `enabled`, in the order of the table."""
-    what = {
-        "text": job.what.text,
-        "skill": job.what.skill,
-        "tool": job.what.tool,
-        "arguments": job.what.arguments,
-        **({"outside": "yes"} if job.what.outside else {}),
+_Row = dict[str, Any]
+_WHAT = {field.name for field in fields(What)}
+
+
+def _row_of(connection: sqlite3.Connection, job_id: int) -> _Row | None:
+    return next(named(connection.execute(_ONE, (job_id,))), None)
+
+
+def _values(job: Job) -> dict[str, object]:
+    what = {name: value for name, value in to_row(job.what).items() if name != "outside"}
+    slot, at_ms = _due_values(job.next)
+    return {
+        **to_row(job),
+        # Texts alone, as versions before `outside` read it.
+        "what": dump(what | ({"outside": "yes"} if job.what.outside else {})),
+        "runs_when": dump(recurrence.to_json(job.when)),
+        "next_slot": slot,
+        "next_ms": at_ms,
     }
-    return (
-        *(storable(job.name), job.person_id, job.agent, job.kind, dump(what)),
-        *(dump(recurrence.to_json(job.when)), job.deliver_to, job.missed, job.missed_within_s),
-        *(job.quiet, job.urgent, job.set_by, job.nag_s, job.max_runs, job.expires_ms),
-        job.enabled,
-    )
 
 
 def _due_values(due: Due | None) -> tuple[str | None, int | None]:
@@ -423,7 +423,7 @@ def _due_values(due: Due | None) -> tuple[str | None, int | None]:
 
 def _stands(connection: sqlite3.Connection, job: Job) -> bool:
     """Whether a job is still what it was when it was read, and due at the same time."""
-    row = connection.execute(_ONE, (job.id,)).fetchone()
+    row = _row_of(connection, job.id)
     try:
         now = None if row is None else _job(row)
     except _UNREADABLE:
@@ -436,82 +436,70 @@ def _settled(job: Job) -> Job:
     return replace(job, paused="", not_before_ms=0, failures=0, runs=0, created_ms=0)
 
 
-def _broken(row: tuple[Any, ...]) -> BrokenJob | None:
+def _broken(row: _Row) -> BrokenJob | None:
     try:
         _job(row)
     except _UNREADABLE as error:
         why = f"{type(error).__name__}: {error}"[:200]
-        return BrokenJob(id=row[0], name=row[1], person_id=PersonId(row[2]), why=why)
+        return BrokenJob(id=row["id"], name=row["name"], person_id=row["person_id"], why=why)
     return None
 
 
-def _job(row: tuple[Any, ...]) -> Job:
-    """Raises ValueError, KeyError and TypeError for a row that no version of ours wrote."""
-    job_id, name, person_id, agent, kind, what, when, deliver_to, missed, within = row[:10]
-    quiet, urgent, set_by, nag_s, max_runs, expires_ms, enabled, paused, slot, next_ms = row[10:20]
-    not_before_ms, failures, runs, run_id, created_ms = row[20:]
-    _require_whole(within, nag_s, max_runs, expires_ms, next_ms, not_before_ms, failures, runs)
-    _require_moment(next_ms, expires_ms, not_before_ms)
-    return Job(
-        id=job_id,
-        name=name,
-        person_id=PersonId(person_id),
-        kind=JobKind(kind),
-        what=_what(json.loads(what)),
-        when=recurrence.from_json(json.loads(when)),
-        deliver_to=deliver_to,
-        agent=agent,
-        missed=MisfirePolicy(missed),
-        missed_within_s=within,
-        quiet=QuietPolicy(quiet),
-        urgent=bool(urgent),
-        set_by=SetBy(set_by),
-        nag_s=nag_s,
-        max_runs=max_runs,
-        expires_ms=expires_ms,
-        enabled=bool(enabled),
-        run_id=RunId(run_id) if run_id else None,
-        next=None if slot is None else Due(slot=slot, at_ms=next_ms),
-        paused=paused,
-        not_before_ms=not_before_ms,
-        failures=failures,
-        runs=runs,
-        created_ms=created_ms,
-    )
+def _job(row: _Row) -> Job:
+    """Raise ValueError, KeyError and TypeError for a row that no version of ours wrote."""
+    for moment in (row["next.at_ms"], row["expires_ms"], row["not_before_ms"]):
+        if isinstance(moment, int) and not 0 <= moment <= _LAST_MS:
+            raise ValueError(f"{moment} is no moment")
+    if unknown := json.loads(row["what"]).keys() - _WHAT:
+        # By a later version: what it would do is not all that is known of it here.
+        raise ValueError(f"{', '.join(sorted(unknown))} is not known of what a job does")
+    return record(Job, row, when=recurrence.from_json(json.loads(row["runs_when"])))
 
 
-def _require_whole(*values: object) -> None:
-    """Raises TypeError: SQLite keeps any text in a column of numbers."""
-    for value in values:
-        if value is not None and not isinstance(value, int):
-            raise TypeError(f"{value!r:.40} stands where a whole number should")
+# --- misfires -----------------------------------------------------------------------------------
+#
+# What is to be told of them is kept with their due times until the card is stored: a kill in
+# between would else lose lines of it. Rows of the table `signals`, one a job; no turn waits for
+# them.
+
+_MISSED, _MISSED_END = "missed:", "missed;"
+"""Between these lie the keys: `missed:` and the number of the job."""
+
+_ONE_MISSED = "select value from signals where key = ?"
+_ALL_MISSED = "select key, value from signals where key > ? and key < ?"
+_KEEP_MISSED = """
+insert into signals (key, value, created_ms) values (?, ?, ?)
+on conflict (key) do update set value = excluded.value
+"""
+_DROP_MISSED = "delete from signals where key = ?"
+_DROP_TOLD = "delete from signals where key = ? and value = ?"
+_ASKED = "update job_runs set note = ? where job_id = ? and slot = ? and state = 'asked'"
 
 
-def _require_moment(*values: int | None) -> None:
-    """Raises ValueError for one that no calendar holds."""
-    for value in values:
-        if value is not None and not 0 <= value <= _LAST_MS:
-            raise ValueError(f"{value} is no moment")
+def _keep_missed(connection: sqlite3.Connection, missed: Misfires, *, now_ms: int) -> None:
+    """Add it to what is to be told of its job, as one line for both."""
+    key = _missed_key(missed.job_id)
+    known = connection.execute(_ONE_MISSED, (key,)).fetchone()
+    if known is not None:
+        before = _read_missed(missed.job_id, known[0])
+        # What a kill left of the one to be made up for is counted in it already.
+        is_new = missed.first.at_ms > before.last.at_ms
+        count = before.count + missed.count if is_new else max(before.count, missed.count)
+        last = max(before.last, missed.last, key=lambda due: due.at_ms)
+        missed = replace(missed, count=min(count, COUNTED_MAX), first=before.first, last=last)
+    connection.execute(_KEEP_MISSED, (key, _written(missed), now_ms))
 
 
-def _what(kept: object) -> What:
-    """Raises TypeError for what is not texts by name."""
-    if not isinstance(kept, dict) or not all(isinstance(text, str) for text in kept.values()):
-        raise TypeError("what it does is not kept as texts by name")
-    texts = {name: text for name, text in kept.items() if name != "outside"}
-    return What(**texts, outside="outside" in kept)
+def _missed_key(job_id: int) -> str:
+    return f"{_MISSED}{job_id}"
 
 
-def _job_run(row: tuple[Any, ...]) -> JobRun:
-    job_id, slot, due_ms, state, taken_ms, run_id, result, note, late_s, ended_ms = row
-    return JobRun(
-        job_id=job_id,
-        due=Due(slot=slot, at_ms=due_ms),
-        state=SlotState(state),
-        taken_ms=taken_ms,
-        run_id=RunId(run_id) if run_id else None,
-        result=result,
-        note=note,
-        late_s=late_s,
-        ended_ms=ended_ms,
-    )
+def _written(missed: Misfires) -> str:
+    dues = (missed.first, missed.last)
+    return dump({"count": missed.count, "dues": dues, "done": missed.done})
+
+
+def _read_missed(job_id: int, value: str) -> Misfires:
+    row = json.loads(value)
+    first, last = row["dues"]
+    return from_json(Misfires, {**row, "job_id": job_id, "first": first, "last": last})

@@ -10,10 +10,11 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from memory.database.connection import Database
+from memory.database.rows import named, record
 from memory.records.facts import place_of
 from memory.records.hidden_text import visible
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
@@ -32,21 +33,18 @@ _PLACE = """
 select conversations.lane, is_private, coalesce(done_upto, 0)
 from conversations left join idle_timers on conversation_id = id where id = ?
 """
-_NEWEST = """
-select run_id, max(id) from messages where conversation_id = ? and id > ?
-group by run_id order by max(id) desc limit ?
+_RUNS = """
+select run_id, max(id) from messages where conversation_id = ? and id > ? group by run_id
 """
-_OLDEST = """
-select run_id, max(id) from messages where conversation_id = ? and id > ?
-group by run_id order by max(id) limit ?
-"""
+_NEWEST = f"{_RUNS} order by max(id) desc limit ?"
+_OLDEST = f"{_RUNS} order by max(id) limit ?"
 _WAITING = """
 select count(distinct run_id) from messages where conversation_id = ? and id > ?
 """
 _ROWS = """
-select messages.id, messages.created_ms, body, messages.run_id, turns.person_id,
-    turns.inbox_id is not null,
-    coalesce(json_extract(turns.payload, '$.message.sender_name'), '')
+select messages.id as message_id, messages.created_ms as at_ms, body, messages.run_id,
+    coalesce(turns.person_id, '') as person_id, turns.inbox_id is not null as came_in,
+    json_extract(turns.payload, '$.message.sender_name') as sender
 from messages left join turns on turns.run_id = messages.run_id
 where conversation_id = ? and messages.id > ? and messages.run_id = ?
     and kind in ('said', 'answered', 'result')
@@ -132,139 +130,99 @@ class SqliteLines:
     ) -> SpokenStretch:
         """What was said since, of the newest exchanges. Nothing of guests: what they say is not
         remembered, nor what was answered to them."""
-        return await self._stretch(
-            conversation,
-            lambda c, since: _newest_runs(c, conversation, since, exchanges_max),
-            exchanges_max,
-        )
+        return await self._stretch(conversation, _NEWEST, exchanges_max)
 
     async def next_to_look_at(
         self, conversation: ConversationId, *, exchanges_max: int
     ) -> SpokenStretch:
         """The same of the oldest exchanges that were not looked at; `upto` is the last of these."""
-        return await self._stretch(
-            conversation,
-            lambda c, since: _oldest_runs(c, conversation, since, exchanges_max),
-            exchanges_max,
-        )
+        return await self._stretch(conversation, _OLDEST, exchanges_max)
 
     async def _stretch(
-        self, conversation: ConversationId, choose: _Choose, exchanges_max: int
+        self, conversation: ConversationId, choice: str, exchanges_max: int
     ) -> SpokenStretch:
-        read = await self._database.read(lambda c: _read(c, conversation, choose))
-        if read.is_private:
-            return SpokenStretch(conversation=conversation, lane=read.lane, is_private=True)
-        return _LineReader(conversation, read, self._person).stretch(exchanges_max)
+        def work(connection: sqlite3.Connection) -> tuple[SpokenStretch, list[list[_LineRow]]]:
+            place = connection.execute(_PLACE, (conversation,)).fetchone()
+            lane, private, since = place or ("", 0, 0)
+            stretch = SpokenStretch(conversation=conversation, lane=lane, is_private=bool(private))
+            if private or place is None:
+                return stretch, []
+            found = connection.execute(choice, (conversation, since, exchanges_max)).fetchall()
+            runs = sorted(found, key=lambda run: run[1])
+            exchanges = [
+                list(_rows(connection.execute(_ROWS, (conversation, since, run_id))))
+                for run_id, _ in runs
+            ]
+            stretch = replace(
+                stretch,
+                scope=_scope(lane, exchanges),
+                has_news=bool(exchanges),
+                is_full=len(exchanges) >= exchanges_max,
+                upto=runs[-1][1] if runs else since,
+                outside=tuple(_newest([one for rows in exchanges for one in _outside(rows)])),
+            )
+            return stretch, exchanges
+
+        stretch, exchanges = await self._database.read(work)
+        # Not in the reader's thread: who somebody is is known to the event loop.
+        return replace(stretch, lines=tuple(_LineReader(self._person).lines(exchanges)))
 
     async def looked_at(self, conversation: ConversationId, *, upto: int) -> None:
         """Up to this message nothing is to be looked at again."""
-        values = (upto, conversation)
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_LOOKED_AT, values)
-
-        await self._database.write(work)
+        await self._database.execute(_LOOKED_AT, (upto, conversation))
 
 
 # --- reading -----------------------------------------------------------------------------------
 
 
-class _LineRow(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LineRow:
+    """`came_in`: the turn began with what somebody sent, not with a report, a task or a job.
+    `sender` is what the channel called them; in a private chat the message itself does not."""
+
     message_id: int
     at_ms: int
     entry: Entry
     run_id: RunId
     person_id: PersonId
     came_in: bool
-    """Whether the turn began with what somebody sent: not with a report, a task or a job."""
-    sender: str
-    """What the channel called whoever sent it; in a private chat the message itself does not."""
+    sender: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ReadStretch:
-    lane: str = ""
-    is_private: bool = False
-    upto: int = 0
-    exchanges: tuple[tuple[_LineRow, ...], ...] = ()
-
-
-_Runs = tuple[list[str], int]
-"""Turns in their order, and the last message that they cover; 0: there is none."""
-_Choose = Callable[[sqlite3.Connection, int], _Runs]
-
-
-def _newest_runs(connection: sqlite3.Connection, conversation: str, since: int, n: int) -> _Runs:
-    """Those that were said last, in their order."""
-    found = connection.execute(_NEWEST, (conversation, since, n)).fetchall()
-    return [run_id for run_id, _ in reversed(found)], found[0][1] if found else 0
-
-
-def _oldest_runs(connection: sqlite3.Connection, conversation: str, since: int, n: int) -> _Runs:
-    found = connection.execute(_OLDEST, (conversation, since, n)).fetchall()
-    return [run_id for run_id, _ in found], found[-1][1] if found else 0
-
-
-def _read(connection: sqlite3.Connection, conversation: str, choose: _Choose) -> _ReadStretch:
-    place = connection.execute(_PLACE, (conversation,)).fetchone()
-    if place is None:
-        return _ReadStretch()
-    lane, is_private, since = place
-    if is_private:
-        return _ReadStretch(lane=lane, is_private=True)
-    runs, upto = choose(connection, since)
-    exchanges = tuple(
-        tuple(_rows(connection.execute(_ROWS, (conversation, since, run_id)).fetchall()))
-        for run_id in runs
-    )
-    return _ReadStretch(lane=lane, upto=upto or since, exchanges=exchanges)
-
-
-def _rows(found: Sequence[tuple[int, int, str, str, str | None, int, str]]) -> Iterator[_LineRow]:
-    for message_id, at_ms, body, run_id, person_id, came_in, sender in found:
+def _rows(cursor: sqlite3.Cursor) -> Iterator[_LineRow]:
+    for row in named(cursor):
         try:
-            entry = entry_from_json(json.loads(body))
+            entry = entry_from_json(json.loads(row["body"]))
         except (ValueError, KeyError, TypeError):
             continue  # of a later version
-        whose = PersonId(person_id or "")
-        yield _LineRow(message_id, at_ms, entry, RunId(run_id), whose, bool(came_in), str(sender))
+        yield record(_LineRow, row, entry=entry)
 
 
-@dataclass(slots=True)
+def _scope(lane: str, exchanges: Sequence[Sequence[_LineRow]]) -> str:
+    """Only what is said in a group is stored with who said it."""
+    said = (row.entry for rows in exchanges for row in rows)
+    if not any(isinstance(one, Said) and _is_in_group(one) for one in said):
+        return ""
+    try:
+        return place_of(Address.parse(lane))
+    except ValueError:
+        return lane  # no place that is known; never private because of that
+
+
 class _LineReader:
     """Takes rows for lines, and gives each person a label of their own."""
 
-    conversation: ConversationId
-    read: _ReadStretch
-    person: KnowsPerson
-    _labels: dict[PersonId, str] = field(default_factory=dict)
+    def __init__(self, person: KnowsPerson) -> None:
+        self._person = person
+        self._labels: dict[PersonId, str] = {}
 
-    def stretch(self, exchanges_max: int) -> SpokenStretch:
-        lines: list[SpokenLine] = []
-        outside: list[Outside] = []
-        for rows in self.read.exchanges:
-            outside += _outside(rows)
+    def lines(self, exchanges: Sequence[Sequence[_LineRow]]) -> Iterator[SpokenLine]:
+        """Yield the lines of all exchanges but those of guests."""
+        for rows in exchanges:
             if not self._is_of_a_guest(rows):
-                lines += [line for row in rows if (line := self._line(row)) is not None]
-        return SpokenStretch(
-            conversation=self.conversation,
-            lane=self.read.lane,
-            scope=self._scope(),
-            has_news=bool(self.read.exchanges),
-            is_full=len(self.read.exchanges) >= exchanges_max,
-            upto=self.read.upto,
-            lines=tuple(lines),
-            outside=tuple(_newest(outside)),
-        )
-
-    def _scope(self) -> str:
-        """Only what is said in a group is stored with who said it."""
-        said = (row.entry for rows in self.read.exchanges for row in rows)
-        is_group = any(isinstance(one, Said) and _is_in_group(one) for one in said)
-        try:
-            return place_of(Address.parse(self.read.lane)) if is_group else ""
-        except ValueError:
-            return self.read.lane  # no place that is known; never private because of that
+                for row in rows:
+                    if (line := self._line(row)) is not None:
+                        yield line
 
     def _is_of_a_guest(self, rows: Sequence[_LineRow]) -> bool:
         speaking = (self._who(row, row.entry) for row in rows if isinstance(row.entry, Said))
@@ -276,7 +234,7 @@ class _LineReader:
             return None
         if said.sender and not said.by:
             return None  # in a group, by a version that did not keep who it was
-        return self.person(PersonId(said.by) if said.by else row.person_id)
+        return self._person(PersonId(said.by) if said.by else row.person_id)
 
     def _line(self, row: _LineRow) -> SpokenLine | None:
         match row.entry:

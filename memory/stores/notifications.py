@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from memory.database.connection import Database
-from memory.database.stored_text import storable
+from memory.database.rows import to_row
 from memory.records.jobs import Held, HeldNotification, Notification, SlotState
 from memory.records.messages import OutboxId, PersonId
 from memory.records.rows import NewMessage
@@ -25,7 +25,7 @@ where job_id = ? and created_ms >= ? and created_ms <= ? and finding <> '' order
 _ADD = """
 insert into tellings
     (person_id, lane, job_id, slot, text, finding, counts, why, created_ms, told_ms)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (:person_id, :lane, :job_id, :slot, :text, :finding, :counts, :why, :now_ms, :told_ms)
 """
 _END = """
 update job_runs set state = ?, outbox_id = ?, result = null, ended_ms = ?
@@ -33,7 +33,7 @@ where job_id = ? and slot = ? and ended_ms is null and state <> 'waiting'
 """
 _WAITING = """
 select tellings.id, tellings.person_id, lane, text, why, tellings.created_ms,
-    coalesce(jobs.name, '')
+    jobs.name as job_name
 from tellings left join jobs on jobs.id = tellings.job_id
 where told_ms is null order by tellings.id
 """
@@ -69,14 +69,12 @@ class SqliteTellings:
     async def count(self, person_id: PersonId, *, since_ms: int) -> int:
         """How many that count were told to a person."""
         values = (person_id, since_ms, self._database.now_ms())
-        (found,) = await self._database.read(lambda c: c.execute(_COUNT, values).fetchone())
-        return int(found)
+        return int(await self._database.value(_COUNT, values))
 
     async def findings(self, job_id: int, *, since_ms: int) -> Sequence[str]:
         """What a job told (or holds back) since then."""
         values = (job_id, since_ms, self._database.now_ms())
-        rows = await self._database.read(lambda c: c.execute(_FINDINGS, values).fetchall())
-        return [row[0] for row in rows]
+        return [text for (text,) in await self._database.rows(_FINDINGS, values)]
 
     async def tell(self, new: Notification, message: NewMessage) -> OutboxId | None:
         """Sends it; None when the slot is over."""
@@ -118,19 +116,7 @@ class SqliteTellings:
 
     async def waiting(self) -> Sequence[HeldNotification]:
         """All that waits, the oldest first."""
-        rows = await self._database.read(lambda c: c.execute(_WAITING).fetchall())
-        return [
-            HeldNotification(
-                id=row_id,
-                person_id=PersonId(person_id),
-                lane=lane,
-                text=text,
-                why=Held(why),
-                created_ms=created_ms,
-                job_name=name,
-            )
-            for row_id, person_id, lane, text, why, created_ms, name in rows
-        ]
+        return await self._database.records(HeldNotification, _WAITING)
 
     async def tell_waiting(
         self, those: Sequence[HeldNotification], message: NewMessage, *, note: str
@@ -176,20 +162,16 @@ class SqliteTellings:
 
     async def quiet_hours(self, person_id: PersonId) -> tuple[int, int] | None:
         """From which minute of the day to which; None: there are none."""
-        row = await self._database.read(lambda c: c.execute(_QUIET, (person_id,)).fetchone())
-        return None if row is None else (row[0], row[1])
+        rows = await self._database.rows(_QUIET, (person_id,))
+        return (rows[0][0], rows[0][1]) if rows else None
 
     async def set_quiet_hours(self, person_id: PersonId, hours: tuple[int, int] | None) -> None:
         """Sets or drops them."""
-        now_ms = self._database.now_ms()
-
-        def work(connection: sqlite3.Connection) -> None:
-            if hours is None:
-                connection.execute(_DROP_QUIET, (person_id,))
-            else:
-                connection.execute(_SET_QUIET, (person_id, *hours, now_ms))
-
-        await self._database.write(work)
+        if hours is None:
+            await self._database.execute(_DROP_QUIET, (person_id,))
+        else:
+            values = (person_id, *hours, self._database.now_ms())
+            await self._database.execute(_SET_QUIET, values)
 
 
 _SET_OUTBOX = "update job_runs set outbox_id = ? where job_id = ? and slot = ?"
@@ -199,10 +181,8 @@ class _ToldBefore(Exception):
     """Rolls a digest back of which a part was told already."""
 
 
-def _row(new: Notification, *, why: str, now_ms: int, told_ms: int | None) -> tuple[object, ...]:
+def _row(new: Notification, *, why: str, now_ms: int, told_ms: int | None) -> dict[str, object]:
     job = new.job
-    texts = (storable(new.text), storable(new.finding))
-    return (
-        *(job.person_id, job.deliver_to, job.id, new.due.slot),
-        *(*texts, new.counts, why, now_ms, told_ms),
-    )
+    whose = {"person_id": job.person_id, "lane": job.deliver_to, "job_id": job.id}
+    times = {"slot": new.due.slot, "why": why, "now_ms": now_ms, "told_ms": told_ms}
+    return {**to_row(new), **whose, **times}

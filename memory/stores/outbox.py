@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import starmap
-from typing import Any
+from dataclasses import replace
 
 from memory.database.connection import BITE_ROWS, Database
-from memory.database.stored_text import storable
+from memory.database.rows import named, record, records, to_row
+from memory.database.stored_text import dump, storable
+from memory.records.codec import from_json
 from memory.records.messages import OutboxId, RunId
 from memory.records.rows import (
-    Button,
-    ButtonRows,
     NewMessage,
     OutboxState,
     OutFile,
@@ -27,7 +25,7 @@ _OPEN_STATES = {OutboxState.DRAFT, OutboxState.READY}
 
 _ADD = """
 insert into outbox (lane, text, keyboard, buttons, file, about, state, created_ms)
-values (?, ?, ?, ?, ?, ?, 'ready', ?)
+values (:lane, :text, :keyboard, :buttons, :file, :about, 'ready', :now_ms)
 returning id
 """
 _ADD_DRAFT = """
@@ -43,17 +41,13 @@ from outbox
 _ROW_BY_ID = f"{_ROW} where id = ?"
 _ROW_BY_RUN = f"{_ROW} where run_id = ?"
 _OPEN_ROWS = f"{_ROW} where ended_ms is null and state = 'ready' order by id"
-_PART = "select outbox_id, n, markup, source, state, message_id, ref from outbox_parts"
-_PARTS_OF_ROW = f"{_PART} where outbox_id = ? order by n"
-_PARTS_OF_OPEN_ROWS = """
-select outbox_id, n, markup, source, state, message_id, ref from outbox_parts
-where outbox_id in (select id from outbox where ended_ms is null and state = 'ready')
-order by outbox_id, n
+_PARTS = """
+select n, markup, source, state, message_id, ref from outbox_parts where outbox_id = ? order by n
 """
 # A draft row may be gone already when the last update of it comes back: then nothing is written.
 _PUT_PART = """
 insert into outbox_parts (outbox_id, n, markup, source, state, message_id, ref)
-select id, ?, ?, ?, ?, ?, ? from outbox where id = ?
+select id, :n, :markup, :source, :state, :message_id, :ref from outbox where id = :outbox_id
 on conflict (outbox_id, n) do update set
     markup = excluded.markup, source = excluded.source,
     state = excluded.state, message_id = excluded.message_id, ref = excluded.ref
@@ -61,7 +55,7 @@ on conflict (outbox_id, n) do update set
 _DROP_PARTS = "delete from outbox_parts where outbox_id = ? and n > ?"
 _MARK_PART = """
 insert into outbox_parts (outbox_id, n, markup, source, state, message_id, ref)
-select id, ?, ?, ?, ?, ?, ? from outbox where id = ?
+select id, :n, :markup, :source, :state, :message_id, :ref from outbox where id = :outbox_id
 on conflict (outbox_id, n) do update set
     state = excluded.state, message_id = excluded.message_id, ref = excluded.ref
 """
@@ -129,8 +123,6 @@ where ended_ms < ? and revision is null and id < (select max(id) from outbox)
         union all
         select outbox_id from job_runs where outbox_id is not null
             and state in ('taken', 'found', 'waiting', 'asked')
-        union all
-        select outbox_id from zone_questions where state <> 'over' and outbox_id is not null
     )
 order by ended_ms limit ?
 """
@@ -144,22 +136,15 @@ class SqliteOutbox:
 
     async def open_rows(self) -> Sequence[OutRow]:
         """Rows in state READY, oldest first."""
-
-        def work(connection: sqlite3.Connection) -> list[OutRow]:
-            parts: defaultdict[int, list[OutPart]] = defaultdict(list)
-            for outbox_id, *part in connection.execute(_PARTS_OF_OPEN_ROWS):
-                parts[outbox_id].append(_part(*part))
-            return [_row(row, parts[row[0]]) for row in connection.execute(_OPEN_ROWS)]
-
-        return await self._database.read(work)
+        return await self._database.read(lambda c: _found(c, _OPEN_ROWS, ()))
 
     async def row(self, outbox_id: OutboxId) -> OutRow | None:
         """One row with its parts."""
-        return await self._database.read(lambda c: _find(c, _ROW_BY_ID, outbox_id))
+        return await self._database.read(lambda c: _one(c, _ROW_BY_ID, outbox_id))
 
     async def row_of_run(self, run_id: RunId) -> OutRow | None:
         """The row of a turn: its draft or its reply."""
-        return await self._database.read(lambda c: _find(c, _ROW_BY_RUN, run_id))
+        return await self._database.read(lambda c: _one(c, _ROW_BY_RUN, run_id))
 
     async def add(self, message: NewMessage) -> OutboxId:
         """A message of its own, ready at once."""
@@ -175,7 +160,7 @@ class SqliteOutbox:
             if made is not None:
                 part = OutPart(n=0, state=PartState.SENDING)
                 connection.execute(_PUT_PART, _part_row(made[0], part))
-            row = _find(connection, _ROW_BY_RUN, run_id)
+            row = _one(connection, _ROW_BY_RUN, run_id)
             assert row is not None
             return row
 
@@ -236,9 +221,7 @@ class SqliteOutbox:
 
     async def notices(self, about: str, *, since_ms: int) -> int:
         """Count the notices that something was not delivered in this chat."""
-        values = (about, since_ms)
-        (count,) = await self._database.read(lambda c: c.execute(_NOTICES, values).fetchone())
-        return int(count)
+        return int(await self._database.value(_NOTICES, (about, since_ms)))
 
     async def postpone(
         self, outbox_id: OutboxId, *, not_before_ms: int, attempts: int, tried_ms: int = 0
@@ -275,7 +258,7 @@ class SqliteOutbox:
         def work(connection: sqlite3.Connection) -> OutRow | None:
             if connection.execute(_ADOPT, (outbox_id,)).fetchone() is not None:
                 connection.execute(_DROP_ROW_PARTS, (outbox_id,))
-            return _find(connection, _ROW_BY_ID, outbox_id)
+            return _one(connection, _ROW_BY_ID, outbox_id)
 
         return await self._database.write(work)
 
@@ -299,24 +282,20 @@ class SqliteOutbox:
 
     async def to_revise(self) -> Sequence[tuple[str, OutboxId]]:
         """Chats and ids of rows that were sent and are to read otherwise, oldest first."""
-        found = await self._database.read(lambda c: c.execute(_TO_REVISE).fetchall())
-        return [(lane, OutboxId(outbox_id)) for lane, outbox_id in found]
+        rows = await self._database.rows(_TO_REVISE)
+        return [(lane, OutboxId(outbox_id)) for lane, outbox_id in rows]
 
     async def with_buttons(
         self, channel: str, *, since_ms: int, limit: int = 20
     ) -> Sequence[OutRow]:
         """The newest rows of a channel that were sent with buttons and have them, in order."""
-
-        def work(connection: sqlite3.Connection) -> list[OutRow]:
-            found = connection.execute(_WITH_BUTTONS, (f"{channel}:%", since_ms, limit)).fetchall()
-            return [_with_parts(connection, row) for row in reversed(found)]
-
-        return await self._database.read(work)
+        values = (f"{channel}:%", since_ms, limit)
+        return (await self._database.read(lambda c: _found(c, _WITH_BUTTONS, values)))[::-1]
 
     async def files(self) -> Sequence[OutFile]:
         """Those of rows that have not ended."""
-        found = await self._database.read(lambda c: c.execute(_FILES).fetchall())
-        return [_file(stored) for (stored,) in found]
+        rows = await self._database.rows(_FILES)
+        return [from_json(OutFile, json.loads(stored)) for (stored,) in rows]
 
     async def prune(self, before_ms: int) -> int:
         """Delete messages whose delivery ended before then, with their parts, unless an open
@@ -336,15 +315,21 @@ class SqliteOutbox:
 
     async def counts(self) -> dict[str, int]:
         """Rows by state."""
-        return dict(await self._database.read(lambda c: c.execute(_COUNTS).fetchall()))
+        return dict(await self._database.rows(_COUNTS))
 
 
 def add_message(connection: sqlite3.Connection, message: NewMessage, *, now_ms: int) -> OutboxId:
     """Adds a ready row that belongs to no turn, inside the caller's transaction."""
-    keyboard = json.dumps(message.keyboard) if message.keyboard else ""
-    texts = (message.lane, storable(message.text))
-    more = (_buttons_text(message.buttons), _file_text(message.file), message.about)
-    values = (*texts, keyboard, *more, now_ms)
+    rows = [
+        [replace(one, label=storable(one.label)) for one in row] for row in message.buttons if row
+    ]
+    values = {
+        **to_row(message),
+        "keyboard": dump(message.keyboard) if message.keyboard else "",
+        "buttons": dump(rows) if rows else "",
+        "file": dump(message.file) if message.file else "",
+        "now_ms": now_ms,
+    }
     return OutboxId(connection.execute(_ADD, values).fetchone()[0])
 
 
@@ -352,12 +337,11 @@ def add_message(connection: sqlite3.Connection, message: NewMessage, *, now_ms: 
 
 _REPLY_ROW = "select id, state from outbox where run_id = ?"
 _ADD_REPLY = """
-insert into outbox (run_id, lane, text, buttons, state, created_ms)
-values (?, ?, ?, ?, 'ready', ?)
+insert into outbox (run_id, lane, text, state, created_ms) values (?, ?, ?, 'ready', ?)
 returning id
 """
 _COMPLETE_DRAFT = """
-update outbox set lane = ?, text = ?, buttons = ?, state = 'ready' where id = ?
+update outbox set lane = ?, text = ?, state = 'ready' where id = ?
 """
 _KEEP_TEXT = "update outbox set text = ? where id = ?"
 _IS_SHOWN = """
@@ -379,104 +363,41 @@ def close_reply(
     """
     known = connection.execute(_REPLY_ROW, (run_id,)).fetchone()
     if known is None:
-        return _add_reply(connection, run_id, reply, now_ms=now_ms) if reply.text else None
+        if not reply.text:
+            return None
+        values = (run_id, reply.lane, storable(reply.text), now_ms)
+        return OutboxId(connection.execute(_ADD_REPLY, values).fetchone()[0])
     outbox_id, state = known
     if state != OutboxState.DRAFT:
         # The chat was lost while the draft was shown: nothing can be delivered, the text is kept.
         connection.execute(_KEEP_TEXT, (storable(reply.text), outbox_id))
         return None
     if reply.text:
-        texts = (reply.lane, storable(reply.text), _buttons_text(reply.buttons))
-        connection.execute(_COMPLETE_DRAFT, (*texts, outbox_id))
+        connection.execute(_COMPLETE_DRAFT, (reply.lane, storable(reply.text), outbox_id))
         return OutboxId(outbox_id)
-    _end_draft(connection, outbox_id, now_ms=now_ms)
-    return None
-
-
-def _add_reply(
-    connection: sqlite3.Connection, run_id: RunId, reply: NewMessage, *, now_ms: int
-) -> OutboxId:
-    texts = (reply.lane, storable(reply.text), _buttons_text(reply.buttons))
-    values = (run_id, *texts, now_ms)
-    return OutboxId(connection.execute(_ADD_REPLY, values).fetchone()[0])
-
-
-def _end_draft(connection: sqlite3.Connection, outbox_id: int, *, now_ms: int) -> None:
     if connection.execute(_IS_SHOWN, (outbox_id,)).fetchone()[0]:
         connection.execute(_END, (OutboxState.SENT, "", now_ms, outbox_id))
-        return
-    connection.execute(_DROP_ROW_PARTS, (outbox_id,))
-    connection.execute(_DROP_ROW, (outbox_id,))
+    else:
+        connection.execute(_DROP_ROW_PARTS, (outbox_id,))
+        connection.execute(_DROP_ROW, (outbox_id,))
+    return None
 
 
 # --- rows and values -------------------------------------------------------------------------
 
 
-def _find(connection: sqlite3.Connection, sql: str, key: object) -> OutRow | None:
-    row = connection.execute(sql, (key,)).fetchone()
-    return None if row is None else _with_parts(connection, row)
+def _one(connection: sqlite3.Connection, sql: str, key: object) -> OutRow | None:
+    return next(iter(_found(connection, sql, (key,))), None)
 
 
-def _with_parts(connection: sqlite3.Connection, row: tuple[Any, ...]) -> OutRow:
-    parts = connection.execute(_PARTS_OF_ROW, (row[0],)).fetchall()
-    return _row(row, list(starmap(_part, (part[1:] for part in parts))))
+def _found(connection: sqlite3.Connection, sql: str, values: tuple[object, ...]) -> list[OutRow]:
+    """Rows with their parts."""
+    rows = list(named(connection.execute(sql, values)))
+    return [
+        record(OutRow, row, parts=tuple(records(OutPart, connection.execute(_PARTS, (row["id"],)))))
+        for row in rows
+    ]
 
 
-def _row(row: tuple[Any, ...], parts: Sequence[OutPart]) -> OutRow:
-    outbox_id, run_id, lane, text, state, attempts, not_before_ms, created_ms, *more = row
-    keyboard, buttons, revision, file, tried_ms, about = more
-    return OutRow(
-        id=OutboxId(outbox_id),
-        run_id=None if run_id is None else RunId(run_id),
-        lane=lane,
-        text=text,
-        state=OutboxState(state),
-        parts=tuple(parts),
-        attempts=attempts,
-        not_before_ms=not_before_ms,
-        created_ms=created_ms,
-        keyboard=tuple(json.loads(keyboard)) if keyboard else (),
-        buttons=_buttons(buttons),
-        revision=revision,
-        file=_file(file) if file else None,
-        tried_ms=tried_ms,
-        about=about,
-    )
-
-
-def _buttons_text(rows: ButtonRows) -> str:
-    if not any(rows):
-        return ""
-    kept = [[[storable(one.label), one.data, one.style] for one in row] for row in rows if row]
-    return json.dumps(kept)
-
-
-def _buttons(stored: str) -> ButtonRows:
-    if not stored:
-        return ()
-    return tuple(
-        tuple(Button(label=label, data=data, style=style) for label, data, style in row)
-        for row in json.loads(stored)
-    )
-
-
-def _file_text(file: OutFile | None) -> str:
-    if file is None:
-        return ""
-    return json.dumps([file.digest, storable(file.name), storable(file.path), file.size_bytes])
-
-
-def _file(stored: str) -> OutFile:
-    digest, name, path, size_bytes = json.loads(stored)
-    return OutFile(digest=digest, name=name, path=path, size_bytes=size_bytes)
-
-
-def _part(n: int, markup: str, source: str, state: str, message_id: str, ref: str) -> OutPart:
-    return OutPart(
-        n=n, markup=markup, source=source, state=PartState(state), message_id=message_id, ref=ref
-    )
-
-
-def _part_row(outbox_id: int, part: OutPart) -> tuple[object, ...]:
-    texts = (storable(part.markup), storable(part.source))
-    return (part.n, *texts, part.state, part.message_id, part.ref, outbox_id)
+def _part_row(outbox_id: int, part: OutPart) -> dict[str, object]:
+    return {**to_row(part), "outbox_id": outbox_id}

@@ -5,17 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
 
 from memory.database.connection import Database
-from memory.database.stored_text import storable
+from memory.database.rows import first, named, record, records, to_row
 from memory.facts.profile import persona_prompt, profile_in, profile_text
 from memory.facts.recall import About
 from memory.records.facts import RecallWanted
 from memory.records.messages import OutboxId, PersonId, Role
 from memory.records.rows import Directory, LinkCode, NewMessage, Pairing, Person
-from memory.records.zones import Asking, AssumedTime, Timed, ZoneQuestion
 from memory.stores.outbox import add_message
 
 _PEOPLE = """
@@ -29,7 +26,7 @@ order by created_ms, address
 """
 _ADD_PERSON = """
 insert into people (id, role, name, time_zone, language, language_hint, created_ms)
-values (?, ?, ?, ?, ?, ?, ?)
+values (:id, :role, :name, :time_zone, :language, :language_hint, :now_ms)
 """
 _ADD_ADDRESS = "insert into addresses (address, person_id, created_ms) values (?, ?, ?)"
 _REMOVE_ADDRESS = "delete from addresses where address = ?"
@@ -39,7 +36,7 @@ on conflict (chat) do update set state = excluded.state
 """
 _PUT_PAIRING = """
 insert into pairings (address, channel, code, state, created_ms, expires_ms, answered_ms)
-values (?, ?, ?, ?, ?, ?, ?)
+values (:address, :channel, :code, :state, :created_ms, :expires_ms, :answered_ms)
 on conflict (address) do update set
     channel = excluded.channel, code = excluded.code, state = excluded.state,
     created_ms = excluded.created_ms, expires_ms = excluded.expires_ms,
@@ -47,7 +44,9 @@ on conflict (address) do update set
 """
 _REMOVE_PAIRING = "delete from pairings where address = ?"
 _UPDATE_PERSON = """
-update people set role = ?, name = ?, time_zone = ?, language = ?, language_hint = ? where id = ?
+update people set role = :role, name = :name, time_zone = :time_zone, language = :language,
+    language_hint = :language_hint
+where id = :id
 """
 _REMOVE_ADDRESSES = "delete from addresses where person_id = ?"
 _LINK_CODES = """
@@ -56,7 +55,7 @@ order by created_ms, rowid
 """
 _PUT_LINK_CODE = """
 insert into link_codes (code, person_id, address, lane, created_ms, expires_ms, used_by)
-values (?, ?, ?, ?, ?, ?, ?)
+values (:code, :person_id, :address, :lane, :created_ms, :expires_ms, :used_by)
 """
 _DROP_LINK_CODES = """
 delete from link_codes where expires_ms <= ? or (person_id = ? and used_by = '')
@@ -112,10 +111,9 @@ class SqlitePeople:
     async def add_person(self, person: Person) -> None:
         """Adds a person with its addresses, and removes their pairings."""
         now_ms = self._database.now_ms()
-        words = _words(person)
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_ADD_PERSON, (person.id, person.role, *words, now_ms))
+            connection.execute(_ADD_PERSON, {**to_row(person), "now_ms": now_ms})
             for address in person.addresses:
                 _add_address(connection, person.id, address, now_ms=now_ms)
 
@@ -128,7 +126,7 @@ class SqlitePeople:
 
     async def update_person(self, person: Person) -> None:
         """Stores role, name, time zone and languages anew; addresses are left as they are."""
-        await self._change(_UPDATE_PERSON, (person.role, *_words(person), person.id))
+        await self._database.execute(_UPDATE_PERSON, to_row(person))
 
     async def remove_person(self, person_id: PersonId, *, denied: Sequence[Pairing] = ()) -> None:
         """Takes all addresses and open codes of a person away, and stores who is shut out with
@@ -137,18 +135,16 @@ class SqlitePeople:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_REMOVE_ADDRESSES, (person_id,))
             connection.execute(_REMOVE_LINK_CODES, (person_id,))
-            connection.executemany(_PUT_PAIRING, map(_pairing_row, denied))
+            connection.executemany(_PUT_PAIRING, map(to_row, denied))
 
         await self._database.write(work)
 
     async def put_link_code(self, code: LinkCode) -> None:
         """Adds a code in place of the person's open one, and forgets those that are past."""
-        whose = (code.code, code.person_id, code.address, code.lane)
-        values = (*whose, code.created_ms, code.expires_ms, code.used_by)
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_DROP_LINK_CODES, (code.created_ms, code.person_id))
-            connection.execute(_PUT_LINK_CODE, values)
+            connection.execute(_PUT_LINK_CODE, to_row(code))
 
         await self._database.write(work)
 
@@ -178,9 +174,7 @@ class SqlitePeople:
 
     async def last_seen(self) -> Mapping[PersonId, int]:
         """When the newest message of each person was queued, in epoch milliseconds."""
-        return await self._database.read(
-            lambda c: {PersonId(whose): ms for whose, ms in c.execute(_LAST_SEEN)}
-        )
+        return dict(await self._database.rows(_LAST_SEEN))
 
     async def private_chats(self, person_id: PersonId) -> Sequence[str]:
         """Address keys of the chats that are this person's alone; the usual one first."""
@@ -188,25 +182,19 @@ class SqlitePeople:
 
     async def remove_address(self, address: str) -> None:
         """Takes an address away; the person's rows stay."""
-        await self._change(_REMOVE_ADDRESS, (address,))
+        await self._database.execute(_REMOVE_ADDRESS, (address,))
 
     async def set_chat(self, chat: str, state: str) -> None:
         """`admitted` or `denied`."""
-        await self._change(_SET_CHAT, (chat, state, self._database.now_ms()))
+        await self._database.execute(_SET_CHAT, (chat, state, self._database.now_ms()))
 
     async def put_pairing(self, pairing: Pairing) -> None:
         """Adds or replaces the pairing of an address."""
-        await self._change(_PUT_PAIRING, _pairing_row(pairing))
+        await self._database.execute(_PUT_PAIRING, to_row(pairing))
 
     async def remove_pairings(self, *addresses: str) -> None:
         """Forgets who asked."""
-        await self._change(_REMOVE_PAIRING, *((address,) for address in addresses))
-
-    async def _change(self, sql: str, *rows: tuple[object, ...]) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(sql, rows)
-
-        await self._database.write(work)
+        await self._database.execute_many(_REMOVE_PAIRING, ((address,) for address in addresses))
 
 
 def owner_address(connection: sqlite3.Connection) -> str | None:
@@ -225,10 +213,6 @@ def private_chats(connection: sqlite3.Connection, person_id: str) -> list[str]:
     # Who writes in threads alone, as in the assistant's pane, reads in the chat around them too.
     chats = dict.fromkeys(":".join(lane.split(":")[:2]) for lane in lanes)
     return [*found, *chats]
-
-
-def _words(person: Person) -> tuple[str, ...]:
-    return (storable(person.name), person.time_zone, person.language, person.language_hint)
 
 
 def _add_address(
@@ -265,55 +249,14 @@ def _directory(connection: sqlite3.Connection) -> Directory:
     addresses: defaultdict[str, list[str]] = defaultdict(list)
     for person_id, address in connection.execute(_ADDRESSES):
         addresses[person_id].append(address)
-    people = tuple(
-        Person(
-            id=PersonId(person_id),
-            role=Role(role),
-            name=name,
-            addresses=tuple(addresses[person_id]),
-            time_zone=time_zone,
-            language=language,
-            language_hint=hint,
-        )
-        for person_id, role, name, time_zone, language, hint in connection.execute(_PEOPLE)
-    )
-    pairings = tuple(_pairing(row) for row in connection.execute(_PAIRINGS))
     return Directory(
-        people=people,
+        people=tuple(
+            record(Person, row, addresses=tuple(addresses[row["id"]]))
+            for row in named(connection.execute(_PEOPLE))
+        ),
         chats=dict(connection.execute(_CHATS).fetchall()),
-        pairings=pairings,
-        links=tuple(_link_code(row) for row in connection.execute(_LINK_CODES)),
-    )
-
-
-def _link_code(row: tuple[Any, ...]) -> LinkCode:
-    code, person_id, address, lane, created_ms, expires_ms, used_by = row
-    return LinkCode(
-        code=code,
-        person_id=PersonId(person_id),
-        address=address,
-        lane=lane,
-        created_ms=created_ms,
-        expires_ms=expires_ms,
-        used_by=used_by,
-    )
-
-
-def _pairing_row(pairing: Pairing) -> tuple[object, ...]:
-    times = (pairing.created_ms, pairing.expires_ms, pairing.answered_ms)
-    return (pairing.address, pairing.channel, pairing.code, pairing.state, *times)
-
-
-def _pairing(row: tuple[Any, ...]) -> Pairing:
-    address, channel, code, state, created_ms, expires_ms, answered_ms = row
-    return Pairing(
-        address=address,
-        channel=channel,
-        code=code,
-        state=state,
-        created_ms=created_ms,
-        expires_ms=expires_ms,
-        answered_ms=answered_ms,
+        pairings=tuple(records(Pairing, connection.execute(_PAIRINGS))),
+        links=tuple(records(LinkCode, connection.execute(_LINK_CODES))),
     )
 
 
@@ -326,7 +269,7 @@ _PERSON = "select id, role, name, time_zone, language from people where id = ?"
 
 
 class AboutPeople:
-    """The part `about` of `memory.facts.recall.RecallParts`. Nothing is kept between calls."""
+    """The part `about` of `memory.facts.recall.SqliteRecall`. Nothing is kept between calls."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -334,144 +277,11 @@ class AboutPeople:
     async def __call__(self, wanted: RecallWanted) -> About:
         """Nothing for somebody unknown. Raises StorageError."""
         person, profile = await self._database.read(
-            lambda c: (_person(c, wanted.person_id), profile_in(c, wanted.person_id))
+            lambda c: (
+                first(Person, c.execute(_PERSON, (wanted.person_id,))),
+                profile_in(c, wanted.person_id),
+            )
         )
         if person is None:
             return About()
         return About(profile=profile_text(person, profile), persona_prompt=persona_prompt(profile))
-
-
-def _person(connection: sqlite3.Connection, person_id: PersonId) -> Person | None:
-    row = connection.execute(_PERSON, (person_id,)).fetchone()
-    if row is None:
-        return None
-    id_, role, name, time_zone, language = row
-    return Person(
-        id=PersonId(id_), role=Role(role), name=name, time_zone=time_zone, language=language
-    )
-
-
-# --- assumed zones ------------------------------------------------------------------------------
-#
-# Times that were set up by an assumed time zone, and who is asked about it: the `AssumedZoneStore`
-# of the core.
-
-_WANT = """
-insert into zone_questions (person_id, lane, zone, state, created_ms)
-values (?, ?, ?, 'wanted', ?)
-on conflict (person_id) do nothing returning 1
-"""
-_QUESTIONS = "select person_id, lane, zone, state, outbox_id from zone_questions"
-_WANTED = f"{_QUESTIONS} where state = 'wanted' order by created_ms, person_id"
-_QUESTION = f"{_QUESTIONS} where person_id = ?"
-_IS_WANTED = "select 1 from zone_questions where person_id = ? and state = 'wanted'"
-_ASKED = "update zone_questions set state = 'asked', outbox_id = ? where person_id = ?"
-_END = "update zone_questions set state = 'over' where person_id = ?"
-_ASSUME = """
-insert into assumed_times (kind, id, person_id, zone) values (?, ?, ?, ?)
-on conflict (kind, id) do update set person_id = excluded.person_id, zone = excluded.zone
-"""
-# Ids are never used again, so what is left of things that are gone means nothing.
-_SWEEP = """
-delete from assumed_times where person_id = ? and case kind
-    when 'job' then not exists (select 1 from jobs where jobs.id = assumed_times.id)
-    else not exists (select 1 from events where events.id = assumed_times.id)
-end
-"""
-_ASSUMED = "select person_id, kind, id, zone from assumed_times where person_id = ? order by id"
-_SETTLE = "delete from assumed_times where person_id = ?"
-_SETTLE_ONE = "delete from assumed_times where kind = ? and id = ?"
-_MOVE_EVENT = "update events set at_ms = ?, zone = ? where id = ? and person_id = ? returning 1"
-
-
-class SqliteAssumedZones:
-    """Implements `memory.records.zones.AssumedZoneStore`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def want(self, person_id: PersonId, *, lane: str, zone: str) -> bool:
-        """Writes down that a person shall be asked; False for one about whom it was before."""
-        values = (person_id, lane, zone, self._database.now_ms())
-        row = await self._database.write(lambda c: c.execute(_WANT, values).fetchone())
-        return row is not None
-
-    async def wanted(self) -> Sequence[ZoneQuestion]:
-        """Those that are to be asked yet."""
-        rows = await self._database.read(lambda c: c.execute(_WANTED).fetchall())
-        return [_question(row) for row in rows]
-
-    async def ask(self, person_id: PersonId, message: NewMessage) -> OutboxId | None:
-        """Adds the card to the outbox, once; None where it is not wanted (any more)."""
-        now_ms = self._database.now_ms()
-
-        def work(connection: sqlite3.Connection) -> OutboxId | None:
-            if connection.execute(_IS_WANTED, (person_id,)).fetchone() is None:
-                return None
-            card = add_message(connection, message, now_ms=now_ms)
-            connection.execute(_ASKED, (card, person_id))
-            return card
-
-        return await self._database.write(work)
-
-    async def question(self, person_id: PersonId) -> ZoneQuestion | None:
-        """That of a person."""
-        row = await self._database.read(lambda c: c.execute(_QUESTION, (person_id,)).fetchone())
-        return None if row is None else _question(row)
-
-    async def end(self, person_id: PersonId) -> None:
-        """The question is over: it is neither asked nor asked again."""
-        await self._change(_END, (person_id,))
-
-    async def assume(self, time: AssumedTime) -> None:
-        """One more, or the same one by another zone."""
-        values = (time.kind, time.id, time.person_id, time.zone)
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_SWEEP, (time.person_id,))
-            connection.execute(_ASSUME, values)
-
-        await self._database.write(work)
-
-    async def assumed(self, person_id: PersonId) -> Sequence[AssumedTime]:
-        """Those of a person; some may be gone by now."""
-        rows = await self._database.read(lambda c: c.execute(_ASSUMED, (person_id,)).fetchall())
-        return [
-            AssumedTime(person_id=PersonId(whose), kind=Timed(kind), id=id, zone=zone)
-            for whose, kind, id, zone in rows
-        ]
-
-    async def settle(self, person_id: PersonId) -> None:
-        """None of a person's is assumed any more."""
-        await self._change(_SETTLE, (person_id,))
-
-    async def settle_one(self, kind: Timed, id: int) -> None:
-        """This one is not."""
-        await self._change(_SETTLE_ONE, (kind, id))
-
-    async def move_event(self, person_id: PersonId, id: int, at: datetime, zone: str) -> bool:
-        """Gives an event another time, which is no longer assumed. False where it is gone."""
-        values = (int(at.timestamp() * 1000), zone, id, person_id)
-
-        def work(connection: sqlite3.Connection) -> bool:
-            connection.execute(_SETTLE_ONE, (Timed.EVENT, id))
-            return connection.execute(_MOVE_EVENT, values).fetchone() is not None
-
-        return await self._database.write(work)
-
-    async def _change(self, sql: str, values: tuple[object, ...]) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(sql, values)
-
-        await self._database.write(work)
-
-
-def _question(row: tuple[Any, ...]) -> ZoneQuestion:
-    person_id, lane, zone, state, card = row
-    return ZoneQuestion(
-        person_id=PersonId(person_id),
-        lane=lane,
-        zone=zone,
-        state=Asking(state),
-        card=None if card is None else OutboxId(card),
-    )

@@ -1,6 +1,6 @@
 """Conversations with memory off: begun, and erased for good once they are over.
 
-Called by `bot.commands.memory`, by way of `memory.service`.
+Called by `bot.commands.memory.commands`, by way of `memory.service`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SqlitePrivate:
 
     async def begin(self, lane: str) -> None:
         """Closes the open conversation, which is kept, and opens one with memory off."""
-        await self._conversations.start_private(lane)
+        await self._conversations.start_new(lane, is_private=True)
 
     async def end(self, lane: str) -> None:
         """Closes it and opens a usual one."""
@@ -65,8 +65,7 @@ class SqlitePrivate:
 
     async def is_private(self, lane: str) -> bool:
         """Whether memory is off at this address now."""
-        row = await self._database.read(lambda c: c.execute(_IS_PRIVATE, (lane,)).fetchone())
-        return row is not None and bool(row[0])
+        return bool(await self._database.value(_IS_PRIVATE, (lane,)))
 
     async def sweep(self) -> int:
         """Erase those that are over, for good, also those that a former process left; return how
@@ -82,56 +81,40 @@ class SqlitePrivate:
         return left
 
     async def _erase_closed(self) -> int:
-        ids = await self._closed()
+        ids = [ConversationId(one) for (one,) in await self._database.rows(_CLOSED)]
         erased = [one for one in ids if await self._erase(one)]
         if erased:
             self._conversations.reread()
             await self._database.between(make_anew)
-            if await asyncio.to_thread(self._is_in_backups, erased):
-                await asyncio.to_thread(
-                    renew_backups,
-                    self._database.path,
-                    self._premises.backups,
-                    self._database.now(),
-                )
+            place = (self._database.path, self._premises.backups)
+            copies = await asyncio.to_thread(all_backups, *place, now=self._database.now())
+            if await asyncio.to_thread(any, (_holds(copy, erased) for copy in copies)):
+                await asyncio.to_thread(renew_backups, *place, self._database.now())
             await self._database.between(empty_wal)
         return len(ids) - len(erased)
 
-    async def _closed(self) -> list[ConversationId]:
-        rows = await self._database.read(lambda c: c.execute(_CLOSED).fetchall())
-        return [ConversationId(one) for (one,) in rows]
-
     async def _erase(self, conversation: ConversationId) -> bool:
-        runs = await self._database.read(lambda c: c.execute(_RUNS, (conversation,)).fetchall())
+        ids = [run_id for (run_id,) in await self._database.rows(_RUNS, (conversation,))]
+        came = await self._database.rows(_FILES, (json.dumps(ids),))
         # Before their names are gone with the turns: a kill in between has it done once more.
-        ids = [run_id for (run_id,) in runs]
-        came = await self._database.read(lambda c: c.execute(_FILES, (json.dumps(ids),)).fetchall())
-        await asyncio.to_thread(self._drop_results, ids)
-        await asyncio.to_thread(self._drop_files, [output for (output,) in came])
+        await asyncio.to_thread(self._drop_files, ids, [output for (output,) in came])
         try:
             return await self._sessions.erase(conversation)
         except SessionBusy:
             return False
 
-    def _drop_results(self, runs: Sequence[str]) -> None:
-        folder = self._premises.workspace / RESULTS
+    def _drop_files(self, runs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Remove kept results of these turns, and what came with their messages."""
+        folder = self._premises.workspace.resolve() / RESULTS
         named = {re.sub(r"[^A-Za-z0-9-]", "_", run_id)[:64] for run_id in runs}
         for path in folder.glob("*/*.txt"):
             if path.name.rpartition("-")[0] in named and not path.is_symlink():
                 path.unlink(missing_ok=True)
-
-    def _drop_files(self, outputs: Sequence[str]) -> None:
-        """What came with the messages of these turns."""
-        folder = self._premises.workspace.resolve() / RESULTS
         for output in outputs:
             for kept in json.loads(output).get("kept", ()):
                 path = (self._premises.workspace / kept).resolve()
                 if path.is_relative_to(folder):
                     path.unlink(missing_ok=True)
-
-    def _is_in_backups(self, erased: Sequence[ConversationId]) -> bool:
-        copies = all_backups(self._database.path, self._premises.backups, now=self._database.now())
-        return any(_holds(copy, erased) for copy in copies)
 
 
 def _holds(copy: Path, erased: Sequence[ConversationId]) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import structlog
 
 from memory.database.backup import empty_wal
 from memory.database.connection import BITE_ROWS, Database
+from memory.database.rows import named, record
 from memory.records.errors import Temporary
 from memory.records.messages import AGENT_CHANNEL, ConversationId
 from memory.records.sessions import Session, SessionEntry
@@ -22,9 +22,6 @@ from memory.search.archive import drop_from_index, drop_run_from_index, merge_so
 from memory.stores.conversations import random_id
 
 log = structlog.get_logger()
-
-CHARS_PER_TOKEN = 4
-"""Roughly, of an entry as it is stored: for a list that is quick."""
 
 WAL_TRIES = 50
 """How often the `-wal` is emptied while somebody reads; each waits for some milliseconds."""
@@ -47,9 +44,15 @@ order by (
 _NAMED = "select id from conversations where id = ?"
 _BEGINNING = "select id from conversations where substr(id, 1, length(?)) = ? order by id limit 20"
 _SESSION = """
-select c.id, c.lane, c.closed_ms, c.is_private, c.created_ms,
-    sum(m.kind in ('said', 'answered', 'result')), sum(length(m.body)),
-    min(m.created_ms), max(m.created_ms)
+select c.id, c.lane, c.closed_ms, c.is_private,
+    coalesce(sum(m.kind in ('said', 'answered', 'result')), 0) as messages,
+    coalesce(sum(length(m.body)), 0) / 4 as tokens,
+    coalesce(min(m.created_ms), c.created_ms) as began_ms,
+    coalesce(max(m.created_ms), c.created_ms) as last_ms,
+    (
+        select summary from compactions where conversation_id = c.id and undone_ms is null
+        order by id desc limit 1
+    ) as summary
 from conversations c left join messages m on m.conversation_id = c.id
 where c.id = ? group by c.id
 """
@@ -60,16 +63,12 @@ where people.name <> '' and turns.run_id in (
 )
 order by people.name
 """
-_SUMMARY = """
-select summary from compactions where conversation_id = ? and undone_ms is null
-order by id desc limit 1
-"""
 _ENTRIES = """
-select id, run_id, created_ms, body from messages
+select id, run_id, created_ms as at_ms, body from messages
 where conversation_id = ? and id > ? order by id limit ?
 """
 _LAST_ENTRIES = """
-select id, run_id, created_ms, body from messages
+select id, run_id, created_ms as at_ms, body from messages
 where conversation_id = ? order by id desc limit ?
 """
 _LANE = "select lane, closed_ms from conversations where id = ?"
@@ -183,7 +182,7 @@ class SessionBusy(Temporary):
 
 
 class SqliteSessions:
-    """Implements `memory.records.sessions.Sessions`."""
+    """All conversations. Raises StorageError."""
 
     def __init__(self, database: Database, *, erased: Callable[[], None] | None = None) -> None:
         """`erased` is called once something was: whoever keeps entries in memory forgets them."""
@@ -212,16 +211,14 @@ class SqliteSessions:
     ) -> Sequence[SessionEntry]:
         """What stands in it behind the id `after`, in order."""
         values = (conversation, after, max(limit, 0))
-        rows = await self._database.read(lambda c: c.execute(_ENTRIES, values).fetchall())
-        return [_entry(row) for row in rows]
+        return await self._database.read(lambda c: _entries(c, _ENTRIES, values))
 
     async def last_entries(
         self, conversation: ConversationId, *, limit: int
     ) -> Sequence[SessionEntry]:
         """The newest, in order."""
         values = (conversation, max(limit, 0))
-        rows = await self._database.read(lambda c: c.execute(_LAST_ENTRIES, values).fetchall())
-        return [_entry(row) for row in reversed(rows)]
+        return (await self._database.read(lambda c: _entries(c, _LAST_ENTRIES, values)))[::-1]
 
     async def erase(self, conversation: ConversationId) -> bool:
         """Erases all that was said in it for good; where it is the open one of its address, another
@@ -243,19 +240,16 @@ class SqliteSessions:
                 connection.execute(_OPEN, (new_id, lane, now_ms))
             return True
 
-        is_done = await self._database.write(work)
-        if is_done and self._erased is not None:
+        if not await self._database.write(work):
+            return False
+        if self._erased is not None:
             self._erased()
-        if is_done:
-            await self._empty_wal()
-        return is_done
-
-    async def _empty_wal(self) -> None:
-        """The overwritten pages are in the main file then, and what they were is nowhere."""
+        # The overwritten pages are in the main file then, and what they were is nowhere.
         for _ in range(WAL_TRIES):
             if await self._database.between(empty_wal):
-                return
+                return True
         log.warning("sessions.wal_in_use")
+        return True
 
     async def prune(self, before_ms: int) -> int:
         """Erase what was said before then, in open conversations too, and conversations closed
@@ -264,12 +258,9 @@ class SqliteSessions:
         It goes a bite at a time, so that nobody waits long. The journal and the outbox prune the
         steps and replies of those turns.
         """
-        values = (before_ms, BITE_ROWS)
         rows = said = await self._database.in_bites(self._erase_old(before_ms))
         for sql in _OLD_MARKS:
-            rows += await self._database.in_bites(
-                lambda c, sql=sql: c.execute(sql, values).rowcount  # type: ignore[misc]
-            )
+            rows += await self._database.prune(sql, before_ms)
         rows += await self._database.in_bites(lambda c: _drop_over(c, before_ms))
         if rows and self._erased is not None:
             self._erased()
@@ -345,25 +336,15 @@ def _sessions(
 
 
 def _session(connection: sqlite3.Connection, conversation: str) -> Session:
-    row = connection.execute(_SESSION, (conversation,)).fetchone()
-    _, lane, closed_ms, is_private, created_ms, messages, chars, began_ms, last_ms = row
-    summary = connection.execute(_SUMMARY, (conversation,)).fetchone()
     names = connection.execute(_PEOPLE, (conversation, PEOPLE_FROM)).fetchall()
-    return Session(
-        id=ConversationId(conversation),
-        lane=lane,
-        began_ms=began_ms or created_ms,
-        last_ms=last_ms or created_ms,
-        messages=messages or 0,
-        tokens=(chars or 0) // CHARS_PER_TOKEN,
-        people=tuple(name for (name,) in names),
-        closed_ms=closed_ms,
-        is_private=bool(is_private),
-        summary=summary[0] if summary else "",
-    )
+    row = next(named(connection.execute(_SESSION, (conversation,))))
+    return record(Session, row, people=tuple(name for (name,) in names))
 
 
-def _entry(row: tuple[Any, ...]) -> SessionEntry:
-    return SessionEntry(
-        id=row[0], run_id=row[1], at_ms=row[2], entry=entry_from_json(json.loads(row[3]))
-    )
+def _entries(
+    connection: sqlite3.Connection, sql: str, values: tuple[object, ...]
+) -> list[SessionEntry]:
+    rows = named(connection.execute(sql, values))
+    return [
+        record(SessionEntry, row, entry=entry_from_json(json.loads(row["body"]))) for row in rows
+    ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from memory.database.connection import Database
-from memory.database.stored_text import dump, storable
+from memory.database.rows import to_row
+from memory.database.stored_text import storable
 from memory.records.messages import PersonId
 from memory.records.rows import ApprovedTool, SkillRecord, StoredPlaybook
 
@@ -29,25 +28,15 @@ class SqliteChosenModels:
 
     async def load(self) -> Mapping[str, str]:
         """The name of the model by address; those that have none of their own are not there."""
-        rows = await self._database.read(lambda c: c.execute(_ALL).fetchall())
-        return dict(rows)
+        return dict(await self._database.rows(_ALL))
 
     async def put(self, lane: str, model: str, *, by: PersonId) -> None:
         """Stores or replaces the choice of an address."""
-        values = (lane, storable(model), by, self._database.now_ms())
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_PUT, values)
-
-        await self._database.write(work)
+        await self._database.execute(_PUT, (lane, storable(model), by, self._database.now_ms()))
 
     async def remove(self, lane: str) -> None:
-        """Back to the usual one."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_REMOVE, (lane,))
-
-        await self._database.write(work)
+        """Go back to the usual one."""
+        await self._database.execute(_REMOVE, (lane,))
 
 
 # --- mcp tools ----------------------------------------------------------------------------------
@@ -124,10 +113,10 @@ _PLAYBOOKS = """
 select name, description, keywords, text, priority, required_tools, updated_ms
 from playbooks order by name
 """
-_HAS_PLAYBOOK = "select 1 from playbooks where name = ?"
+_HAS_PLAYBOOK = "select 1 from playbooks where name = :name"
 _PUT_PLAYBOOK = """
 insert into playbooks (name, description, keywords, text, priority, required_tools, updated_ms)
-values (?, ?, ?, ?, ?, ?, ?)
+values (:name, :description, :keywords, :text, :priority, :required_tools, :now_ms)
 on conflict (name) do update set
     description = excluded.description, keywords = excluded.keywords, text = excluded.text,
     priority = excluded.priority, required_tools = excluded.required_tools,
@@ -137,7 +126,7 @@ _REMOVE_PLAYBOOK = "delete from playbooks where name = ?"
 _RECORDS = "select name, digest, approved, enabled, origin from skill_records order by name"
 _PUT_RECORD = """
 insert into skill_records (name, digest, approved, enabled, origin, updated_ms)
-values (?, ?, ?, ?, ?, ?)
+values (:name, :digest, :approved, :enabled, :origin, :now_ms)
 on conflict (name) do update set
     digest = excluded.digest, approved = excluded.approved, enabled = excluded.enabled,
     origin = excluded.origin, updated_ms = excluded.updated_ms
@@ -154,24 +143,14 @@ class SqliteSkillRecords:
 
     async def playbooks(self) -> Sequence[StoredPlaybook]:
         """All of them, by name."""
-        rows = await self._database.read(lambda c: c.execute(_PLAYBOOKS).fetchall())
-        return [_playbook(row) for row in rows]
+        return await self._database.records(StoredPlaybook, _PLAYBOOKS)
 
     async def put_playbook(self, playbook: StoredPlaybook) -> bool:
         """Stores or replaces one; True when its name was new. `updated_ms` is set anew."""
-        name = storable(playbook.name)
-        values = (
-            name,
-            storable(playbook.description),
-            dump(playbook.keywords),
-            storable(playbook.text),
-            playbook.priority,
-            dump(playbook.required_tools),
-            self._database.now_ms(),
-        )
+        values = {**to_row(playbook), "now_ms": self._database.now_ms()}
 
         def work(connection: sqlite3.Connection) -> bool:
-            is_new = connection.execute(_HAS_PLAYBOOK, (name,)).fetchone() is None
+            is_new = connection.execute(_HAS_PLAYBOOK, values).fetchone() is None
             connection.execute(_PUT_PLAYBOOK, values)
             return is_new
 
@@ -179,55 +158,17 @@ class SqliteSkillRecords:
 
     async def remove_playbook(self, name: str) -> bool:
         """False when there is none of this name."""
-        return await self._remove(_REMOVE_PLAYBOOK, name)
+        return await self._database.execute(_REMOVE_PLAYBOOK, (storable(name),)) > 0
 
     async def records(self) -> Sequence[SkillRecord]:
         """All decisions, by name."""
-        rows = await self._database.read(lambda c: c.execute(_RECORDS).fetchall())
-        return [_record(row) for row in rows]
+        return await self._database.records(SkillRecord, _RECORDS)
 
     async def put_record(self, record: SkillRecord) -> None:
         """Stores or replaces a decision."""
-        values = (
-            storable(record.name),
-            storable(record.digest),
-            int(record.approved),
-            int(record.enabled),
-            storable(record.origin),
-            self._database.now_ms(),
-        )
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_PUT_RECORD, values)
-
-        await self._database.write(work)
+        values = {**to_row(record), "now_ms": self._database.now_ms()}
+        await self._database.execute(_PUT_RECORD, values)
 
     async def remove_record(self, name: str) -> bool:
         """Forgets a decision; False when there was none."""
-        return await self._remove(_REMOVE_RECORD, name)
-
-    async def _remove(self, sql: str, name: str) -> bool:
-        def work(connection: sqlite3.Connection) -> bool:
-            return connection.execute(sql, (storable(name),)).rowcount > 0
-
-        return await self._database.write(work)
-
-
-def _playbook(row: tuple[Any, ...]) -> StoredPlaybook:
-    name, description, keywords, text, priority, required_tools, updated_ms = row
-    return StoredPlaybook(
-        name=name,
-        description=description,
-        keywords=tuple(json.loads(keywords)),
-        text=text,
-        priority=priority,
-        required_tools=tuple(json.loads(required_tools)),
-        updated_ms=updated_ms,
-    )
-
-
-def _record(row: tuple[Any, ...]) -> SkillRecord:
-    name, digest, approved, enabled, origin = row
-    return SkillRecord(
-        name=name, digest=digest, approved=bool(approved), enabled=bool(enabled), origin=origin
-    )
+        return await self._database.execute(_REMOVE_RECORD, (storable(name),)) > 0

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import structlog
 
 from memory.database.connection import Database
+from memory.database.rows import named, record, records
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
-from memory.records.rows import Outcome, PromptTrace
+from memory.records.rows import PromptTrace
 from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.transcript import Entry, entry_from_json
 from memory.records.usage import UsageSum
@@ -53,18 +53,20 @@ where (run_id glob 'j[0-9]*:*' or run_id glob 'digest:*') and lane = ? and messa
 order by messages.id
 """
 _TURN = """
-select person_id, coalesce(started_ms, created_ms), ended_ms, erased_ms from turns where run_id = ?
-"""
-_IS_PRIVATE = """
-select exists (
-    select 1 from messages join conversations on conversations.id = conversation_id
-    where run_id = ? and is_private
-)
+select run_id, person_id, coalesce(started_ms, created_ms) as started_ms, ended_ms,
+    erased_ms is not null as is_erased,
+    (select count(*) from children where parent_run = turns.run_id) as subagents,
+    exists (
+        select 1 from messages join conversations on conversations.id = conversation_id
+        where messages.run_id = turns.run_id and conversations.is_private
+    ) as is_private
+from turns where run_id = ?
 """
 _STEPS = "select name, output, started_ms, ended_ms from steps where run_id = ? order by n"
 _ENTRIES = "select body from messages where run_id = ? order by id"
 _AGREED = """
-select tool, state, decided_by, decided_ms from approvals where run_id = ? order by asked_ms, id
+select tool, nullif(state, 'open') as outcome, nullif(decided_by, '') as by, decided_ms as at_ms
+from approvals where run_id = ? order by asked_ms, id
 """
 # Turns of the conversation whose words were sent along, the newest first.
 _BEFORE = """
@@ -74,13 +76,12 @@ select output from steps join (
 ) as sent on sent.run_id = steps.run_id
 where name = 'begin' and output is not null order by last desc, n desc limit ?
 """
-_CHILDREN = "select count(*) from children where parent_run = ?"
 _SPENT = """
-select model, count(*), sum(prompt), sum(completion), sum(cached), coalesce(sum(micros), 0),
-    sum(micros is null)
+select model, count(*) as calls, sum(prompt) as prompt, sum(completion) as completion,
+    sum(cached) as cached, coalesce(sum(micros), 0) as micros, sum(micros is null) as unpriced
 from usage
 where run_id <> '' and run_id in (select ? union select run_id from children where parent_run = ?)
-group by model order by count(*) desc, model
+group by model order by calls desc, model
 """
 
 
@@ -104,8 +105,8 @@ where run_id = ? and name in ('begin', 'model') and output is not null order by 
 
 
 class SqliteTraces:
-    """Implements `memory.records.ports.Traces`, and finds records of turns. What cannot be read is
-    left out, with a log line. Raises StorageError."""
+    """What was sent to a model, and records of turns, as far as steps are kept. What cannot be read
+    is left out, with a log line. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -123,7 +124,9 @@ class SqliteTraces:
         """The newest turns of an address that have begun, newest first."""
 
         def work(connection: sqlite3.Connection) -> list[PromptTrace]:
-            return list(islice(_prompted(connection, lane), max(limit, 0)))
+            turns = connection.execute(_ALL_PROMPTED, (lane,))
+            traces = (_trace(connection, turn) for turn in turns)
+            return list(islice((one for one in traces if one is not None), max(limit, 0)))
 
         return await self._database.read(work)
 
@@ -156,37 +159,18 @@ class SqliteTraces:
         """All that is kept of one."""
 
         def work(connection: sqlite3.Connection) -> TurnRecord | None:
-            row = connection.execute(_TURN, (run_id,)).fetchone()
+            row = next(named(connection.execute(_TURN, (run_id,))), None)
             if row is None:
                 return None
-            person_id, started_ms, ended_ms, erased_ms = row
             steps = tuple(_steps(connection, run_id))
-            return TurnRecord(
-                run_id=run_id,
-                person_id=PersonId(person_id),
-                started_ms=started_ms,
-                ended_ms=ended_ms,
-                is_erased=erased_ms is not None,
-                is_private=bool(connection.execute(_IS_PRIVATE, (run_id,)).fetchone()[0]),
+            return record(
+                TurnRecord,
+                row,
                 steps=steps,
                 entries=tuple(_entries(connection, run_id)),
-                agreed=tuple(_agreed(connection, run_id)),
-                spent=tuple(
-                    UsageSum(
-                        model=model,
-                        calls=calls,
-                        prompt=prompt,
-                        completion=completion,
-                        cached=cached,
-                        micros=micros,
-                        unpriced=unpriced,
-                    )
-                    for model, calls, prompt, completion, cached, micros, unpriced in (
-                        connection.execute(_SPENT, (run_id, run_id))
-                    )
-                ),
+                agreed=tuple(records(Agreed, connection.execute(_AGREED, (run_id,)))),
+                spent=tuple(records(UsageSum, connection.execute(_SPENT, (run_id, run_id)))),
                 before=tuple(_before(connection, steps)),
-                subagents=connection.execute(_CHILDREN, (run_id,)).fetchone()[0],
             )
 
         return await self._database.read(work)
@@ -201,13 +185,6 @@ def _answers(messages: Iterable[Behind]) -> Iterator[Behind]:
             yield one
         elif one.slots or one.gone:
             yield one
-
-
-def _prompted(connection: sqlite3.Connection, lane: str) -> Iterator[PromptTrace]:
-    for turn in connection.execute(_ALL_PROMPTED, (lane,)):
-        trace = _trace(connection, turn)
-        if trace is not None:
-            yield trace
 
 
 def _trace(connection: sqlite3.Connection, turn: tuple[Any, ...]) -> PromptTrace | None:
@@ -238,7 +215,9 @@ def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
     """What stands behind each of these messages of one chat."""
     if not rows:
         return
-    slots = _slots(connection, min(row[0] for row in rows))
+    slots: dict[int, list[DueSlot]] = {}
+    for row in named(connection.execute(_SLOTS, (min(row[0] for row in rows),))):
+        slots.setdefault(row["outbox_id"], []).append(record(DueSlot, row))
     lanes, since_ms = {row[1] for row in rows}, min(row[3] for row in rows)
     by_clock = {lane: list(_by_clock(connection, lane, since_ms)) for lane in lanes}
     for outbox_id, lane, run_id, created_ms, text in rows:
@@ -249,39 +228,26 @@ def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
         elif card := connection.execute(_CARD, (outbox_id, lane)).fetchone():
             yield Behind(sent_ms=created_ms, run_id=RunId(card[0]))
         else:
-            notes = (one.note for one in by_clock[lane] if one.is_of(created_ms, text))
+            # Something else may have been said in the same moment.
+            notes = (
+                note
+                for at_ms, note, words in by_clock[lane]
+                if at_ms == created_ms and text.startswith(words)
+            )
             yield Behind(sent_ms=created_ms, gone=next(notes, ""))
 
 
-def _slots(connection: sqlite3.Connection, first: int) -> Mapping[int, list[DueSlot]]:
-    found: dict[int, list[DueSlot]] = {}
-    for outbox_id, job_id, due_ms, late_s, run_id in connection.execute(_SLOTS, (first,)):
-        slot = DueSlot(job_id=job_id, due_ms=due_ms, late_s=late_s, run_id=run_id)
-        found.setdefault(outbox_id, []).append(slot)
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Joined:
-    """How the history names something that came by the clock, with its words."""
-
-    at_ms: int
-    note: str
-    text: str
-
-    def is_of(self, created_ms: int, text: str) -> bool:
-        """Whether it is this message: something else may have been said in the same moment."""
-        return self.at_ms == created_ms and text.startswith(self.text)
-
-
-def _by_clock(connection: sqlite3.Connection, lane: str, since_ms: int) -> Iterator[_Joined]:
+def _by_clock(
+    connection: sqlite3.Connection, lane: str, since_ms: int
+) -> Iterator[tuple[int, str, str]]:
+    """Yield when something came by the clock, how the history names it, and its words."""
     note = ""
     for at_ms, kind, body in connection.execute(_BY_CLOCK, (lane, since_ms)):
         text = str((_object(body) or {}).get("text", ""))
         if kind == "note":
             note = text
         else:
-            yield _Joined(at_ms=at_ms, note=note, text=text)
+            yield at_ms, note, text
 
 
 def _steps(connection: sqlite3.Connection, run_id: RunId) -> Iterator[RecordedStep]:
@@ -308,16 +274,6 @@ def _entries(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Entry]:
             yield entry_from_json(_object(body) or {})
         except (KeyError, TypeError, ValueError):
             log.warning("explained.unreadable", turn=run_id)
-
-
-def _agreed(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Agreed]:
-    for tool, state, decided_by, decided_ms in connection.execute(_AGREED, (run_id,)):
-        yield Agreed(
-            tool=tool,
-            outcome=None if state == "open" else Outcome(state),
-            by=PersonId(decided_by) if decided_by else None,
-            at_ms=decided_ms or 0,
-        )
 
 
 def _object(text: str) -> dict[str, Any] | None:

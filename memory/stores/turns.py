@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from memory.database.connection import BITE_ROWS, Database
+from memory.database.rows import records, to_row
 from memory.database.stored_text import dump, storable
 from memory.records.errors import StorageError
-from memory.records.messages import InboxId, OutboxId, PersonId, RunId
+from memory.records.messages import OutboxId, RunId
 from memory.records.ports import (
-    ChildOf,
     ChildRun,
     Finished,
     InboxState,
@@ -33,25 +32,29 @@ from memory.stores.people import owner_address
 _SUBMIT = """
 insert into turns (run_id, lane, person_id, message_id, inbox_id, payload, limit_s, status,
     started_ms, resumes, created_ms)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (:run_id, :lane, :by, :message_id, :inbox_id, :payload, :limit_s, :status, :started_ms,
+    :resumes, :now_ms)
 on conflict (run_id) do nothing
 returning seq
 """
 _SUBMIT_CHILD = """
 insert into children (run_id, parent_run, parent_lane, waits, head, number)
-select ?, ?, ?, ?, ?, coalesce(max(number), 0) + 1 from children where parent_lane = ?
+select :child, :run_id, :lane, :waits, :head, coalesce(max(number), 0) + 1
+from children where parent_lane = :lane
 """
 _QUEUE_INBOX = """
 update inbox set state = 'queued', run_id = ? where id = ? and ended_ms is null
 """
 _UNFINISHED = """
-select seq, turns.run_id, lane, person_id, message_id, inbox_id, payload, status, stopping, resumes,
-    limit_s, parent_run, parent_lane, waits, head
+select seq, status, stopping, resumes, turns.run_id as "run.run_id", lane as "run.lane",
+    person_id as "run.by", message_id as "run.message_id", inbox_id as "run.inbox_id",
+    payload as "run.payload", limit_s as "run.limit_s", parent_run as "run.child_of.run_id",
+    parent_lane as "run.child_of.lane", waits as "run.child_of.waits", head as "run.child_of.head"
 from turns left join children on children.run_id = turns.run_id
 where ended_ms is null order by seq
 """
 _CHILDREN = """
-select children.run_id, number, person_id, lane, head, waits, status, created_ms, ended_ms
+select children.run_id, number, person_id as by, lane, head, waits, status, created_ms, ended_ms
 from children join turns on turns.run_id = children.run_id
 where parent_lane = ? order by ended_ms is not null, number desc limit ?
 """
@@ -193,13 +196,12 @@ class SqliteJournal:
 
         With `begins` it is stored as what `begin` would make of it.
         """
-        submission = _Submission(run, begins=begins, now_ms=self._database.now_ms())
-        return await self._database.write(submission.store)
+        stores = submission(run, begins=begins, now_ms=self._database.now_ms())
+        return await self._database.write(stores)
 
     async def unfinished(self) -> Sequence[StoredRun]:
         """All runs that are not terminal, in order of submission."""
-        rows = await self._database.read(lambda c: c.execute(_UNFINISHED).fetchall())
-        return [_stored_run(row) for row in rows]
+        return await self._database.records(StoredRun, _UNFINISHED)
 
     async def begin(self, run_id: RunId) -> Mapping[int, StepRecord]:
         """Marks the run running, counts a resumption, and returns its steps by number.
@@ -208,17 +210,16 @@ class SqliteJournal:
         """
         values = (self._database.now_ms(), run_id)
 
-        def work(connection: sqlite3.Connection) -> list[tuple[int, str, str | None]]:
+        def work(connection: sqlite3.Connection) -> list[StepRecord]:
             if connection.execute(_BEGIN, values).fetchone() is None:
                 raise StorageError(f"The turn {run_id} cannot begin: it is unknown or has ended.")
-            return connection.execute(_STEPS, (run_id,)).fetchall()
+            return records(StepRecord, connection.execute(_STEPS, (run_id,)))
 
-        rows = await self._database.write(work)
-        return {n: StepRecord(n=n, name=name, output=_load(out)) for n, name, out in rows}
+        return {step.n: step for step in await self._database.write(work)}
 
     async def intend(self, run_id: RunId, n: int, name: str) -> None:
         """Writes that a `once` step is about to run."""
-        await self._change(_INTEND, (run_id, n, name, self._database.now_ms()))
+        await self._database.execute(_INTEND, (run_id, n, name, self._database.now_ms()))
 
     async def record(
         self, run_id: RunId, n: int, name: str, output: Json, *, joined: Sequence[RunId] = ()
@@ -234,7 +235,9 @@ class SqliteJournal:
             connection.execute(_RECORD, values)
             connection.execute(_PROGRESS, (run_id,))
             for other in joined:
-                _join(connection, other, run_id, now_ms=now_ms)
+                row = connection.execute(_JOIN, (run_id, now_ms, other)).fetchone()
+                if row is not None:
+                    connection.execute(_END_INBOX, (InboxState.JOINED, now_ms, row[0]))
 
         await self._database.write(work)
 
@@ -257,12 +260,12 @@ class SqliteJournal:
 
     async def signalled(self, key: str) -> Json | None:
         """The value of `key`, if it was signalled."""
-        row = await self._database.read(lambda c: c.execute(_SIGNALLED, (key,)).fetchone())
-        return None if row is None else _load(row[0])
+        found = await self._database.value(_SIGNALLED, (key,))
+        return None if found is None else json.loads(found)
 
     async def stopping(self, run_id: RunId, reason: str) -> None:
         """Writes that the run is to end, so that a restart does not revive it."""
-        await self._change(_STOPPING, (storable(reason), run_id))
+        await self._database.execute(_STOPPING, (storable(reason), run_id))
 
     async def replace(self, lane: str, message_id: str, payload: Json) -> RunId | None:
         """Replaces the payload of a run of this message that has not begun; None if none is."""
@@ -299,9 +302,7 @@ class SqliteJournal:
             for note in end.notes_left
         ]
         used = [(now_ms, fact_id) for fact_id in end.used]
-        follow = None
-        if end.follow is not None:
-            follow = _Submission(end.follow, begins=False, now_ms=now_ms)
+        follow = None if end.follow is None else submission(end.follow, now_ms=now_ms)
 
         def work(connection: sqlite3.Connection) -> Finished:
             turn = connection.execute(_OPEN_TURN, (run_id,)).fetchone()
@@ -312,7 +313,12 @@ class SqliteJournal:
                 return Finished()
             connection.executemany(_RECORD, done)
             connection.executemany(_ADD_ENTRY, entries)
-            _keep_conversation(connection, run_id, end)
+            connection.executemany(_TAKE_NOTE, [(run_id, note_id) for note_id in end.notes_taken])
+            if end.sent_from is not None:
+                connection.execute(_MOVE_START, (end.sent_from, end.conversation))
+            if end.shortened_to:
+                values = (end.shortened_to, end.conversation, end.shortened_to)
+                connection.execute(_SHORTEN_TO, values)
             connection.executemany(_USED, used)
             if entries:
                 connection.execute(_TOUCH, (now_ms, end.conversation))
@@ -325,64 +331,52 @@ class SqliteJournal:
             return Finished(
                 ready=tuple(ready),
                 woken=tuple(_signal(connection, signals)),
-                followed=follow.store(connection) if follow is not None else None,
+                followed=None if follow is None else follow(connection),
             )
 
         return await self._database.write(work)
 
     async def children(self, lane: str, *, limit: int) -> Sequence[ChildRun]:
         """Subagents that turns of this chat started: those that are not over, then the newest."""
-        values = (lane, max(limit, 0))
-        rows = await self._database.read(lambda c: c.execute(_CHILDREN, values).fetchall())
-        return [_child_run(row) for row in rows]
+        return await self._database.records(ChildRun, _CHILDREN, (lane, max(limit, 0)))
 
     async def prune(self, before_ms: int) -> int:
         """Delete what turns that ended before then needed to run, and the whole turn if none of its
         messages is kept. Return how many rows went. For a daily caller. What was said and done
         stays: it is in the messages."""
-        results = await self._database.in_bites(
-            lambda c: c.execute(_PRUNE_RESULTS, (before_ms, BITE_ROWS)).rowcount
-        )
+        results = await self._database.prune(_PRUNE_RESULTS, before_ms)
         return results + await self._database.in_bites(lambda c: _prune_turns(c, before_ms))
 
-    async def _change(self, sql: str, values: tuple[object, ...]) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(sql, values)
 
-        await self._database.write(work)
+def submission(
+    run: NewRun, *, begins: bool = False, now_ms: int
+) -> Callable[[sqlite3.Connection], StoredRun | None]:
+    """Return what stores a queued run inside the caller's transaction: None where `run_id` is
+    known. With `begins` it is stored as what `Journal.begin` would make of it."""
+    status = RunStatus.RUNNING if begins else RunStatus.QUEUED
+    resumes = int(begins)
+    # Made here: the writer's thread is for SQL.
+    values = {
+        **to_row(run),
+        "status": status,
+        "started_ms": now_ms if begins else None,
+        "resumes": resumes,
+        "now_ms": now_ms,
+    }
 
-
-class _Submission:
-    """A run on its way into the table: what is written is made before the writer's thread."""
-
-    def __init__(self, run: NewRun, *, begins: bool, now_ms: int) -> None:
-        self._run = run
-        self._status = RunStatus.RUNNING if begins else RunStatus.QUEUED
-        self._resumes = int(begins)
-        self._values = (
-            *(run.run_id, run.lane, run.by, run.message_id, run.inbox_id, dump(run.payload)),
-            *(run.limit_s, self._status, now_ms if begins else None, self._resumes, now_ms),
-        )
-        self._joined = [(InboxState.JOINED, now_ms, inbox_id) for inbox_id in run.inbox_joined]
-
-    def store(self, connection: sqlite3.Connection) -> StoredRun | None:
-        """None when the run is known."""
-        run = self._run
-        row = connection.execute(_SUBMIT, self._values).fetchone()
+    def store(connection: sqlite3.Connection) -> StoredRun | None:
+        row = connection.execute(_SUBMIT, values).fetchone()
         if row is None:
             return None
         if run.inbox_id is not None:
             connection.execute(_QUEUE_INBOX, (run.run_id, run.inbox_id))
-        connection.executemany(_END_INBOX, self._joined)
-        if (of := run.child_of) is not None:
-            child = (run.run_id, of.run_id, of.lane, of.waits, storable(of.head), of.lane)
-            connection.execute(_SUBMIT_CHILD, child)
-        return StoredRun(run=run, seq=row[0], status=self._status, resumes=self._resumes)
+        ended = [(InboxState.JOINED, now_ms, one) for one in run.inbox_joined]
+        connection.executemany(_END_INBOX, ended)
+        if run.child_of is not None:
+            connection.execute(_SUBMIT_CHILD, {**to_row(run.child_of), "child": run.run_id})
+        return StoredRun(run=run, seq=row[0], status=status, resumes=resumes)
 
-
-def submission(run: NewRun, *, now_ms: int) -> _Submission:
-    """A queued run, to be stored inside the caller's transaction by `store(connection)`."""
-    return _Submission(run, begins=False, now_ms=now_ms)
+    return store
 
 
 def _prune_turns(connection: sqlite3.Connection, before_ms: int) -> int:
@@ -403,20 +397,6 @@ def _signal(connection: sqlite3.Connection, signals: Sequence[tuple[str, str, in
     connection.executemany(_SIGNAL, signals)
     woken = (connection.execute(_WAKE, (key,)).fetchone() for key, _, _ in signals)
     return [RunId(row[0]) for row in woken if row is not None]
-
-
-def _join(connection: sqlite3.Connection, run_id: RunId, to: RunId, *, now_ms: int) -> None:
-    row = connection.execute(_JOIN, (to, now_ms, run_id)).fetchone()
-    if row is not None:
-        connection.execute(_END_INBOX, (InboxState.JOINED, now_ms, row[0]))
-
-
-def _keep_conversation(connection: sqlite3.Connection, run_id: RunId, end: TurnEnd) -> None:
-    connection.executemany(_TAKE_NOTE, [(run_id, note_id) for note_id in end.notes_taken])
-    if end.sent_from is not None:
-        connection.execute(_MOVE_START, (end.sent_from, end.conversation))
-    if end.shortened_to:
-        connection.execute(_SHORTEN_TO, (end.shortened_to, end.conversation, end.shortened_to))
 
 
 def _keep_job(connection: sqlite3.Connection, end: JobEnd, *, now_ms: int) -> None:
@@ -445,48 +425,3 @@ def _put_out(
         notice = NewMessage(lane=owner, text=end.owner_notice)
         ready.append((owner, add_message(connection, notice, now_ms=now_ms)))
     return ready
-
-
-def _load(text: str | None) -> Json | None:
-    return None if text is None else json.loads(text)
-
-
-def _stored_run(row: tuple[Any, ...]) -> StoredRun:
-    seq, run_id, lane, person_id, message_id, inbox_id, payload, status, stopping, resumes = row[
-        :10
-    ]
-    limit_s, parent_run, parent_lane, waits, head = row[10:]
-    child_of = None
-    if parent_run is not None:
-        child_of = ChildOf(run_id=RunId(parent_run), lane=parent_lane, waits=bool(waits), head=head)
-    return StoredRun(
-        run=NewRun(
-            run_id=RunId(run_id),
-            lane=lane,
-            by=PersonId(person_id),
-            payload=json.loads(payload),
-            message_id=message_id,
-            inbox_id=None if inbox_id is None else InboxId(inbox_id),
-            limit_s=limit_s,
-            child_of=child_of,
-        ),
-        seq=seq,
-        status=RunStatus(status),
-        stopping=stopping,
-        resumes=resumes,
-    )
-
-
-def _child_run(row: tuple[Any, ...]) -> ChildRun:
-    run_id, number, person_id, lane, head, waits, status, created_ms, ended_ms = row
-    return ChildRun(
-        run_id=RunId(run_id),
-        number=number,
-        by=PersonId(person_id),
-        lane=lane,
-        head=head,
-        waits=bool(waits),
-        status=RunStatus(status),
-        created_ms=created_ms,
-        ended_ms=ended_ms,
-    )

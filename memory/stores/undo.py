@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from memory.database.connection import Database
+from memory.database.rows import records
 from memory.records.erasure import (
     Done,
     FileChange,
@@ -78,12 +79,8 @@ class SqliteTurnsDone:
 
     async def undone(self, run_ids: Sequence[RunId]) -> None:
         """Mark these as taken back. May be repeated."""
-        rows = [(_mark_of(run_id), self._database.now_ms()) for run_id in run_ids]
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(_MARK, rows)
-
-        await self._database.write(work)
+        now_ms = self._database.now_ms()
+        await self._database.execute_many(_MARK, [(_mark_of(one), now_ms) for one in run_ids])
 
 
 def _mark_of(run_id: RunId) -> str:
@@ -145,7 +142,7 @@ def _done(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Done]:
 # What files said before something was removed from them: a few texts for each person.
 #
 # Tools keep them (`agent.tools.former_files.KeepFormer`), and `/undo` puts them back. Forgetting
-# drops a text that holds the words (`memory.erasure.place_rows`).
+# drops a text that holds the words (`memory.erasure.places`).
 
 KEPT_MAX = 20
 """How many texts are kept for one person; the oldest go first."""
@@ -194,10 +191,10 @@ class SqliteFormerFiles:
         """Return what these runs changed, the newest first."""
 
         def work(connection: sqlite3.Connection) -> list[FormerFile]:
-            rows = (row for run in run_ids for row in connection.execute(_OF_RUN, (run,)))
             return [
-                FormerFile(run_id=RunId(run_id), path=path, former=former, becomes=becomes)
-                for run_id, path, former, becomes in rows
+                file
+                for run_id in run_ids
+                for file in records(FormerFile, connection.execute(_OF_RUN, (run_id,)))
             ]
 
         return await self._database.read(work)
@@ -205,4 +202,4 @@ class SqliteFormerFiles:
     async def drop(self, file: FormerFile) -> None:
         """Forget it, once it is put back. May be repeated."""
         of = (file.run_id, file.path)
-        await self._database.write(lambda connection: connection.execute(_DROP, of).rowcount)
+        await self._database.execute(_DROP, of)

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -61,38 +62,34 @@ class Slot:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    name: str
-    low: int
-    high: int
-    names: tuple[str, ...] = ()
-    names_from: int = 0
-    more: str = ""
+class _Field(NamedTuple):
+    """A field of cron text: what is allowed in it, and its longest step."""
 
-    @property
-    def allowed(self) -> str:
-        named = f" or {self.names[0]} to {self.names[-1]}" if self.names else ""
-        return f"{self.name} is {self.low} to {self.high}{named}{self.more}, or *"
+    allowed: str
+    step_max: int
 
 
 _FIELDS = (
-    _Field("minute", 0, 59),
-    _Field("hour", 0, 23),
-    _Field("day of the month", 1, 31, more=", L for the last one, LW for the last workday"),
-    _Field("month", 1, 12, MONTHS, 1),
+    _Field("minute is 0 to 59, or *", 59),
+    _Field("hour is 0 to 23, or *", 23),
     _Field(
-        "weekday", 0, 7, WEEKDAYS, 0, " (0 and 7 are Sunday), 5#2 for the second Friday, 5L for "
-        "the last one"
+        "day of the month is 1 to 31, L for the last one, LW for the last workday, or *", 30
+    ),
+    _Field("month is 1 to 12 or JAN to DEC, or *", 11),
+    _Field(
+        "weekday is 0 to 7 or SUN to SAT (0 and 7 are Sunday), 5#2 for the second Friday, 5L for "
+        "the last one, or *", 7
     ),
 )  # fmt: skip
-_TERM = re.compile(r"(?P<first>\*|[^-/]+)(?:-(?P<last>[^-/]*))?(?:/(?P<step>.*))?", re.DOTALL)
+
+
+_SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - a wall clock
 
 
 def read_cron(text: str) -> str:
-    """The five fields, in capitals, one space between them; a nickname becomes its fields.
+    """Return the five fields, in capitals, one space between them; a nickname becomes its fields.
 
-    Raises CronWrong: what is wrong, at which character, and what is allowed there.
+    Raise CronWrong: what is wrong, at which character, and what is allowed there.
     """
     if len(text) > CHARS_MAX:
         raise CronWrong(f"Cron text has at most {CHARS_MAX} characters.", position=CHARS_MAX)
@@ -106,15 +103,15 @@ def read_cron(text: str) -> str:
             f"{len(words)}.",
             position=position,
         )
-    for field, (position, word) in zip(_FIELDS, words, strict=True):
-        _check_field(field, word, position)
+    for number, (position, word) in enumerate(words):
+        _check_field(number, word, position)
     read = " ".join(word for _, word in words)
     _must_come(read, words)
     return read
 
 
 def is_cron(text: str) -> bool:
-    """Whether somebody meant cron text: a nickname, or five words of its signs and no other."""
+    """Return whether cron text was meant: a nickname, or five words of its signs and no other."""
     words = text.split()
     if len(words) == 1:
         return words[0].startswith("@")
@@ -127,8 +124,8 @@ _LIKE_A_FIELD = re.compile(
 
 
 def cron_slots(expression: str, *, zone: ZoneInfo, after: datetime) -> Iterator[Slot]:
-    """The due times after an aware moment, in order, each moment once; ends after some 50 years
-    in which there is none. Raises CronWrong at the first one.
+    """Return the due times after an aware moment, in order, each moment once; ends after some 50
+    years in which there is none. Raise CronWrong at the first one.
     """
     expression = read_cron(expression)
     in_steps = any(word.startswith("*") for word in expression.split()[:2])
@@ -151,14 +148,14 @@ def cron_slots(expression: str, *, zone: ZoneInfo, after: datetime) -> Iterator[
 def next_times(
     expression: str, start: datetime, n: int, *, zone: ZoneInfo | None = None
 ) -> Sequence[Slot]:
-    """The next `n` due times after an aware moment; in its own zone, which must be a named one,
-    unless `zone` is given. Raises CronWrong.
+    """Return the next `n` due times after an aware moment; in its own zone, which must be a named
+    one, unless `zone` is given. Raise CronWrong.
     """
     return list(islice(cron_slots(expression, zone=zone or _zone_of(start), after=start), n))
 
 
 def slot_of(moment: datetime, zone: ZoneInfo) -> Slot:
-    """The slot of a moment, to the minute, or to the second where it has seconds."""
+    """Return the slot of a moment, to the minute, or to the second where it has seconds."""
     local = moment.astimezone(zone)
     exact = "seconds" if local.second else "minutes"
     written = local.replace(tzinfo=None, fold=0).isoformat(timespec=exact)
@@ -176,71 +173,27 @@ def _of_nickname(position: int, word: str) -> str:
     )
 
 
-def _check_field(field: _Field, word: str, position: int) -> None:
+def _check_field(number: int, word: str, position: int) -> None:
+    """Raise CronWrong with the place of the term that is wrong. cronsim says which are, but for a
+    step that is longer than its field, which would never be taken."""
+    field = _FIELDS[number]
     for term in word.split(","):
-        _check_term(field, term, position)
+        alone = [*"*" * number, term, *"*" * (len(_FIELDS) - 1 - number)]
+        first, slash, step = term.partition("/")
+        is_step = step.isdecimal() and int(step) <= field.step_max and not first.startswith("L")
+        is_right = is_step or not slash
+        try:
+            CronSim(" ".join(alone), _SOME_DAY)
+        except CronSimError:
+            is_right = False
+        if not is_right:
+            found = repr(term[:20]) if term else "nothing"
+            raise CronWrong(
+                f"{_place(position)}: {found}. The field {field.allowed}. A range goes upwards, "
+                f"and a step is a whole number from 1 to {field.step_max}.",
+                position=position,
+            )
         position += len(term) + 1
-
-
-def _check_term(field: _Field, term: str, position: int) -> None:
-    if _is_special(field, term):
-        return
-    found = _TERM.fullmatch(term)
-    if found is None:
-        raise _wrong(field, term, position)
-    first, last, step = found["first"], found["last"], found["step"]
-    if first != "*":
-        low = _number(field, first, position)
-        if last is not None:
-            high = _number(field, last, position + found.start("last"))
-            _must_rise(field, low, high, position)
-    elif last is not None:
-        raise _wrong(field, term, position)
-    if step is not None:
-        _check_step(field, step, position + found.start("step"))
-
-
-def _is_special(field: _Field, term: str) -> bool:
-    """L, LW, 5L and 5#2."""
-    if field.name == "day of the month":
-        return term in {"L", "LW"}
-    if field.name != "weekday":
-        return False
-    named = "|".join(WEEKDAYS)
-    return re.fullmatch(rf"[0-7]L|(?:[0-7]|{named})#[1-5]", term, re.ASCII) is not None
-
-
-def _number(field: _Field, word: str, position: int) -> int:
-    if word in field.names:
-        return field.names.index(word) + field.names_from
-    number = int(word) if re.fullmatch(r"[0-9]{1,2}", word) else -1
-    if not field.low <= number <= field.high:
-        raise _wrong(field, word, position)
-    return number
-
-
-def _must_rise(field: _Field, low: int, high: int, position: int) -> None:
-    if high < low:
-        raise CronWrong(
-            f"{_place(position)}: a range goes upwards, and {low}-{high} does not. Write two, as "
-            f"in {low}-{field.high},{field.low}-{high}.",
-            position=position,
-        )
-
-
-def _check_step(field: _Field, step: str, position: int) -> None:
-    most = field.high - field.low
-    if not re.fullmatch(r"[0-9]{1,2}", step) or not 1 <= int(step) <= most:
-        raise CronWrong(
-            f"{_place(position)}: {step[:20]!r} is no step for the field {field.name}: it is a "
-            f"whole number from 1 to {most}, and counts within the field.",
-            position=position,
-        )
-
-
-def _wrong(field: _Field, word: str, position: int) -> CronWrong:
-    found = repr(word[:20]) if word else "nothing"
-    return CronWrong(f"{_place(position)}: {found}. The field {field.allowed}.", position=position)
 
 
 def _place(position: int) -> str:
@@ -248,9 +201,9 @@ def _place(position: int) -> str:
 
 
 def _must_come(read: str, words: Sequence[tuple[int, str]]) -> None:
-    """Raises CronWrong where no day is ever met, such as 31 February."""
+    """Raise CronWrong where no day is ever met, such as 31 February."""
     try:
-        found = next(CronSim(read, datetime(2000, 1, 1)), None)  # noqa: DTZ001 - a wall clock
+        found = next(CronSim(read, _SOME_DAY), None)
     except CronSimError:
         found = None
     if found is None:
@@ -273,7 +226,7 @@ def _walls(expression: str, start: datetime) -> Iterator[datetime]:
 
 
 def _readings(wall: datetime, zone: ZoneInfo) -> tuple[datetime, datetime]:
-    """What it is in UTC by the rules before and after a change of the clocks."""
+    """Return what it is in UTC by the rules before and after a change of the clocks."""
     before, after = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     return before, after
 
@@ -288,7 +241,8 @@ def _passing(wall: datetime, zone: ZoneInfo) -> Sequence[datetime]:
 
 
 def _once(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The first moment at which the clock shows this, else the end of the gap that swallowed it."""
+    """Return the first moment at which the clock shows this, else the end of the gap that swallowed
+    it."""
     if found := _passing(wall, zone):
         return min(found)
     late, early = _readings(wall, zone)
@@ -311,5 +265,5 @@ def _zone_of(moment: datetime) -> ZoneInfo:
 
 
 def wall_moment(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The moment of a naive wall clock time, by the rules for fixed times, in the zone."""
+    """Return the moment of a naive wall clock time, by the rules for fixed times, in the zone."""
     return _once(wall, zone).astimezone(zone)

@@ -36,7 +36,7 @@ class SystemClock:
     """Implements `memory.records.ports.Clock`."""
 
     def now(self) -> datetime:
-        """The current moment in UTC."""
+        """Return the current moment in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
@@ -44,7 +44,7 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Wait."""
         await asyncio.sleep(seconds)
 
 
@@ -81,7 +81,7 @@ class CheckedClock:
         return self._clock.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Wait."""
         await self._clock.sleep(seconds)
 
     @property

@@ -63,27 +63,32 @@ def moment(ms: int) -> datetime:
 
 
 def just_after(ms: int) -> datetime:
-    """The end of a millisecond: a due time within it, cut to its beginning, is over."""
+    """Return the end of a millisecond: a due time within it, cut to its beginning, is over."""
     return moment(ms) + timedelta(microseconds=999)
 
 
 def first_due(when: When, *, after: datetime) -> Due | None:
-    """The first due time later than an aware moment; None when there is none.
+    """Return the first due time later than an aware moment; None when there is none.
 
-    Raises ZoneUnknown, CronWrong.
+    Raise ZoneUnknown, CronWrong.
     """
     return next((due_of(one.local, one.at) for one in slots(when, after=after)), None)
 
 
+def has_run_enough(job: Job, runs: int) -> bool:
+    """Return whether so many runs are all that a job is to have."""
+    return job.max_runs is not None and runs >= job.max_runs
+
+
 def is_over(job: Job, due: Due) -> bool:
-    """Whether a job has expired by this due time."""
+    """Return whether a job has expired by this due time."""
     return job.expires_ms is not None and due.at_ms >= job.expires_ms
 
 
 def passed(job: Job, now_ms: int) -> PassedDues:
-    """The due times from the next one up to now, as far as the job has not expired by them.
+    """Return the due times from the next one up to now, as far as the job has not expired by them.
 
-    Raises ZoneUnknown, CronWrong.
+    Raise ZoneUnknown, CronWrong.
     """
     assert job.next is not None, "it is due"
     first = job.next
@@ -101,8 +106,8 @@ def passed(job: Job, now_ms: int) -> PassedDues:
 
 
 def rule_for(job: Job, late_s: int) -> MisfirePolicy:
-    """What is to be done about a due time that passed so long ago: the job's own rule, as far as it
-    makes up for what is so late (SPEC §11)."""
+    """Return what is to be done about a due time that passed so long ago: the job's own rule, as
+    far as it makes up for what is so late (SPEC §11)."""
     within = job.missed_within_s
     is_too_late = within is not None and late_s > within
     return MisfirePolicy.SKIP if is_too_late else job.missed
@@ -120,7 +125,7 @@ _DONE: Mapping[MisfirePolicy, SlotState] = MappingProxyType(
 
 
 def misfires_of(job: Job, found: PassedDues, rule: MisfirePolicy) -> Misfires:
-    """What is to be told of them."""
+    """Return what is to be told of them."""
     return Misfires(
         job_id=job.id, count=found.count, first=found.first, last=found.last, done=_DONE[rule]
     )
@@ -150,14 +155,17 @@ def moved(job: Job, due: Due) -> Due:
 
 
 def due_after(job: Job, due: Due, *, now_ms: int, ran: bool) -> Due | None:
-    """The next due time after this one that is not over yet; never one before it, wherever the
-    clock was set to. `ran`: this one counts among the runs of the job.
+    """Return the next due time after this one that is not over yet; never one before it, wherever
+    the clock was set to. `ran`: this one counts among the runs of the job.
 
-    Raises ZoneUnknown, CronWrong.
+    Raise ZoneUnknown, CronWrong.
     """
-    if job.nag_s is not None:
-        return _nag(job, due, now_ms)
-    if job.max_runs is not None and job.runs + ran >= job.max_runs:
+    if job.nag_s is not None:  # once more, until somebody says that it is done
+        number = nags_of(due) + 1
+        slot = f"{due.slot.partition(' again ')[0]} again {number}"
+        next_nag = Due(slot=slot, at_ms=now_ms + job.nag_s * 1000)
+        return next_nag if number <= NAGS_MAX else None
+    if has_run_enough(job, job.runs + ran):
         return None
     found = first_due(job.when, after=just_after(max(due.at_ms, now_ms)))
     return None if found is None or is_over(job, found) else found
@@ -171,7 +179,11 @@ def due_again(job: Job, now_ms: int) -> Due | None:
     if isinstance(job.when, At) and (job.next is None or job.nag_s is None):
         return None
     if job.next is None:
-        return _revived(job, now_ms)
+        # It may have expired on a day which is ahead again.
+        if job.expires_ms is None or job.expires_ms <= now_ms or has_run_enough(job, job.runs):
+            return None
+        found = first_due(job.when, after=moment(now_ms))
+        return None if found is None or is_over(job, found) else found
     if job.nag_s is not None:
         is_waiting = " again " in job.next.slot and job.next.at_ms > now_ms + job.nag_s * 1000
         sooner = Due(slot=job.next.slot, at_ms=now_ms + job.nag_s * 1000)
@@ -180,31 +192,10 @@ def due_again(job: Job, now_ms: int) -> Due | None:
     return found if found is not None and found.at_ms < job.next.at_ms else None
 
 
-def _revived(job: Job, now_ms: int) -> Due | None:
-    """The next due time of a job that expired on a day which is ahead again."""
-    ends_ms = job.expires_ms
-    if ends_ms is None or ends_ms <= now_ms:
-        return None
-    if job.max_runs is not None and job.runs >= job.max_runs:
-        return None
-    found = first_due(job.when, after=moment(now_ms))
-    return None if found is None or is_over(job, found) else found
-
-
 def nags_of(due: Due) -> int:
-    """How often a reminder was repeated by this due time."""
+    """Return how often a reminder was repeated by this due time."""
     number = due.slot.partition(" again ")[2].partition(" ")[0]
     return int(number) if number.isdecimal() else 0
-
-
-def _nag(job: Job, due: Due, now_ms: int) -> Due | None:
-    """Once more, until somebody says that it is done."""
-    assert job.nag_s is not None
-    number = nags_of(due) + 1
-    if number > NAGS_MAX:
-        return None
-    first = due.slot.partition(" again ")[0]
-    return Due(slot=f"{first} again {number}", at_ms=now_ms + job.nag_s * 1000)
 
 
 def _between(when: When, after_ms: int, until_ms: int) -> Iterator[Due]:
@@ -214,7 +205,8 @@ def _between(when: When, after_ms: int, until_ms: int) -> Iterator[Due]:
 
 
 def _newest(when: When, after_ms: int, until_ms: int) -> tuple[Due, ...]:
-    """The newest ones, looked for from the end: a job of every minute has half a million a year."""
+    """Return the newest ones, looked for from the end: a job of every minute has half a million a
+    year."""
     back = _FIRST_LOOK_BACK
     while True:
         since_ms = max(after_ms, until_ms - int(back.total_seconds() * 1000))

@@ -71,7 +71,7 @@ class Outcomes:
             await self._see_to(job, run)
 
     async def catch_up(self) -> None:
-        """Tells what was found and not told, because the process ended in between, and has the
+        """Tell what was found and not told, because the process ended in between, and have the
         timetable ask what nobody could be asked so far."""
         async with self._one_at_a_time:
             for run in await self._jobs.open_runs():
@@ -171,7 +171,7 @@ def _once_more(slot: str) -> tuple[int, str]:
 
 
 def _found(job: Job, run: JobRun) -> Notification:
-    """What the journal kept of the result."""
+    """Return what the journal kept of the result."""
     try:
         kept = json.loads(run.result or "")
         text, tainted = str(kept["text"]), bool(kept["tainted"])

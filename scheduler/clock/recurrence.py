@@ -26,7 +26,7 @@ class ZoneUnknown(Permanent):
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """The zone of an IANA name. Raises ZoneUnknown."""
+    """Return the zone of an IANA name. Raise ZoneUnknown."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -37,7 +37,7 @@ def zone_named(name: str) -> ZoneInfo:
 
 
 def slots(when: When, *, after: datetime) -> Iterator[Slot]:
-    """The due times later than an aware moment. Raises ZoneUnknown, CronWrong at the first."""
+    """Return the due times later than an aware moment. Raise ZoneUnknown, CronWrong."""
     zone = zone_named(when.zone)
     match when:
         case At():
@@ -50,7 +50,7 @@ def slots(when: When, *, after: datetime) -> Iterator[Slot]:
 
 
 def next_slots(when: When, *, after: datetime, n: int) -> Sequence[Slot]:
-    """The next `n` due times, fewer where there are no more. Raises as `slots`."""
+    """Return the next `n` due times, fewer where there are no more. Raise as `slots`."""
     return list(islice(slots(when, after=after), n))
 
 
@@ -108,7 +108,7 @@ def _before(number: int, unit: RecurrenceUnit, zone: ZoneInfo) -> datetime | Non
 
 
 def _period(day: date, unit: RecurrenceUnit) -> int:
-    """The number of the day, week (from Monday), month or year that holds a day."""
+    """Return the number of the day, week (from Monday), month or year that holds a day."""
     match unit:
         case RecurrenceUnit.DAY:
             return day.toordinal()

@@ -40,6 +40,7 @@ from scheduler.clock.misfire import (
     due_again,
     due_of,
     failing,
+    has_run_enough,
     is_over,
     misfires_of,
     moved,
@@ -123,7 +124,7 @@ class Timetable:
         """At the start it may be so."""
 
     async def __aenter__(self) -> Self:
-        """Makes up for what was missed, then looks by itself. Raises StorageError."""
+        """Make up for what was missed, then look by itself. Raise StorageError."""
         await self.look()
         self._setting_up = asyncio.create_task(self._set_up(), name="timetable")
         return self
@@ -155,7 +156,7 @@ class Timetable:
         self._alarm.ring_in(max(0.0, next_ms / 1000 - self._clock.now().timestamp()))
 
     async def look(self) -> int:
-        """Takes all that is due now; returns how many due times were taken. Raises StorageError."""
+        """Take all that is due now; return how many due times were taken. Raise StorageError."""
         if self._doubted():
             return 0
         taken = 0
@@ -185,15 +186,15 @@ class Timetable:
             await self._hears.missed(person_id, those)
 
     async def _due(self, seen: Counter[int]) -> Sequence[Job]:
-        """The next ones, those aside that are still due though they were seen to."""
+        """Return the next ones, those aside that are still due though they were seen to."""
         odd = sum(count >= SEEN_MAX for count in seen.values())
         kind = JobKind.MESSAGE if self._held() else None
         found = await self._store.due(self._now_ms(), limit=AT_ONCE + odd, kind=kind)
         return [job for job in found if seen[job.id] < SEEN_MAX]
 
     async def run_now(self, job: Job) -> Taken | None:
-        """Runs a job beside its times; its next due time stays. None when that was begun this very
-        moment, or the job is gone. Raises AssistantError."""
+        """Run a job beside its times; its next due time stays. None when that was begun this very
+        moment, or the job is gone. Raise AssistantError."""
         now = self._clock.now().astimezone(UTC)
         due = Due(slot=f"{RUN_NOW}{now:%Y-%m-%dT%H:%M:%S.%f}", at_ms=self._now_ms())
         async with self._looking:
@@ -210,8 +211,8 @@ class Timetable:
     # --- one job that is due ----------------------------------------------------------------
 
     async def _seen_to(self, job: Job) -> bool:
-        """Whether something of it was missed, and made up for or left out. A job whose times cannot
-        be found any more is stopped, and takes no other with it."""
+        """Return whether something of it was missed, and made up for or left out. A job whose times
+        cannot be found any more is stopped, and takes no other with it."""
         try:
             return await self._see_to(job)
         except StorageError:
@@ -251,8 +252,8 @@ class Timetable:
         return await self._make_up(job, now_ms)
 
     async def _make_up(self, job: Job, now_ms: int) -> bool:
-        """What is done about due times that passed, by the job's own rule (SPEC §11); that they
-        did is kept with each. Whether any was ours."""
+        """Return what is done about due times that passed, by the job's own rule (SPEC §11); that
+        they did is kept with each. Whether any was ours."""
         found = passed(job, now_ms)
         last = found.last
         late_s = (now_ms - last.at_ms) // 1000
@@ -316,10 +317,10 @@ class Timetable:
         following: Due | None = None,
         missed: Misfires | None = None,
     ) -> bool:
-        """Takes one due time; `following` comes next, if the job goes on. False when it was not
+        """Take one due time; `following` comes next, if the job goes on. False when it was not
         ours to take, or could not be run."""
         next_due = due_after(job, due, now_ms=now_ms, ran=True)
-        if following is not None and not _has_run_enough(job):
+        if following is not None and not has_run_enough(job, job.runs + 1):
             next_due = following
         late_s = (now_ms - due.at_ms) // 1000
         try:
@@ -440,11 +441,6 @@ class _Alarm:
         self._scheduler.shutdown(wait=False)
 
 
-def _has_run_enough(job: Job) -> bool:
-    """With the run that is being taken."""
-    return job.max_runs is not None and job.runs + 1 >= job.max_runs
-
-
 def upcoming(when: When, *, after: datetime, n: int) -> tuple[Due, ...]:
-    """The next `n` due times. Raises ZoneUnknown, CronWrong."""
+    """Return the next `n` due times. Raise ZoneUnknown, CronWrong."""
     return tuple(due_of(one.local, one.at) for one in islice(slots(when, after=after), n))

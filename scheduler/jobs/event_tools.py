@@ -89,8 +89,6 @@ class EventTools:
             deliver_to=caller.address.key,
             outside=caller.tainted,
         )
-        if time is not None:
-            await self._household.noted(recorded.event, time, caller.address.key)
         zone = self._jobs.times.zone(caller.person_id)
         lines = [f"Noted: {event_words(recorded.event, zone)}."]
         for job in recorded.reminders:

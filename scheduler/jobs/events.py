@@ -135,8 +135,8 @@ class EventService:
         return dropped
 
     async def coming(self, wanted: RecallWanted) -> Sequence[Coming]:
-        """The next events and jobs within a week: in a private chat, the person's own, on the clock
-        on their wall. Those without a date come last. Raises StorageError."""
+        """Return the next events and jobs within a week: in a private chat, the person's own, on
+        the clock on their wall. Those without a date come last. Raise StorageError."""
         if wanted.scope or wanted.memory_off:
             return ()
         zone = self._zone(wanted.person_id)
@@ -173,10 +173,11 @@ class EventService:
             )
         zone, moment = self._zone(person_id), time.when.moment
         local = moment.astimezone(zone)
+        if (local.hour, local.minute) != (REMINDED_AT_HOUR, 0):
+            return moment, False
         other = self._jobs.times.read(person_id, f"{words.strip()}{_OTHER_TIME}")
         names_day = (
-            (local.hour, local.minute) == (REMINDED_AT_HOUR, 0)
-            and isinstance(other, TimeRead)
+            isinstance(other, TimeRead)
             and isinstance(other.when, At)
             and other.when.moment.astimezone(zone).date() == local.date()
         )
@@ -208,7 +209,7 @@ _TITLES = {Remind.BEFORE: "the day before", Remind.ON: "on the day"}
 
 
 def reminded_at(event: Event, remind: Remind, zone: ZoneInfo) -> datetime | None:
-    """When somebody is reminded, in UTC; None of an event without a date."""
+    """Return when somebody is reminded, in UTC; None of an event without a date."""
     if event.at is None:
         return None
     local = event.at.astimezone(zone)
@@ -220,7 +221,7 @@ def reminded_at(event: Event, remind: Remind, zone: ZoneInfo) -> datetime | None
 
 
 def is_over(event: Event, now: datetime, zone: ZoneInfo) -> bool:
-    """What lasts all day is over at its end, by the clock on the person's wall."""
+    """Return what lasts all day is over at its end, by the clock on the person's wall."""
     if event.at is None:
         return False
     if event.all_day:

@@ -33,6 +33,7 @@ from scheduler.clock.cron import wall_moment
 from scheduler.clock.misfire import (
     LATE_S,
     NAGS_MAX,
+    has_run_enough,
     is_over,
     moment,
     nags_of,
@@ -53,6 +54,8 @@ RUNS_MAX = 5_000
 
 PACE_DAYS, PACE_RUNS = 366, 3_000
 """So far, or so many runs, is counted to say how often something runs."""
+
+_DIGEST = time(DIGEST_HOUR)
 
 ASKS_NO_MODEL = frozenset({JobKind.MESSAGE, JobKind.TOOL})
 
@@ -101,26 +104,37 @@ def forecast(
     would be told.
     """
     troubles: list[tuple[str, str]] = []
-    courses = [
-        _safe(job, span, troubles)
-        for job in jobs
-        if job.kind is not JobKind.HEARTBEAT or rules.heartbeats
-    ]
-    told = _Telling(span, listeners, rules)
-    since_ms, found, is_cut = to_ms(span.since), [], False
-    for number, one in enumerate(heapq.merge(*courses, key=_in_order)):
-        if number >= RUNS_MAX:
-            is_cut = True
-            break
-        run = told.of(one)
+
+    def course(job: Job) -> Iterator[_Step]:
+        try:
+            yield from _course(job, now_ms=to_ms(span.now), until_ms=to_ms(span.until))
+        except AssistantError as error:  # its times cannot be found: it takes no other with it
+            troubles.append((job.key, str(error)))
+
+    courses = [course(job) for job in jobs if job.kind is not JobKind.HEARTBEAT or rules.heartbeats]
+    in_order = heapq.merge(*courses, key=lambda one: (one.runs_ms, one.due.at_ms, one.job.id))
+    told, since_ms, found = _Telling(span, listeners, rules), to_ms(span.since), []
+    for step in islice(in_order, RUNS_MAX):
+        run = told.of(step)
         if run is not None and run.runs_ms >= since_ms:
-            found.append(replace(run, cost=_cost(run, costs)))
-    whole = _summed(found, troubles=tuple(troubles), is_cut=is_cut)
-    return replace(whole, since_ms=since_ms)
+            is_free = run.job.kind in ASKS_NO_MODEL or run.fate in {Fate.SKIPPED, Fate.ASKED}
+            found.append(replace(run, cost=FREE_RUN if is_free else costs.get(run.job.id)))
+    known = [run.cost for run in found if run.cost is not None]
+    return Forecast(
+        runs=tuple(found),
+        calls=sum(cost.calls for cost in known),
+        tokens=sum(cost.tokens for cost in known),
+        dollars=sum(cost.dollars or 0.0 for cost in known),
+        unpriced=sum(run.cost is None or run.cost.dollars is None for run in found),
+        is_cut=next(in_order, None) is not None,
+        troubles=tuple(troubles),
+        since_ms=since_ms,
+    )
 
 
 def pace(when: When, cost: RunCost | None, *, now: datetime) -> Pace:
-    """How often this runs a day on average, and what that takes. Raises ZoneUnknown, CronWrong."""
+    """Return how often this runs a day on average, and what that takes. Raise ZoneUnknown,
+    CronWrong."""
     end = now.astimezone(UTC) + timedelta(days=PACE_DAYS)
     times = takewhile(lambda at: at <= end, (one.at for one in slots(when, after=now)))
     within = list(islice(times, PACE_RUNS))
@@ -139,23 +153,14 @@ class _Step(NamedTuple):
     """A due time that is seen to at `runs_ms`. `state` None: it runs."""
 
     runs_ms: int
-    job_id: int
     job: Job
     due: Due
     state: Fate | None = None
     missed: int = 0
 
 
-def _safe(job: Job, span: Span, troubles: list[tuple[str, str]]) -> Iterator[_Step]:
-    """One job whose times cannot be found takes no other with it."""
-    try:
-        yield from _course(job, now_ms=to_ms(span.now), until_ms=to_ms(span.until))
-    except AssistantError as error:
-        troubles.append((job.key, str(error)))
-
-
 def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
-    """What the timetable would do with a job, look by look."""
+    """Return what the timetable would do with a job, look by look."""
     if not job.enabled or job.next is None:
         return
     first, runs = job.next, job.runs
@@ -168,39 +173,39 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
         yield from _nags(job, first, at_ms=at_ms, until_ms=until_ms)
         return
     runs += sum(step.state is not Fate.SKIPPED for step in steps)
-    if job.max_runs is not None and runs >= job.max_runs:
+    if has_run_enough(job, runs):
         return
     last_ms = max(steps[-1].due.at_ms, at_ms)
     for slot in slots(job.when, after=moment(last_ms)):
         due = Due(slot=slot.local, at_ms=to_ms(slot.at))
         if due.at_ms >= until_ms or is_over(job, due):
             return
-        yield _Step(due.at_ms, job.id, job, due)
+        yield _Step(due.at_ms, job, due)
         runs += 1
-        if job.max_runs is not None and runs >= job.max_runs:
+        if has_run_enough(job, runs):
             return
 
 
 def _first_look(job: Job, first: Due, at_ms: int) -> Sequence[_Step]:
-    """The next due time; where it has passed, what the job's rule makes of that."""
+    """Return the next due time; where it has passed, what the job's rule makes of that."""
     if (at_ms - first.at_ms) // 1000 <= LATE_S:
-        return [_Step(at_ms, job.id, job, first)]
+        return [_Step(at_ms, job, first)]
     found = passed(job, at_ms)
     last, count = found.last, found.count
     waited = (at_ms - job.not_before_ms) // 1000 <= LATE_S
     if waited and job.missed is not MisfirePolicy.ALL:
-        return [_Step(at_ms, job.id, job, last)]  # after a failure
+        return [_Step(at_ms, job, last)]  # after a failure
     match rule_for(job, (at_ms - last.at_ms) // 1000):
         case MisfirePolicy.SKIP:
-            return [_Step(at_ms, job.id, job, last, Fate.SKIPPED, count)]
+            return [_Step(at_ms, job, last, Fate.SKIPPED, count)]
         case MisfirePolicy.ASK:
-            return [_Step(at_ms, job.id, job, last, Fate.ASKED, count)]
+            return [_Step(at_ms, job, last, Fate.ASKED, count)]
         case MisfirePolicy.ONCE:
-            return [_Step(at_ms, job.id, job, last, None, count)]
+            return [_Step(at_ms, job, last, None, count)]
         case MisfirePolicy.ALL:
             runs_max = job.max_runs
             left = len(found.newest) if runs_max is None else max(runs_max - job.runs, 0)
-            return [_Step(at_ms, job.id, job, due, None, 1) for due in found.newest[:left]]
+            return [_Step(at_ms, job, due, None, 1) for due in found.newest[:left]]
 
 
 def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[_Step]:
@@ -214,11 +219,7 @@ def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[_Step]
         due = Due(slot=f"{begun} again {number}", at_ms=at_ms)
         if is_over(job, due):
             return
-        yield _Step(at_ms, job.id, job, due)
-
-
-def _in_order(step: _Step) -> tuple[int, int, int]:
-    return step.runs_ms, step.due.at_ms, step.job_id
+        yield _Step(at_ms, job, due)
 
 
 # --- who hears of it, and when ------------------------------------------------------------------
@@ -235,9 +236,9 @@ class _Telling:
             self._told[person_id, span.now.astimezone(one.zone).date()] = one.told_today
 
     def of(self, step: _Step) -> ForecastRun | None:
-        """What becomes of a run; None for a heartbeat outside of its hours."""
+        """Return what becomes of a run; None for a heartbeat outside of its hours."""
         job, at = step.job, moment(step.runs_ms)
-        listener = self._listeners.get(job.person_id, _NOBODY)
+        listener = self._listeners.get(job.person_id) or Listener(zone=ZoneInfo("UTC"))
         hours = self._rules.hours if job.kind is JobKind.HEARTBEAT else None
         if hours is not None and not hours.holds(at, listener.zone):
             return None
@@ -266,43 +267,10 @@ class _Telling:
             return Fate.TOLD, at
         day = job.person_id, at.astimezone(zone).date()
         if self._told[day] >= self._rules.daily_max and not job.urgent:
-            return Fate.DIGEST, _next_digest(at, listener)
+            begins = wall_moment(datetime.combine(day[1] + timedelta(days=1), _DIGEST), zone)
+            return Fate.DIGEST, begins if quiet is None else quiet.end(begins, zone)
         self._told[day] += 1
         return Fate.TOLD, at
-
-
-_NOBODY = Listener(zone=ZoneInfo("UTC"))
-
-
-def _next_digest(at: datetime, listener: Listener) -> datetime:
-    tomorrow = at.astimezone(listener.zone).date() + timedelta(days=1)
-    begins = wall_moment(datetime.combine(tomorrow, time(DIGEST_HOUR)), listener.zone)
-    return begins if listener.quiet is None else listener.quiet.end(begins, listener.zone)
-
-
-# --- what it costs -------------------------------------------------------------------------------
-
-
-def _cost(run: ForecastRun, costs: Mapping[int, RunCost]) -> RunCost | None:
-    if run.job.kind in ASKS_NO_MODEL or run.fate in {Fate.SKIPPED, Fate.ASKED}:
-        return FREE_RUN
-    return costs.get(run.job.id)
-
-
-def _summed(
-    runs: Sequence[ForecastRun], *, troubles: tuple[tuple[str, str], ...], is_cut: bool
-) -> Forecast:
-    costs = [run.cost for run in runs]
-    known = [cost for cost in costs if cost is not None]
-    return Forecast(
-        runs=tuple(runs),
-        calls=sum(cost.calls for cost in known),
-        tokens=sum(cost.tokens for cost in known),
-        dollars=sum(cost.dollars or 0.0 for cost in known),
-        unpriced=sum(cost is None or cost.dollars is None for cost in costs),
-        troubles=troubles,
-        is_cut=is_cut,
-    )
 
 
 # --- all jobs ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -29,7 +30,6 @@ from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import Clock
 from memory.records.recurrence import At
 from memory.records.schedule import NEXT_SHOWN, JobChanges, due_words
-from memory.records.zones import HearsOfTimes
 from memory.stores.jobs import SqliteJobs
 from memory.stores.notifications import SqliteTellings
 from scheduler.clock.misfire import is_over, just_after
@@ -38,7 +38,6 @@ from scheduler.jobs.rules import (
     BY_HAND,
     JOBS_MAX,
     NAG_S_MIN,
-    OF_EVENTS,
     TEXT_CHARS_MAX,
     JobRefused,
     NotYours,
@@ -91,11 +90,9 @@ class JobService:
         clock: Clock,
         timetable: Callable[[], Timetable | None],
         estimate: Callable[[Job], Awaitable[str]] = no_estimate,
-        assumed: HearsOfTimes | None = None,
     ) -> None:
         """Without a `timetable` no bot runs here, and what is kept counts from its next start.
-        `estimate` says in a line what a job takes; `assumed` hears of times that were read on a
-        clock which may not be the person's."""
+        `estimate` says in a line what a job takes."""
         self.times = times
         self._store = store
         self._notifications = notifications
@@ -103,7 +100,6 @@ class JobService:
         self._clock = clock
         self._timetable = timetable
         self._estimate = estimate
-        self._assumed = assumed
         self._one_at_a_time = asyncio.Lock()
 
     # --- looking ------------------------------------------------------------------------------
@@ -160,13 +156,16 @@ class JobService:
 
     def status(self, job: Job, *, n: int = NEXT_SHOWN) -> JobStatus:
         """Return what follows from a job now, with `n` due times at most."""
-        person = self._people.person(job.person_id)
+        person, once_resumed = self._people.person(job.person_id), None
+        if not job.enabled:
+            with suppress(Permanent):  # it is over, or its times cannot be told: resuming says so
+                once_resumed = resumed_at(job, self._clock.now())
         return JobStatus(
             job=job,
             zone=self.times.zone(job.person_id).key,
             person_name="" if person is None else person.name,
             due=self._due(job, n),
-            once_resumed=None if job.enabled else self._once_resumed(job),
+            once_resumed=once_resumed,
         )
 
     async def estimate(self, job: Job) -> str:
@@ -189,14 +188,6 @@ class JobService:
         except Permanent:  # its zone is gone from this machine: the one that is set is known
             later = ()
         return tuple(due for due in (job.next, *later) if not is_over(job, due))
-
-    def _once_resumed(self, job: Job) -> Due | None:
-        """Return when it would run next if it were resumed now; None also where its times cannot
-        be told, which resuming it says."""
-        try:
-            return resumed_at(job, self._clock.now())
-        except Permanent:
-            return None
 
     # --- making -------------------------------------------------------------------------------
 
@@ -239,7 +230,6 @@ class JobService:
                 if job is None:
                     raise JobRefused(f"There is a job called {name!r} already.")
                 await self._changed()
-        await self._tell_assumed(job, by)
         return job
 
     async def owner_chat(self) -> tuple[PersonId, str]:
@@ -289,12 +279,6 @@ class JobService:
         kept = await self._store.kept(person_id)
         return next((job for job in kept if job.run_id == call), None)
 
-    async def _tell_assumed(self, job: Job, by: Asker) -> None:
-        """The operator sits at the machine whose clock it is; a reminder goes with its event."""
-        is_of_event = (job.run_id or "").startswith(OF_EVENTS)
-        if self._assumed is not None and by != OPERATOR and not is_of_event:
-            await self._assumed.kept(job, anywhere=self.times.is_anywhere(job.when))
-
     # --- changing -----------------------------------------------------------------------------
 
     async def update(self, ref: JobRef, changes: JobChanges, *, by: Asker) -> Job:
@@ -311,8 +295,6 @@ class JobService:
         is_moved = changes.time is not None
         if new != job or is_moved:
             new = await self._put(new, anew=is_moved)
-        if is_moved:
-            await self._tell_assumed(new, by)
         return new
 
     async def pause(self, ref: JobRef, *, by: Asker, why: str = BY_HAND) -> Job:
@@ -419,8 +401,14 @@ class JobService:
             note = MADE_UP if make_up else LEFT_OUT
             if asked.state is SlotState.ASKED:
                 await self._store.end(job.id, slot, SlotState.SKIPPED, note=note)
-            elif not (make_up and asked.note == MADE_UP and not _ran_after(asked, runs)):
-                return False
+            else:
+                # Whether something was run by hand since somebody answered.
+                answered_ms = asked.ended_ms or 0
+                has_run = any(
+                    run.due.slot.startswith(RUN_NOW) and run.taken_ms >= answered_ms for run in runs
+                )
+                if has_run or not make_up or asked.note != MADE_UP:
+                    return False
             if make_up:
                 await self._run(job)
             return True
@@ -432,11 +420,9 @@ class JobService:
         found = await self._notifications.quiet_hours(person_id)
         return None if found is None else HoursOfDay(from_minute=found[0], to_minute=found[1])
 
-    async def set_quiet_hours(
-        self, person_id: PersonId, text: str, *, lane: str = ""
-    ) -> HoursOfDay | None:
-        """Set them as they were written in a chat (`lane`); an empty text drops them. Raise
-        JobRefused for what is no span of a day."""
+    async def set_quiet_hours(self, person_id: PersonId, text: str) -> HoursOfDay | None:
+        """Set them as they were written; an empty text drops them. Raise JobRefused for what is no
+        span of a day, and where nobody knows the person's zone."""
         if not text:
             await self._notifications.set_quiet_hours(person_id, None)
             return None
@@ -445,13 +431,7 @@ class JobService:
             raise JobRefused(
                 "Quiet hours are two times of the day, such as 22:00-07:00, that are not the same."
             )
+        if question := self.times.zone_question(person_id):
+            raise JobRefused(f"{question} No quiet hours were set.")
         await self._notifications.set_quiet_hours(person_id, (hours.from_minute, hours.to_minute))
-        if self._assumed is not None and lane:
-            await self._assumed.used(person_id, lane)
         return hours
-
-
-def _ran_after(asked: JobRun, runs: Sequence[JobRun]) -> bool:
-    """Return whether something was run by hand since somebody answered."""
-    ended_ms = asked.ended_ms or 0
-    return any(run.due.slot.startswith(RUN_NOW) and run.taken_ms >= ended_ms for run in runs)

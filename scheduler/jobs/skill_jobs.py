@@ -48,6 +48,7 @@ STOPPED = {
 GONE = "its skill is not there any more"
 NOT_OWNERS = "its person is not the owner any more"
 UNPLANNED = "the schedule of its skill cannot be used"
+OVER = "its time is over; give it another 'at'"
 BY_US = frozenset({*STOPPED.values(), GONE, NOT_OWNERS, UNPLANNED})
 """Reasons for which a job stands still until its skill can run again."""
 
@@ -120,8 +121,8 @@ class SkillJobs:
         return found
 
     async def preview(self, name: str) -> Job:
-        """The job that a skill is, or would be once it is enabled. Raises ScheduleWrong, CronWrong,
-        ZoneUnknown."""
+        """Return the job that a skill is, or would be once it is enabled. Raise ScheduleWrong,
+        CronWrong, ZoneUnknown."""
         skill, whose = (await self._shelf()).get(name), await self._whose()
         if skill is None or skill.schedule is None:
             raise ScheduleWrong(f"there is no skill {name[:64]!r} that runs by the clock")
@@ -131,16 +132,20 @@ class SkillJobs:
         return replace(new, next=first_due(new.when, after=self._clock.now()))
 
     async def keep_untold(self) -> int:
-        """Ends what was found by skills whose `notify` is off: the result is kept and not told.
+        """End what was found by skills whose `notify` is off: the result is kept and not told.
 
-        For right before anything is told; returns how many ended so.
+        For right before anything is told; return how many ended so.
         """
         shelf, ended = await self._shelf(), 0
         for run in await self._store.open_runs():
             if run.state is not SlotState.FOUND:
                 continue
             job = await self._store.get(run.job_id)
-            if job is None or not _is_ours(job) or _is_told(shelf, job):
+            if job is None or not _is_ours(job):
+                continue
+            skill = shelf.get(job.what.skill)
+            notify = "" if skill is None or skill.schedule is None else skill.schedule.notify
+            if notify.strip().casefold() not in UNTOLD:
                 continue
             note = "kept, not told: notify is off in its skill"
             ended += await self._store.end(run.job_id, run.due.slot, SlotState.SILENT, note=note)
@@ -156,7 +161,7 @@ class SkillJobs:
         for name, job in mine.items():
             why = self._why_not(shelf, job, wanted.get(name), whose)
             if why and await self._stop(job, why):
-                stopped.append(_skill_of(job))
+                stopped.append(job.what.skill)
         for name, skill in wanted.items():
             if whose is None:
                 problems.append(_problem(skill, "the bot has no owner yet, so nobody would hear"))
@@ -167,8 +172,12 @@ class SkillJobs:
                 if former is not None and former.person_id == whose.person_id:
                     if await self._change(former, new):
                         changed.append(skill.name)
-                elif await self._add(new):
-                    added.append(skill.name)
+                else:
+                    first = first_due(new.when, after=self._clock.now())
+                    if first is None:
+                        raise ScheduleWrong(OVER)
+                    if await self._store.add(new, first) is not None:
+                        added.append(skill.name)
             except Permanent as error:
                 problems.append(_problem(skill, str(error)))
                 former = mine.get(name)
@@ -191,12 +200,12 @@ class SkillJobs:
     def _why_not(
         self, shelf: SkillSet, job: Job, skill: Skill | None, whose: _JobOwner | None
     ) -> str:
-        """Why a job has to stand still; empty: it has not."""
+        """Return why a job has to stand still; empty: it has not."""
         if whose is None or job.person_id != whose.person_id:
             return NOT_OWNERS
         if skill is not None:
             return ""
-        known = shelf.get(_skill_of(job))
+        known = shelf.get(job.what.skill)
         return GONE if known is None or known.schedule is None else STOPPED[known.state]
 
     async def _stop(self, job: Job, why: str) -> bool:
@@ -204,35 +213,25 @@ class SkillJobs:
             return False
         return await self._store.put(replace(job, enabled=False, paused=why))
 
-    async def _add(self, new: Job) -> bool:
-        first = first_due(new.when, after=self._clock.now())
-        if first is None:
-            raise ScheduleWrong("its time is over; give it another 'at'")
-        return await self._store.add(new, first) is not None
-
     async def _change(self, job: Job, new: Job) -> bool:
-        """Makes a job what its skill says; one that we stopped goes on from now."""
+        """Make a job what its skill says; one that we stopped goes on from now."""
         goes_on = job.paused in BY_US
-        is_moved = not _same_times(job.when, new.when)
+        when = new.when
+        if isinstance(when, Every) and isinstance(job.when, Every):
+            when = replace(when, start=job.when.start)  # when an interval began is no difference
+        is_moved = when != job.when
         put = replace(
-            new,
+            job,
             when=new.when if is_moved else job.when,
-            run_id=job.run_id,
-            id=job.id,
-            next=job.next,
-            enabled=job.enabled,
-            paused=job.paused,
-            not_before_ms=job.not_before_ms,
-            failures=job.failures,
-            runs=job.runs,
-            created_ms=job.created_ms,
+            deliver_to=new.deliver_to,
+            missed_within_s=new.missed_within_s,
         )
         if put == job and not goes_on:
             return False
         if is_moved or goes_on:
             first = first_due(put.when, after=self._clock.now())
             if first is None and is_moved:
-                raise ScheduleWrong("its time is over; give it another 'at'")
+                raise ScheduleWrong(OVER)
             put = replace(put, next=first)
         if goes_on:
             put = replace(put, enabled=True, paused="", failures=0, not_before_ms=0)
@@ -241,7 +240,7 @@ class SkillJobs:
     # --- what a skill wants ---------------------------------------------------------------------
 
     def _wanted(self, skill: Skill, whose: _JobOwner, problems: list[Problem]) -> Job:
-        """Raises Permanent where it cannot be kept; a target of others is a problem alone."""
+        """Raise Permanent where it cannot be kept; a target of others is a problem alone."""
         assert skill.schedule is not None
         when = when_of(skill.schedule, zone=whose.zone, now=self._clock.now())
         target = skill.schedule.deliver_to
@@ -264,9 +263,9 @@ class SkillJobs:
 
 
 def when_of(schedule: SkillSchedule, *, zone: ZoneInfo, now: datetime) -> When:
-    """When a skill runs; `zone` is for one that names none.
+    """Return when a skill runs; `zone` is for one that names none.
 
-    Raises CronWrong, ZoneUnknown, ScheduleWrong.
+    Raise CronWrong, ZoneUnknown, ScheduleWrong.
     """
     zone = zone_named(schedule.timezone) if schedule.timezone else zone
     if schedule.cron:
@@ -301,13 +300,6 @@ def _interval(minutes: int, *, zone: ZoneInfo, now: datetime) -> When:
     return Every(count=count, unit=unit, start=start, zone=zone.key)
 
 
-def _same_times(one: When, other: When) -> bool:
-    """When an interval began is no difference."""
-    if isinstance(one, Every) and isinstance(other, Every):
-        return replace(one, start=other.start) == other
-    return one == other
-
-
 def _runs(skill: Skill) -> bool:
     return skill.schedule is not None and skill.is_used
 
@@ -315,17 +307,6 @@ def _runs(skill: Skill) -> bool:
 def _is_ours(job: Job) -> bool:
     is_named = job.name == f"{OF_SKILLS}{job.what.skill}"
     return job.set_by is SetBy.SKILL and job.kind is JobKind.SKILL and is_named
-
-
-def _skill_of(job: Job) -> str:
-    return job.what.skill
-
-
-def _is_told(shelf: SkillSet, job: Job) -> bool:
-    skill = shelf.get(_skill_of(job))
-    if skill is None or skill.schedule is None:
-        return True
-    return skill.schedule.notify.strip().casefold() not in UNTOLD
 
 
 def _problem(skill: Skill, text: str) -> Problem:

@@ -1,13 +1,13 @@
 """Times as people write them, read on their wall clock.
 
-Somebody who never said where they live has this machine's zone for the time being; what was read
-for them is looked at again once they say.
+Of somebody who never said where they live nobody knows what 9 o'clock is: they are asked for their
+zone first, unless the time is the same everywhere.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -24,11 +24,8 @@ from memory.records.schedule import (
     moment_words,
 )
 
-ANYWHERE_MAX = 500
-"""Readings of which is known that they are the same in every zone; the oldest go."""
-
 MOMENT = timedelta(seconds=2)
-"""Two readings of 'in 10 minutes' lie no further apart; a step in minutes begins on a full one."""
+"""Two readings of 'in 10 minutes' lie no further apart."""
 
 _FAR = (ZoneInfo("Asia/Kathmandu"), ZoneInfo("Pacific/Marquesas"))
 """Zones in whose time hardly anybody's 8 in the morning is 8, or 8 in the evening."""
@@ -41,39 +38,52 @@ class TimeUnclear(Permanent):
 
 
 class TimeReader:
-    """Reads times. Pure but for what it remembers of readings."""
+    """Reads times."""
 
     def __init__(
         self,
         zone: Callable[[PersonId], ZoneInfo],
         *,
         clock: Clock,
-        is_assumed: Callable[[PersonId], bool] = lambda person_id: False,
+        is_open: Callable[[PersonId], bool] = lambda person_id: False,
+        ask_zone: Callable[[PersonId], str] = lambda person_id: "",
     ) -> None:
-        """`zone` is a person's, or the one that stands in for it where it `is_assumed`."""
+        """`zone` is a person's, or the one that stands in for it where it `is_open`; `ask_zone`
+        returns the question for it."""
         self.zone = zone
         self._clock = clock
-        self._is_assumed = is_assumed
-        self._anywhere = Anywhere()
+        self._is_open = is_open
+        self._ask_zone = ask_zone
 
     def read(self, person_id: PersonId, text: str) -> TimeAnswer:
         """Return how a time is read now: plain words, ISO or cron text."""
-        # Its rules take 50 ms to compile: not before the first time is read.
-        from scheduler.timetext.parse import read
-
-        now, zone = self._clock.now(), self.zone(person_id)
-        answer = read(text, now=now, zone=zone)
-        if self._is_assumed(person_id):
-            self._anywhere.note(answer, zone, lambda far: read(text, now=now, zone=far))
+        answer = self._read(text, self.zone(person_id))
+        if self._is_open(person_id):
+            far = self._read(text, self._far_from(person_id))
+            return self._unless_open(person_id, answer, far)
         return answer
 
+    def find(self, person_id: PersonId, sentence: str) -> TimeFound | None:
+        """Return the time in a sentence; None where it names none."""
+        # Its rules take 50 ms to compile: not before the first time is read.
+        from scheduler.timetext.find import find
+
+        now = self._clock.now()
+        found = find(sentence, now=now, zone=self.zone(person_id))
+        if found is None or not self._is_open(person_id):
+            return found
+        other = find(sentence, now=now, zone=self._far_from(person_id))
+        far = NoTime(why="") if other is None else other.answer
+        return replace(found, answer=self._unless_open(person_id, found.answer, far))
+
     def require(self, person_id: PersonId, text: str) -> TimeRead:
-        """Return the reading. Raise TimeUnclear with what is to be asked, or why it is no time."""
-        match self.read(person_id, text):
+        """Return the reading for the operator, who sits at the machine whose clock stands in for a
+        zone that is not known. Raise TimeUnclear with what is to be asked, or why it is no time."""
+        zone = self.zone(person_id)
+        match self._read(text, zone):
             case TimeRead() as time:
                 return time
             case TimeAsked(text=question, options=options):
-                zone = self.zone(person_id)
                 choices = "; ".join(
                     f"{one.sentence} ({moment_words(one.next[0], zone)})"
                     if one.next
@@ -84,73 +94,42 @@ class TimeReader:
             case NoTime(why=why):
                 raise TimeUnclear(why)
 
-    def find(self, person_id: PersonId, sentence: str) -> TimeFound | None:
-        """Return the time in a sentence; None where it names none."""
-        from scheduler.timetext.find import find
+    def zone_question(self, person_id: PersonId) -> str:
+        """Return what somebody has to be asked before their clock is gone by; empty: nothing."""
+        return self._ask_zone(person_id) if self._is_open(person_id) else ""
 
-        now, zone = self._clock.now(), self.zone(person_id)
-        found = find(sentence, now=now, zone=zone)
-        if found is not None and self._is_assumed(person_id):
+    def _read(self, text: str, zone: ZoneInfo) -> TimeAnswer:
+        from scheduler.timetext.parse import read
 
-            def again(far: ZoneInfo) -> TimeAnswer:
-                other = find(sentence, now=now, zone=far)
-                return NoTime(why="") if other is None else other.answer
+        return read(text, now=self._clock.now(), zone=zone)
 
-            self._anywhere.note(found.answer, zone, again)
-        return found
+    def _far_from(self, person_id: PersonId) -> ZoneInfo:
+        return next(one for one in _FAR if one != self.zone(person_id))
 
-    def is_anywhere(self, when: When) -> bool:
-        """Return whether a time that was read for somebody without a zone is the same in every
-        one."""
-        return when in self._anywhere
-
-
-class Anywhere:
-    """Times that mean the same wherever their person is: in 10 minutes, at 9 in Tokyo.
-
-    They are told by reading the same words in a far zone. Kept in memory: what was read before a
-    restart is read anew before it is used.
-    """
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[When, None] = OrderedDict()
-
-    def note(
-        self, answer: TimeAnswer, zone: ZoneInfo, again: Callable[[ZoneInfo], TimeAnswer]
-    ) -> None:
-        """Look at what was read in `zone`; `again` reads it in another one."""
-        readings = _readings(answer)
-        if not readings:
-            return
-        far = _readings(again(next(one for one in _FAR if one != zone)))
-        for reading in readings:
-            self._kept.pop(reading.when, None)
-            if any(_is_same(reading.when, other.when) for other in far):
-                self._kept[reading.when] = None
-        while len(self._kept) > ANYWHERE_MAX:
-            self._kept.popitem(last=False)
-
-    def __contains__(self, when: When) -> bool:
-        return when in self._kept or passes(when)
+    def _unless_open(self, person_id: PersonId, answer: TimeAnswer, far: TimeAnswer) -> TimeAnswer:
+        """Return the answer where the same words mean the same in a far zone, as 'in 10 minutes'
+        and '9 in Tokyo' do; else the question for the zone."""
+        if isinstance(answer, NoTime) or not (here := _times(answer)):
+            return answer
+        there = _times(far)
+        if all(any(_is_same(one, other) for other in there) for one in here):
+            return answer
+        return TimeAsked(text=self._ask_zone(person_id))
 
 
-def _readings(answer: TimeAnswer) -> Sequence[TimeRead]:
+def _times(answer: TimeAnswer) -> list[When]:
     match answer:
         case TimeRead():
-            return (answer,)
-        case TimeAsked(options=options):
-            return options
+            return [answer.when]
+        case TimeAsked():
+            return [one.when for one in answer.options]
         case NoTime():
-            return ()
+            return []
 
 
 def _is_same(here: When, there: When) -> bool:
-    """Return whether these are one time: two readings of the same words in two zones."""
     if isinstance(here, At) and isinstance(there, At):
         return abs(here.moment - there.moment) <= MOMENT
+    if isinstance(here, Every) and here.unit.passes:
+        return isinstance(there, Every)
     return type(here) is type(there) and here.zone == there.zone
-
-
-def passes(when: When) -> bool:
-    """Return whether it is counted in time that passes."""
-    return isinstance(when, Every) and when.unit.passes

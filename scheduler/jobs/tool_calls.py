@@ -15,9 +15,9 @@ from typing import Any
 
 from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
 from agent.policy.presentation import needs_of
-from agent.policy.tool_access import MAKES_JOBS, UNATTENDED_ALONE
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
 from agent.tools.tool import Caller, Effect, Tool
+from agent.tools.toolbox import MAKES_JOBS, UNATTENDED_ALONE
 from memory.records.errors import AssistantError, StorageError
 from memory.records.facts import place_of
 from memory.records.jobs import Asker, JobKind, What
@@ -66,7 +66,7 @@ class CallTimes:
                 raise JobRefused(f"nothing was saved. {why}")
 
     def rows(self, time: TimeRead, caller: Caller) -> list[str]:
-        """How it was read, and the first due times: for who is asked."""
+        """Return how it was read, and the first due times: for who is asked."""
         zone = self._times.zone(caller.person_id)
         following = [moment_words(one, zone) for one in time.next]
         return [f"when: {time.sentence} ({zone})", f"next: {'; '.join(following) or 'never'}"]
@@ -148,9 +148,9 @@ class ToolCalls:
             raise
         except AssistantError as error:
             raise JobRefused(f"{name}: {error}") from error
-        return decide(self._policy, tool.card, needs, alone, seen=lambda target: True, always=False)
+        return decide(self._policy, tool.card, needs, alone, leaves="", always=False)
 
 
 def _alone(caller: Caller) -> Caller:
-    """The same person when nobody is there."""
+    """Return the same person when nobody is there."""
     return replace(caller, unattended=True, makes_jobs=False)

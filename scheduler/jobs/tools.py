@@ -385,7 +385,7 @@ class JobTools:
         return JobKind.AGENT, What(text=given["instructions"])
 
     def _saved_words(self, job: Job, time: TimeRead | None) -> str:
-        """How it was read and the next runs, exactly as they are kept."""
+        """Return how it was read and the next runs, exactly as they are kept."""
         read = "" if time is None else f"Read as: {time.sentence}. "
         return f"{read}{next_words(self._jobs.status(job))}"
 
@@ -413,13 +413,13 @@ def _job_line(now: JobStatus) -> str:
 
 
 def _rule_rows(missed: str | None, quiet: str | None) -> list[str]:
-    """The rules that were named: for who is asked."""
+    """Return the rules that were named: for who is asked."""
     rows = [f"runs missed while I was off: {missed}"] if missed else []
     return [*rows, f"results in quiet hours: {quiet}"] if quiet else rows
 
 
 def _does(kind: JobKind, what: What) -> str:
-    """What it does; the whole of a text stands among the arguments, which are shown too."""
+    """Return what it does; the whole of a text stands among the arguments, which are shown too."""
     if kind is JobKind.SKILL:
         return f"follows the skill: {what.skill}"
     if kind is JobKind.TOOL:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
-from agent.policy.tool_access import MAKES_JOBS
 from agent.skills.skill import Skill, SkillSet, SkillState
+from agent.tools.toolbox import MAKES_JOBS
 from memory.records.errors import Permanent
-from memory.records.jobs import Due, Job, SlotState, Taking, list_name
+from memory.records.jobs import Due, Job, JobKind, SlotState, Taking, list_name
 from memory.records.messages import (
     Address,
     ConversationId,
@@ -25,6 +25,7 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.ports import NewRun
+from scheduler.kinds.checks import Check
 from scheduler.kinds.message import require_target
 from scheduler.notify.delivery import People
 from scheduler.notify.quiet_hours import HoursOfDay
@@ -45,18 +46,44 @@ def usable_skill(shelf: SkillSet, name: str) -> Skill:
     return skill
 
 
-class Turns:
-    """Makes the turn of a job."""
+class TurnKind:
+    """Implements `scheduler.clock.timetable.Kind` for what is a turn: a person's own instructions,
+    those of a skill, or one call without a model."""
 
     def __init__(
-        self, people: People, start_conversation: Callable[[str], Awaitable[ConversationId]]
+        self,
+        people: People,
+        start_conversation: Callable[[str], Awaitable[ConversationId]],
+        skill: Callable[[str], Awaitable[Skill]],
     ) -> None:
-        """The entries of a run are kept in a conversation of its own."""
+        """The entries of a run are kept in a conversation of its own. `skill` raises SkillGone for
+        one that is not there, or not to be used."""
         self._people = people
         self._start_conversation = start_conversation
+        self._skill = skill
+
+    async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
+        """Raise SkillGone, TargetGone, StorageError."""
+        what, text = job.what, job.what.text
+        order = JobOrder(job_id=job.id, slot=due.slot, name=job.name)
+        if job.kind is JobKind.TOOL:
+            order = replace(order, tools=(what.tool,), call=(what.tool, what.arguments))
+            text = text or what.tool
+        elif job.kind is JobKind.SKILL:
+            skill = await self._skill(what.skill)
+            text = f"{skill.text.strip()}\n\n{text.strip()}".strip()
+            tools = (*skill.required_tools, "nothing_to_report") if skill.required_tools else None
+            order = replace(
+                order,
+                full_context=skill.full_context,
+                tools=() if skill.no_tools else tools,
+                steps_max=skill.max_steps or 0,
+                makes_jobs=bool(MAKES_JOBS & set(skill.required_tools)),
+            )
+        return await self.taking(job, due, text, order)
 
     async def taking(self, job: Job, due: Due, text: str, order: JobOrder) -> Taking:
-        """Raises TargetGone, StorageError."""
+        """Raise TargetGone, StorageError."""
         person = require_target(self._people, job)
         lane = job.deliver_to
         turn = TurnInput(
@@ -88,79 +115,7 @@ class Turns:
         return Taking(job_id=job.id, due=due, next=None, state=SlotState.TAKEN, run=run)
 
 
-class AgentKind:
-    """Implements `scheduler.clock.timetable.Kind`: the instructions are the person's own."""
-
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-
-    async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
-        """Raises TargetGone, StorageError."""
-        order = JobOrder(job_id=job.id, slot=due.slot, name=job.name)
-        return await self._turns.taking(job, due, job.what.text, order)
-
-
-class SkillKind:
-    """Implements `scheduler.clock.timetable.Kind`: the instructions of a skill, with what it asks
-    for."""
-
-    def __init__(self, turns: Turns, skill: Callable[[str], Awaitable[Skill]]) -> None:
-        """`skill` raises SkillGone for one that is not there, or not to be used."""
-        self._turns = turns
-        self._skill = skill
-
-    async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
-        """Raises SkillGone, TargetGone, StorageError."""
-        skill = await self._skill(job.what.skill)
-        tools: tuple[str, ...] | None = skill.required_tools or None
-        if skill.no_tools:
-            tools = ()
-        elif tools is not None:
-            tools = (*tools, "nothing_to_report")
-        order = JobOrder(
-            job_id=job.id,
-            slot=due.slot,
-            name=job.name,
-            full_context=skill.full_context,
-            tools=tools,
-            steps_max=skill.max_steps or 0,
-            makes_jobs=bool(MAKES_JOBS & set(skill.required_tools)),
-        )
-        extra = job.what.text.strip()
-        text = f"{skill.text.strip()}\n\n{extra}" if extra else skill.text.strip()
-        return await self._turns.taking(job, due, text, order)
-
-
-class ToolKind:
-    """Implements `scheduler.clock.timetable.Kind`: one call, without a model."""
-
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-
-    async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
-        """Raises TargetGone, StorageError."""
-        what = job.what
-        order = JobOrder(
-            job_id=job.id,
-            slot=due.slot,
-            name=job.name,
-            tools=(what.tool,),
-            call=(what.tool, what.arguments),
-        )
-        return await self._turns.taking(job, due, what.text or what.tool, order)
-
-
 # --- the heartbeat -------------------------------------------------------------------------------
-
-
-class Check(Protocol):
-    """A cheap look at whether a heartbeat is worth a model call."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def __call__(self) -> bool:
-        """Whether something has changed since the last time it said so. Raises AssistantError."""
 
 
 class HeartbeatKind:
@@ -168,7 +123,7 @@ class HeartbeatKind:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: TurnKind,
         workspace: Path,
         beat: Callable[[str, str, str], Awaitable[None]],
         *,
@@ -189,7 +144,7 @@ class HeartbeatKind:
         self._checks = tuple(checks)
 
     async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
-        """Raises TargetGone, StorageError."""
+        """Raise TargetGone, StorageError."""
         skipped = await self._why_not(job)
         if isinstance(skipped, str):
             await self._beat(job.agent, "skipped", skipped)

@@ -1,5 +1,5 @@
 """Cheap looks at whether a heartbeat is worth a model call: a file or page changed, something is
-unread, a command says so. Each implements `scheduler.kinds.agent_turn.Check`.
+unread, a command says so.
 
 They act on the world only through what they are given: pages come from the guarded client, commands
 run where the owner's tools run.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -19,7 +19,6 @@ from pathlib import Path
 import structlog
 
 from memory.records.errors import AssistantError, Permanent
-from scheduler.kinds.agent_turn import Check
 
 log = structlog.get_logger()
 
@@ -33,26 +32,11 @@ TARGET_CHARS_MAX = 2_000
 NOTHING_UNREAD = frozenset({"", "0", "none", "null", "no", "[]", "{}", "false", "(no output)"})
 """What a tool answers that has nothing new."""
 
-YES, NO = 0, 1
-"""What a command says by its exit code; any other one is trouble."""
+KINDS = ("file", "url", "tool", "command")
 
 
 class CheckFailed(Permanent):
     """A check could not be made, or is written wrongly."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckSpec:
-    """A check as the settings name it: `file:notes/todo.md`, `url:https://…`, `tool:mail__unread`,
-    `command:test -s /var/mail/me`."""
-
-    kind: str
-    target: str
-
-    @property
-    def name(self) -> str:
-        """As it was written; the key of its mark too."""
-        return f"{self.kind}:{self.target}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,59 +51,36 @@ class Means:
     run: Callable[[str], Awaitable[int]]
 
 
-def read_check(text: str) -> CheckSpec:
-    """Raises CheckFailed, with what is allowed."""
-    kind, _, target = text.strip().partition(":")
-    target = target.strip()
-    if kind not in KINDS or not target or len(target) > TARGET_CHARS_MAX:
-        raise CheckFailed(
-            f"{text[:80]!r} is no check. It takes file:PATH, url:ADDRESS, tool:NAME or "
-            "command:COMMAND."
-        )
-    if kind == "url" and not target.startswith(("https://", "http://")):
-        raise CheckFailed(f"{text[:80]!r}: the address of a page begins with https://.")
-    return CheckSpec(kind=kind, target=target)
+class Check:
+    """A look, as the settings name it: `file:notes/todo.md` has another content than before, or a
+    folder other files; `url:https://…` says something else, blanks aside; `tool:mail__unread` names
+    something that waits, and something else than before; `command:test -s /var/mail/me` ends with 0
+    for something to see to, with 1 for nothing.
 
+    Never raises: a page that does not answer must not stop the heartbeat. Trouble is logged, once
+    until it works again, and counts as no change.
+    """
 
-KINDS = ("file", "url", "tool", "command")
-
-
-def checks_of(specs: Sequence[CheckSpec], means: Means, marks: FileMarks) -> tuple[Check, ...]:
-    """One for each spec. None of them raises: what cannot be looked at has not changed."""
-    return tuple(Patient(_check(spec, means, marks)) for spec in specs)
-
-
-def _check(spec: CheckSpec, means: Means, marks: FileMarks) -> Check:
-    match spec.kind:
-        case "file":
-            return FileChanged(spec.name, means.folder / spec.target, marks)
-        case "url":
-            return PageChanged(spec.name, spec.target, means.fetch, marks)
-        case "tool":
-            return Unread(spec.name, spec.target, means.call, marks)
-        case "command":
-            return CommandSays(spec.name, spec.target, means.run)
-        case _:
-            raise CheckFailed(f"{spec.name[:80]!r} is no check.")
-
-
-class Patient:
-    """A check whose trouble is logged, once until it works again, and counts as no change: a page
-    that does not answer must not stop the heartbeat."""
-
-    def __init__(self, check: Check) -> None:
-        self._check = check
+    def __init__(self, text: str, means: Means, marks: FileMarks) -> None:
+        """Raise CheckFailed, with what is allowed."""
+        self._kind, _, target = text.strip().partition(":")
+        self._target = target.strip()
+        if self._kind not in KINDS or not 0 < len(self._target) <= TARGET_CHARS_MAX:
+            raise CheckFailed(
+                f"{text[:80]!r} is no check. It takes file:PATH, url:ADDRESS, tool:NAME or "
+                "command:COMMAND."
+            )
+        if self._kind == "url" and not self._target.startswith(("https://", "http://")):
+            raise CheckFailed(f"{text[:80]!r}: the address of a page begins with https://.")
+        self.name = f"{self._kind}:{self._target}"
+        self._means = means
+        self._marks = marks
         self._is_troubled = False
 
-    @property
-    def name(self) -> str:
-        """Of the check."""
-        return self._check.name
-
     async def __call__(self) -> bool:
-        """Whether something has changed."""
+        """Return whether something has changed since the last time it said so."""
         try:
-            changed = await self._check()
+            changed = await self._look()
         except AssistantError as trouble:
             if not self._is_troubled:
                 log.warning("heartbeat.check", check=self.name, why=str(trouble))
@@ -128,90 +89,33 @@ class Patient:
         self._is_troubled = False
         return changed
 
-
-class FileChanged:
-    """A file has another content than before, or a folder holds other files."""
-
-    def __init__(self, name: str, path: Path, marks: FileMarks) -> None:
-        self.name = name
-        self._path = path
-        self._marks = marks
-
-    async def __call__(self) -> bool:
-        """Raises CheckFailed where it may not be read. What is not there has not changed."""
-        return await asyncio.to_thread(self._look)
-
-    def _look(self) -> bool:
-        try:
-            state = _folder_state(self._path) if self._path.is_dir() else _file_state(self._path)
-        except FileNotFoundError:
-            state = ""
-        except OSError as error:
-            raise CheckFailed(f"{self._path} cannot be read: {error.strerror}.") from error
-        # What was deleted is forgotten, so that it is news when it comes again.
-        return _is_new(self._marks, self.name, state) and bool(state)
-
-
-class PageChanged:
-    """A page says something else than before; blanks and their number do not count."""
-
-    def __init__(
-        self, name: str, address: str, fetch: Callable[[str], Awaitable[str]], marks: FileMarks
-    ) -> None:
-        self.name = name
-        self._address = address
-        self._fetch = fetch
-        self._marks = marks
-
-    async def __call__(self) -> bool:
-        """Raises what `fetch` raises, CheckFailed."""
-        text = " ".join((await self._fetch(self._address)).split())
-        if not text:
-            return False
-        return await asyncio.to_thread(_is_new, self._marks, self.name, _digest(text))
-
-
-class Unread:
-    """A tool names something that waits: a number above 0, a list with entries, words. Told again
-    only when that is another one."""
-
-    def __init__(
-        self, name: str, tool: str, call: Callable[[str], Awaitable[str]], marks: FileMarks
-    ) -> None:
-        self.name = name
-        self._tool = tool
-        self._call = call
-        self._marks = marks
-
-    async def __call__(self) -> bool:
-        """Raises what `call` raises, CheckFailed."""
-        answer = (await self._call(self._tool)).strip()
-        state = "" if is_nothing(answer) else _digest(answer)
-        return await asyncio.to_thread(_is_new, self._marks, self.name, state) and bool(state)
-
-
-class CommandSays:
-    """A command ends with 0 where there is something to see to, and with 1 where there is not."""
-
-    def __init__(self, name: str, command: str, run: Callable[[str], Awaitable[int]]) -> None:
-        self.name = name
-        self._command = command
-        self._run = run
-
-    async def __call__(self) -> bool:
-        """Raises what `run` raises, and CheckFailed for any other exit code."""
-        code = await self._run(self._command)
-        if code not in {YES, NO}:
-            raise CheckFailed(
-                f"{self._command[:80]!r} ended with {code}: it takes 0 for something to see to, "
-                "and 1 for nothing."
-            )
-        return code == YES
+    async def _look(self) -> bool:
+        match self._kind:
+            case "command":
+                code = await self._means.run(self._target)
+                if code not in {0, 1}:
+                    raise CheckFailed(
+                        f"{self._target[:80]!r} ended with {code}: it takes 0 for something to see "
+                        "to, and 1 for nothing."
+                    )
+                return code == 0
+            case "url":
+                text = " ".join((await self._means.fetch(self._target)).split())
+                if not text:
+                    return False  # a page without words is a page that did not load
+                state = _digest(text)
+            case "tool":
+                answer = (await self._means.call(self._target)).strip()
+                state = "" if is_nothing(answer) else _digest(answer)
+            case _:
+                state = await asyncio.to_thread(_state_of, self._means.folder / self._target)
+        # What is gone is forgotten, so that it is news when it comes again.
+        return await asyncio.to_thread(self._marks.is_new, self.name, state) and bool(state)
 
 
 def is_nothing(answer: str) -> bool:
-    """Whether a tool says that nothing waits: no words, 0, an empty list, or JSON whose one number
-    is 0."""
+    """Return whether a tool says that nothing waits: no words, 0, an empty list, or JSON whose one
+    number is 0."""
     if answer.casefold().rstrip(".") in NOTHING_UNREAD:
         return True
     try:
@@ -270,20 +174,28 @@ class FileMarks:
             return {}
         return {key: value for key, value in said.items() if isinstance(value, str)}
 
+    def is_new(self, key: str, state: str) -> bool:
+        """Return whether it was another one the last time; then keep it. Raise CheckFailed."""
+        if self.get(key) == state:
+            return False
+        self.put(key, state)
+        return True
 
-def _is_new(marks: FileMarks, key: str, state: str) -> bool:
-    """Whether it was another one the last time; then it is kept."""
-    if marks.get(key) == state:
-        return False
-    marks.put(key, state)
-    return True
 
-
-def _file_state(path: Path) -> str:
-    found = path.stat()
-    if found.st_size > FILE_BYTES_MAX:
-        return f"{found.st_size} {found.st_mtime_ns}"
-    return sha256(path.read_bytes()).hexdigest()
+def _state_of(path: Path) -> str:
+    """Return what a file or a folder holds, as a digest; empty where there is none. Raise
+    CheckFailed where it may not be read."""
+    try:
+        if path.is_dir():
+            return _folder_state(path)
+        found = path.stat()
+        if found.st_size > FILE_BYTES_MAX:
+            return f"{found.st_size} {found.st_mtime_ns}"
+        return sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise CheckFailed(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _folder_state(path: Path) -> str:

@@ -7,7 +7,7 @@ Only a question to the model costs something, and that is asked for by name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,17 +35,13 @@ from memory.records.transcript import Usage
 from memory.records.usage import UsageQuery
 from memory.stores.jobs import SqliteJobs
 from memory.stores.usage import SqliteUsage
-from scheduler.clock.timetable import Kind
 from scheduler.jobs.forecast import Forecaster
 from scheduler.jobs.service import JobService
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.kinds.agent_turn import (
     LIST_CHARS_MAX,
-    AgentKind,
     SkillGone,
-    SkillKind,
-    ToolKind,
-    Turns,
+    TurnKind,
 )
 from scheduler.notify.delivery import People
 from scheduler.notify.trivial import has_tasks
@@ -69,14 +65,9 @@ class JobTurns:
     def __init__(
         self, people: People, shelf: Callable[[], Awaitable[SkillSet]], workspace: Path
     ) -> None:
-        self._turns = Turns(people, _no_conversation)
+        self._turns = TurnKind(people, _no_conversation, self._skill)
         self._shelf = shelf
         self._workspace = workspace
-        self._kinds: Mapping[JobKind, Kind] = {
-            JobKind.AGENT: AgentKind(self._turns),
-            JobKind.SKILL: SkillKind(self._turns, self._skill),
-            JobKind.TOOL: ToolKind(self._turns),
-        }
 
     async def turn(self, job: Job) -> TurnInput | None:
         """Return None for one that sends a fixed text. Raise TargetGone, SkillGone."""
@@ -87,7 +78,7 @@ class JobTurns:
             order = JobOrder(job_id=job.id, slot=due.slot, name=job.name, is_heartbeat=True)
             taking = await self._turns.taking(job, due, await self._beat_list(job.agent), order)
         else:
-            taking = await self._kinds[job.kind](job, due, late_s=0)
+            taking = await self._turns(job, due, late_s=0)
         assert taking.run is not None, "what is no message is a turn"
         return TurnInput.from_json(taking.run.payload)
 

@@ -82,7 +82,7 @@ class IdleTimers:
         await self._group.__aexit__(kind, error, traceback)
 
     async def work_off(self) -> int:
-        """Acts on all that is due now; returns on how many. Raises StorageError."""
+        """Act on all that is due now; return on how many. Raise StorageError."""
         acted: set[ConversationId] = set()
         await self._steady()
         while len(acted) < DUE_MAX:
@@ -179,7 +179,7 @@ class IdleReset:
         self._busy = busy
 
     async def __call__(self, lane: str) -> bool:
-        """Whether a new one was begun. Raises StorageError."""
+        """Return whether a new one was begun. Raise StorageError."""
         if self._after_ms <= 0 or self._busy(lane):
             return False
         touched_ms = await self._store.last_touched(lane)

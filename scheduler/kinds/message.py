@@ -18,7 +18,7 @@ class TargetGone(Permanent):
 
 
 def require_target(people: People, job: Job) -> Person:
-    """The person. Raises TargetGone."""
+    """Return the person. Raise TargetGone."""
     found = people.person(job.person_id)
     if found is None:
         raise TargetGone("its person is not let in any more")

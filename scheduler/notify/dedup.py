@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import NamedTuple
+
+from scheduler.timetext.numbers import DAY_NAMES, MONTH_NAMES, ONES, TENS
 
 SAME_COSINE = 0.9
 """So alike are two findings that say the same, if nothing telling differs (SPEC §11)."""
@@ -21,8 +23,9 @@ WORDS_CHANGED = 2
 
 
 def finding(text: str, *, now: datetime) -> str:
-    """The text as it is kept and compared: case, blanks, markup and the marks that end sentences
-    evened, ages and the time of looking left out, and a mark behind each time that is over.
+    """Return the text as it is kept and compared: case, blanks, markup and the marks that end
+    sentences evened, ages and the time of looking left out, and a mark behind each time that is
+    over.
 
     `now` is an aware moment in the zone of whoever hears of it.
     """
@@ -45,7 +48,7 @@ def is_told(
     now: datetime,
     likeness: Callable[[str, str], float] | None = None,
 ) -> bool:
-    """Whether one of the `former` findings (see `finding`) says the same.
+    """Return whether one of the `former` findings (see `finding`) says the same.
 
     With `likeness` (a cosine) also one in other words, unless something telling differs: a number,
     a comparison, a negation, a day, or one or two words where all others are the same.
@@ -54,12 +57,15 @@ def is_told(
     return any(_says_the_same(_read(old), new, likeness) for old in former)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _Read(NamedTuple):
     """A finding as it was said, and without the times that were over."""
 
     said: str
     rest: str
+
+
+def _read(found: str) -> _Read:
+    return _Read(said=_OVER.sub(r"\g<time>", found), rest=_OVER.sub("…", found))
 
 
 def _says_the_same(old: _Read, new: _Read, likeness: Callable[[str, str], float] | None) -> bool:
@@ -67,8 +73,12 @@ def _says_the_same(old: _Read, new: _Read, likeness: Callable[[str, str], float]
         return True
     if likeness is None or _telling(old.rest) != _telling(new.rest):
         return False
-    if _changed_in_place(old.rest.split(), new.rest.split()):
-        return False
+    before, after = old.rest.split(), new.rest.split()
+    if len(before) == len(after):
+        # Mail from Ana, mail from Ben: not other words for the same.
+        changed = sum(one != other for one, other in zip(before, after, strict=True))
+        if changed <= WORDS_CHANGED:
+            return False
     return likeness(old.said, new.said) >= SAME_COSINE
 
 
@@ -118,7 +128,8 @@ _OVER = re.compile(rf"(?P<time>{re.sub('[?]P<[a-z]+>', '?:', _BARE)})@")
 
 
 def _is_over(time: re.Match[str], now: datetime) -> bool:
-    """Whether it is a time of today that is over, or a day before today. A bare number is none."""
+    """Return whether it is a time of today that is over, or a day before today. A bare number is
+    none."""
     date, hour, minute, half = time["date"], time["hour"], time["minute"], time["half"]
     try:
         if date is not None:
@@ -133,10 +144,6 @@ def _is_over(time: re.Match[str], now: datetime) -> bool:
     return at <= now.replace(tzinfo=None)
 
 
-def _read(found: str) -> _Read:
-    return _Read(said=_OVER.sub(r"\g<time>", found), rest=_OVER.sub("…", found))
-
-
 # --- what tells one finding from another ---------------------------------------------------------
 
 _NUMBERS = re.compile(
@@ -144,107 +151,14 @@ _NUMBERS = re.compile(
 )
 _WORDS = frozenset(
     [
-        "no",
-        "not",
-        "never",
-        "none",
-        "nobody",
-        "nothing",
-        "nor",
-        "without",
-        "cannot",
-        "can't",
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-        "twenty",
-        "thirty",
-        "forty",
-        "fifty",
-        "sixty",
-        "seventy",
-        "eighty",
-        "ninety",
-        "hundred",
-        "thousand",
-        "million",
-        "half",
-        "twice",
-        "first",
-        "second",
-        "third",
-        "last",
-        "next",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "today",
-        "tomorrow",
-        "yesterday",
-        "tonight",
-        "up",
-        "down",
-        "open",
-        "opened",
-        "closed",
-        "online",
-        "offline",
-        "failed",
-        "failing",
-        "succeeded",
-        "passed",
-        "rose",
-        "fell",
-        "rises",
-        "falls",
-        "higher",
-        "lower",
-        "above",
-        "below",
-        "late",
-        "early",
-        "more",
-        "less",
-        "won",
-        "lost",
-        "gained",
-        "added",
-        "removed",
-        "before",
-        "after",
+        *("no", "not", "never", "none", "nobody", "nothing", "nor", "without", "cannot", "can't"),
+        *(*ONES, *TENS, "hundred", "thousand", "million", "half", "twice"),
+        *("first", "second", "third", "last", "next"),
+        *(name.casefold() for name in (*DAY_NAMES, *MONTH_NAMES)),
+        *("today", "tomorrow", "yesterday", "tonight", "late", "early", "before", "after"),
+        *("up", "down", "open", "opened", "closed", "online", "offline", "above", "below"),
+        *("failed", "failing", "succeeded", "passed", "won", "lost", "gained"),
+        *("rose", "fell", "rises", "falls", "higher", "lower", "more", "less", "added", "removed"),
     ]
 )
 """Words that turn what is said into something else while a cosine stays high."""
@@ -254,10 +168,3 @@ def _telling(said: str) -> list[str]:
     """Numbers with their signs and units, comparisons, and such words, in their order."""
     found = _NUMBERS.findall(said)
     return [one for one in found if not one[0].isalpha() or one in _WORDS or one.endswith("n't")]
-
-
-def _changed_in_place(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Mail from Ana, mail from Ben: not other words for the same."""
-    if len(old) != len(new):
-        return False
-    return sum(one != other for one, other in zip(old, new, strict=True)) <= WORDS_CHANGED

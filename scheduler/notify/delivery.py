@@ -54,19 +54,19 @@ class People(Protocol):
         """None: nobody is known by this id."""
 
     def zone(self, person_id: PersonId) -> ZoneInfo:
-        """The person's, else this machine's."""
+        """Return the person's, else this machine's."""
 
     async def home_of(self, person_id: PersonId) -> str:
-        """The private chat for unasked words; empty where there is none. Raises StorageError."""
+        """Return the private chat for unasked words; empty: there is none. Raise StorageError."""
 
     def may_hear(self, person_id: PersonId, lane: str) -> bool:
-        """Whether this chat is (still) one that this person's things may go to."""
+        """Return whether this chat is (still) one that this person's things may go to."""
 
     def is_group(self, lane: str) -> bool:
-        """Whether others read along there."""
+        """Return whether others read along there."""
 
     def agent_at(self, lane: str) -> str:
-        """The name of the agent that answers there."""
+        """Return the name of the agent that answers there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class Notifier:
         self._deciding = asyncio.Lock()
 
     async def tell(self, found: Notification) -> SlotState:
-        """What becomes of a finding. Raises StorageError: it may then be asked again."""
+        """Return what becomes of a finding. Raise StorageError: it may then be asked again."""
         async with self._deciding:  # counts are of what was told before
             return await self._decide(found)
 
@@ -160,7 +160,7 @@ class Notifier:
         return self._clock.now().astimezone(self._people.zone(person_id))
 
     async def _held(self, new: Notification) -> Held | None:
-        """Why it has to wait; None: it need not."""
+        """Return why it has to wait; None: it need not."""
         job, person_id = new.job, new.job.person_id
         now, zone = self._clock.now(), self._people.zone(person_id)
         hours = await self._hours(person_id)
@@ -180,10 +180,10 @@ class Notifier:
     # --- what had to wait ---------------------------------------------------------------------
 
     async def look(self) -> int:
-        """Sends as digests what need not wait any more; returns how many messages that made. What
+        """Send as digests what need not wait any more; return how many messages that made. What
         was for a chat or a person that is gone by then is given up.
 
-        For the clock, every minute or so. Raises StorageError.
+        For the clock, every minute or so. Raise StorageError.
         """
         by_chat: dict[tuple[PersonId, str, Held], list[HeldNotification]] = {}
         for one in await self._notifications.waiting():
@@ -229,7 +229,7 @@ class Notifier:
 
 
 def joins_note(job: Job) -> str:
-    """What history says before a message that came by the clock."""
+    """Return what history says before a message that came by the clock."""
     return f"What follows was sent on its own, by the job {job.key} ({job.name})."
 
 

@@ -30,7 +30,7 @@ class HoursOfDay:
         return minute >= self.from_minute or minute < self.to_minute
 
     def end(self, moment: datetime, zone: tzinfo) -> datetime:
-        """When they are over next; the moment itself where they do not hold.
+        """Return when they are over next; the moment itself where they do not hold.
 
         A minute that a change of clocks leaves out is over right after the gap.
         """
@@ -44,7 +44,7 @@ class HoursOfDay:
 
 
 def read_hours(text: str) -> HoursOfDay | None:
-    """Reads `22:00-07:00`, `22-7` or `22:00 to 7:00`; None when it is none."""
+    """Read `22:00-07:00`, `22-7` or `22:00 to 7:00`; None when it is none."""
     found = _HOURS.fullmatch(text.strip().casefold())
     if found is None:
         return None

@@ -19,7 +19,7 @@ from scheduler.timetext.parse import (
     read,
     with_next,
 )
-from scheduler.timetext.pieces import Date, Piece, ReadingContext, TimeOfDay
+from scheduler.timetext.pieces import Clocks, NamedDay, Piece, ReadingContext
 
 SENTENCE_CHARS_MAX = 2_000
 WORDS_MAX = 60
@@ -27,7 +27,9 @@ WORDS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
-class _PhrasePlace:
+class _Place:
+    """Words of a sentence that mean a time; `doubtful` where they may be something else."""
+
     start: int
     end: int
     answer: TimeAnswer
@@ -59,7 +61,8 @@ _LOOSE = re.compile(
 
 
 def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> TimeFound | None:
-    """The time that a sentence names, and the rest of it without the words that only lead to it.
+    """Return the time that a sentence names, and the rest of it without the words that only lead to
+    it.
 
     None where it names none. Several that may be meant, or words beside it that look like a time,
     make a question. Never raises for any text.
@@ -67,43 +70,50 @@ def find(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
     if len(text) > SENTENCE_CHARS_MAX:
         return None
     try:
-        return _found(text, now=now, zone=zone, count=count)
+        return _found(text, ReadingContext(now=now.astimezone(zone)), zone, count)
     except (OverflowError, ValueError):  # the calendar's own ends, in one zone or another
         why = "That lies beyond the calendar. Write a time such as 'tomorrow at 5pm'."
         return TimeFound(answer=NoTime(why=why), words=text, rest="")
 
 
-def _found(text: str, *, now: datetime, zone: ZoneInfo, count: int) -> TimeFound | None:
-    scope = ReadingContext(now=now.astimezone(zone))
+def _found(text: str, scope: ReadingContext, zone: ZoneInfo, count: int) -> TimeFound | None:
     said = TimeText(text, scope)
     lead = _LEAD.match(said.text)
     head = lead.end() if lead else 0
-    places = _strong(said, _places(said, scope, zone))
+    # Without words that hardly ever are a time by themselves, and refusals beside readings.
+    strong = [
+        one
+        for one in _places(said, scope, zone)
+        if not _WEAK.fullmatch(said.text, one.start, one.end)
+    ]
+    places = [one for one in strong if not isinstance(one.answer, NoTime)] or strong
     if not places:
         return None
-    chosen = _chosen(said, places, head)
-    together = _together(text, places, scope, count) if len(places) > 1 else None
-    if chosen is None or together is not None:
-        return _several(text, places, together, now=now, count=count)
-    rest = _without(text, chosen, head)
-    answer = with_next(chosen.answer, after=now, count=count)
-    at_head = chosen.start <= head and _JOIN.match(said.text, chosen.end)
-    if not at_head and isinstance(answer, TimeRead):
+    place = places[0]
+    leads = place.start <= head and _JOIN.match(said.text, place.end) is not None
+    together = _together(text, places, scope, count)
+    if together is not None or (len(places) > 1 and not leads):
+        return _several(text, places, together, after=scope.now, count=count)
+    before, after = text[: place.start].rstrip(" ,"), text[place.end :].lstrip(" ,")
+    kept = before[head:] if place.start > head else ""
+    rest = _cleaned(f"{kept} {after}" if after.strip(" .!?") else f"{kept}{after}")
+    answer, words = place.answer, text[place.start : place.end]
+    if not leads and isinstance(answer, TimeRead):
         if _LOOSE.search(plain(rest)):
             why = "Part of that looks like a time and was not understood. Is this meant?"
             answer = TimeAsked(text=why, options=(answer,))
-        elif chosen.doubtful:
-            words = text[chosen.start : chosen.end]
+        elif place.doubtful:
             answer = TimeAsked(text=f"Is {words!r} the time?", options=(answer,))
-    return TimeFound(answer=answer, words=text[chosen.start : chosen.end], rest=rest)
+    answer = with_next(answer, after=scope.now, count=count)
+    return TimeFound(answer=answer, words=words, rest=rest)
 
 
-def _places(said: TimeText, scope: ReadingContext, zone: ZoneInfo) -> list[_PhrasePlace]:
-    """From left to right, at each place the longest words that mean a time."""
+def _places(said: TimeText, scope: ReadingContext, zone: ZoneInfo) -> list[_Place]:
+    """Return from left to right, at each place, the longest words that mean a time."""
     starts = [match.start() for match in re.finditer(r"(?<![\w'])[\w@(]", said.text)]
     if len(starts) > 2 * WORDS_MAX:
         starts = [*starts[:WORDS_MAX], *starts[-WORDS_MAX:]]
-    found: list[_PhrasePlace] = []
+    found: list[_Place] = []
     for start in starts:
         if found and start < found[-1].end:
             continue
@@ -112,7 +122,7 @@ def _places(said: TimeText, scope: ReadingContext, zone: ZoneInfo) -> list[_Phra
     return found
 
 
-def _at(said: TimeText, start: int, scope: ReadingContext, zone: ZoneInfo) -> _PhrasePlace | None:
+def _at(said: TimeText, start: int, scope: ReadingContext, zone: ZoneInfo) -> _Place | None:
     by_end: dict[int, list[Cover]] = {}
     for cover in said.covers(start):
         if cover[1] - start <= CHARS_MAX:
@@ -120,66 +130,46 @@ def _at(said: TimeText, start: int, scope: ReadingContext, zone: ZoneInfo) -> _P
     for end in sorted(by_end, reverse=True):
         goes_on = re.match(r"\s+\w", said.text[end:]) is not None
         covers = [one for one in by_end[end] if not (goes_on and _is_number(one[0][-1]))]
-        answer = best(covers, scope, zone)
-        if answer is not None:
-            named = goes_on and _NAMED.search(said.text, 0, start) is not None
-            numbered = all(
-                _is_number(one[0][0]) or (goes_on and _is_name(one[0])) for one in covers
-            )
-            numbered = numbered or (named and all(len(one[0]) == 1 for one in covers))
-            return _PhrasePlace(start, end, answer, numbered)
+        if (answer := best(covers, scope, zone)) is None:
+            continue
+        is_named = goes_on and _NAMED.search(said.text, 0, start) is not None
+        doubtful = all(
+            _is_number(pieces[0])
+            or (len(pieces) == 1 and (is_named or (goes_on and _is_day_number(pieces[0]))))
+            for pieces, _ in covers
+        )
+        return _Place(start, end, answer, doubtful)
     return None
 
 
-def _is_name(pieces: Sequence[Piece]) -> bool:
-    """The 5th, and more words: a day, or the 5th of something."""
-    first = pieces[0]
-    return len(pieces) == 1 and isinstance(first, Date) and not first.month
+def _is_day_number(piece: Piece) -> bool:
+    """Return the 5th, and more words: a day, or the 5th of something."""
+    if not isinstance(piece, NamedDay):
+        return False
+    pattern = piece.patterns[0]
+    return bool(pattern.days) and not pattern.months
 
 
 def _is_number(piece: Piece) -> bool:
     """A mere number beside a day: a time, or so many of something."""
-    return isinstance(piece, TimeOfDay) and piece.bare
-
-
-def _strong(said: TimeText, places: Sequence[_PhrasePlace]) -> list[_PhrasePlace]:
-    """Without words that hardly ever are a time by themselves, and refusals beside readings."""
-    strong = [one for one in places if not _WEAK.fullmatch(said.text[one.start : one.end])]
-    readable = [one for one in strong if not isinstance(one.answer, NoTime)]
-    return readable or strong
-
-
-def _chosen(said: TimeText, places: Sequence[_PhrasePlace], head: int) -> _PhrasePlace | None:
-    """The only one; else the one right behind "remind me" that goes on with "to …"."""
-    if len(places) == 1:
-        return places[0]
-    first = places[0]
-    if first.start <= head and _JOIN.match(said.text, first.end):
-        return first
-    return None
+    return isinstance(piece, Clocks) and piece.clocks[0].bare and len(piece.clocks) == 1
 
 
 def _together(
-    text: str, places: Sequence[_PhrasePlace], scope: ReadingContext, count: int
+    text: str, places: Sequence[_Place], scope: ReadingContext, count: int
 ) -> TimeRead | None:
-    """What two places mean as one time: "remind me tomorrow to call Bob at 5"."""
-    zone = scope.now.tzinfo
-    if len(places) != 2 or not isinstance(zone, ZoneInfo):
+    """Return what two places mean as one time: "remind me tomorrow to call Bob at 5"."""
+    if len(places) != 2:
         return None
     words = " ".join(text[one.start : one.end] for one in places)
-    answer = read(words, now=scope.now, zone=zone, count=count)
+    answer = read(words, now=scope.now, zone=scope.zone, count=count)
     return answer if isinstance(answer, TimeRead) else None
 
 
 def _several(
-    text: str,
-    places: Sequence[_PhrasePlace],
-    together: TimeRead | None,
-    *,
-    now: datetime,
-    count: int,
+    text: str, places: Sequence[_Place], together: TimeRead | None, *, after: datetime, count: int
 ) -> TimeFound:
-    """Which of them is meant? Those at the end first, for there it usually stands."""
+    """Ask which of them is meant; those at the end first, for there it usually stands."""
     words = [text[one.start : one.end] for one in places]
     named = " or ".join(repr(one) for one in words)
     readings = [one.answer for one in places if isinstance(one.answer, TimeRead)]
@@ -190,22 +180,13 @@ def _several(
         for place in reversed(places):
             text = f"{text[: place.start].rstrip(' ,')} {text[place.end :].lstrip(' ,')}"
     question = TimeAsked(text=f"Which time is meant: {named}?", options=tuple(unique.values()))
-    answer = with_next(question, after=now, count=count)
-    return TimeFound(answer=answer, words="", rest=_cleaned(text.strip(), 0))
+    answer = with_next(question, after=after, count=count)
+    return TimeFound(answer=answer, words="", rest=_cleaned(text.strip()))
 
 
-def _without(text: str, place: _PhrasePlace, head: int) -> str:
-    """The sentence without its time, and without the words that lead to what is to be done."""
-    before, after = text[: place.start].rstrip(" ,"), text[place.end :].lstrip(" ,")
-    if place.start <= head:
-        return _cleaned(after, 0)
-    kept = before[head:]
-    return _cleaned(f"{kept} {after}" if after.strip(" .!?") else f"{kept}{after}", 0)
-
-
-def _cleaned(text: str, start: int) -> str:
-    lead = _LEAD.match(plain(text), start)
-    body = text[lead.end() if lead else start :]
-    if join := _JOIN.match(plain(body)):
-        body = body[join.end() :]
-    return " ".join(body.split()).strip(" ,;")
+def _cleaned(text: str) -> str:
+    """Return the words without those that lead to what is to be done."""
+    for leading in (_LEAD, _JOIN):
+        if match := leading.match(plain(text)):
+            text = text[match.end() :]
+    return " ".join(text.split()).strip(" ,;")

@@ -1,4 +1,4 @@
-"""Numbers, units and names as people write them, and patterns made of them."""
+"""Numbers, units and names as people write them, the patterns made of them, and times said back."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ ONES = (
     *("seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),
     *("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
 )
-TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _ORDINAL_ONES = (
     *("zeroth", "first", "second", "third", "fourth", "fifth", "sixth"),
     *("seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth", "thirteenth"),
     *("fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth"),
 )
+_VALUES: dict[str, Fraction] = {
+    **{word: Fraction(number) for number, word in enumerate(ONES)},
+    **{word: Fraction(number) for number, word in enumerate(_ORDINAL_ONES)},
+    **{word: Fraction(10 * number) for number, word in enumerate(TENS, 2)},
+    **{"twentieth": Fraction(20), "thirtieth": Fraction(30)},
+    **{"couple": Fraction(2), "few": Fraction(3), "half": Fraction(1, 2)},
+    **{"quarter": Fraction(1, 4), "three quarters": Fraction(3, 4)},
+}
 
 WORD = rf"(?:(?:{'|'.join(TENS)})(?:[- ](?:{'|'.join(ONES[1:10])}))?|{'|'.join(ONES)})"
 NUMBER = rf"(?:\d{{1,4}}|{WORD})"
@@ -51,9 +59,8 @@ _MONTHS = (
     *("jan(?:uary)?", "feb(?:ruary)?", "mar(?:ch)?", "apr(?:il)?", "may", "june?", "july?"),
     *("aug(?:ust)?", "sep(?:t(?:ember)?)?", "oct(?:ober)?", "nov(?:ember)?", "dec(?:ember)?"),
 )
-MONTH = rf"(?:(?:{'|'.join(_MONTHS)})\b\.?)"
 MONTH_GLUED = rf"(?:{'|'.join(_MONTHS)})"
-_MONTH_STARTS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+MONTH = rf"(?:{MONTH_GLUED}\b\.?)"
 
 _WEEKDAYS = (
     *("mon(?:day)?", "tue(?:s(?:day)?)?", "wed(?:s|nesday|nsday)?", "thu(?:rs?(?:day)?)?"),
@@ -61,70 +68,53 @@ _WEEKDAYS = (
 )
 WEEKDAY = rf"(?:(?:{'|'.join(_WEEKDAYS)})\b\.?)"
 WEEKDAYS = rf"(?:(?:{'|'.join(f'{day}s?' for day in _WEEKDAYS)})\b\.?)"
-_WEEKDAY_STARTS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 YEAR = r"(?:[12]\d{3})"
 
-
-def number(text: str) -> int:
-    """Of digits, or of words to ninety-nine."""
-    if text.isdigit():
-        return int(text)
-    total = 0
-    for word in re.split(r"[-\s]+", text):
-        total += (TENS.index(word) + 2) * 10 if word in TENS else ONES.index(word)
-    return total
+DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTH_NAMES = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
 
 
-def quantity(text: str) -> Fraction:
-    """Of `COUNT`: a few are three, a couple two."""
-    words, half = re.subn(r"\s+and\s+(?:an?\s+)?half(?:\s+an)?$", "", text)
-    return _whole(" ".join(words.split())) + (Fraction(1, 2) if half else 0)
+def value(text: str) -> Fraction:
+    """Return the value of a COUNT, a NUMBER or an ORDINAL: "21st", "half an", "2 and a half"; "a"
+    and "the" are one, a few are three."""
+    said, _, half = " ".join(text.split()).partition(" and ")
+    more = Fraction(1, 2) if half else Fraction(0)
+    if said in {"a", "an", "the"}:
+        return 1 + more
+    if digits := re.match(r"\d+(?:[./]\d+)?", said):
+        return (Fraction(0) if said.endswith("/0") else Fraction(digits[0])) + more
+    if said.startswith("three quarters"):
+        return _VALUES["three quarters"] + more
+    words = re.split(r"[-\s]", said)
+    return sum((_VALUES[word] for word in words if word in _VALUES), more)
 
 
-def _whole(text: str) -> Fraction:
-    if text in {"a", "an", "the"}:
-        return Fraction(1)
-    if text.startswith("half"):
-        return Fraction(1, 2)
-    if "quarter" in text:
-        return Fraction(3 if text.startswith("three") else 1, 4)
-    if "couple" in text:
-        return Fraction(2)
-    if "few" in text:
-        return Fraction(3)
-    if re.fullmatch(r"[\d./]+", text):
-        return Fraction(0) if text.endswith("/0") else Fraction(text)
-    return Fraction(number(text))
-
-
-def ordinal(text: str) -> int:
-    """Of `ORDINAL`."""
-    if text[0].isdigit():
-        return int(text[:-2])
-    if text in {"twentieth", "thirtieth"}:
-        return 20 if text == "twentieth" else 30
-    *tens, last = re.split(r"[-\s]+", text)
-    return sum((TENS.index(word) + 2) * 10 for word in tens) + _ORDINAL_ONES.index(last)
+def whole(text: str) -> int:
+    """Return the value of a NUMBER or an ORDINAL."""
+    return int(value(text))
 
 
 def unit(text: str) -> str:
-    """The unit's name in full: second, minute, …, fortnight, quarter, year."""
+    """Return the unit's name in full: second, minute, …, fortnight, quarter, year."""
     return next(name for name, pattern in _UNITS.items() if re.fullmatch(pattern, text))
 
 
 def month(text: str) -> int:
-    """January is 1."""
-    return _MONTH_STARTS.index(text[:3]) + 1
+    """Return the number of a month: January is 1."""
+    return [name[:3].lower() for name in MONTH_NAMES].index(text[:3]) + 1
 
 
 def weekday(text: str) -> int:
-    """Monday is 0."""
-    return _WEEKDAY_STARTS.index(text[:3])
+    """Return the number of a weekday: Monday is 0."""
+    return [name[:3].lower() for name in DAY_NAMES].index(text[:3])
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of whole words, in which a space is any white space."""
+    """Return a pattern of whole words, in which a space is any white space."""
     spaced = pattern.replace(" ", r"\s+")
     return re.compile(rf"(?<![\w:/.])(?:{spaced})(?!\w)(?!['’]\w)")
 
@@ -133,7 +123,7 @@ Make = Callable[[re.Match[str], ReadingContext], Piece | None]
 
 
 def rule(pattern: str, make: Make) -> Rule:
-    """A rule of one pattern; `make` may decline."""
+    """Return a rule of one pattern; `make` may decline."""
     searched = compiled(pattern)
 
     def found(text: str, start: int, scope: ReadingContext) -> Found:
@@ -148,30 +138,24 @@ def rule(pattern: str, make: Make) -> Rule:
 #
 # How times are said back, so that a person sees how they were read.
 
-DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTH_NAMES = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
-    *("October", "November", "December"),
-)
-
 
 def day_words(day: date) -> str:
-    """Tuesday 1 December 2026."""
+    """Return `Tuesday 1 December 2026`: in English, whatever the machine's locale."""
     return f"{DAY_NAMES[day.weekday()]} {day.day} {MONTH_NAMES[day.month - 1]} {day.year}"
 
 
 def moment_words(moment: datetime) -> str:
-    """On Tuesday 1 December 2026 at 17:00; with seconds where it has some."""
+    """Return `on Tuesday 1 December 2026 at 17:00`; with seconds where it has some."""
     return f"on {day_words(moment)} at {time_words(moment.time())}"
 
 
 def time_words(at: time) -> str:
-    """17:00."""
+    """Return `17:00`; with seconds where it has some."""
     return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
 
 
 def ordinal_words(number: int) -> str:
-    """1st, 2nd, last."""
+    """Return `1st`, `2nd`; of -1 `last`."""
     if number < 0:
         return "last" if number == -1 else f"{ordinal_words(-number)} to last"
     ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
@@ -179,5 +163,5 @@ def ordinal_words(number: int) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """With commas, and an "and" before the last."""
+    """Return words with commas, and an "and" before the last."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

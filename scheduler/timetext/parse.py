@@ -18,30 +18,24 @@ from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from scheduler.clock.cron import CronWrong, is_cron, read_cron, wall_moment
 from scheduler.clock.recurrence import slots
 from scheduler.timetext.clocks import clocks, parts, zones
-from scheduler.timetext.dates import DATES, FEASTS
-from scheduler.timetext.days import DURATION, PERIODS, RELATIVE, SECONDS, later, shifted
-from scheduler.timetext.numbers import COUNT, UNIT, compiled, quantity, rule, unit
+from scheduler.timetext.days import DAYS, DURATION, SECONDS, VAGUE, later, shifted
+from scheduler.timetext.numbers import COUNT, UNIT, compiled, rule, unit, value
 from scheduler.timetext.pieces import (
     Ask,
-    Date,
     Day,
     Found,
-    From,
-    Lasting,
+    Limit,
     Moment,
-    Nth,
+    NamedDay,
     Piece,
     ReadingContext,
     Refuse,
     Rule,
-    Until,
-    Weekday,
     Zone,
 )
 from scheduler.timetext.repeated import settle_repeated
 from scheduler.timetext.repeats import REPEATS
-from scheduler.timetext.resolve import resolved
-from scheduler.timetext.single import settle_single
+from scheduler.timetext.single import day_of, settle_single
 
 # --- grammar ------------------------------------------------------------------------------------
 #
@@ -57,8 +51,10 @@ _GLUE = re.compile(r"[\s,]*(?:(?<=\s)-\s+)?")
 _BESIDE = compiled(
     rf"(?:in )?(?P<count>{COUNT}|the)\s*(?P<unit>{UNIT}) (?P<way>after|from|before)(?: the)?(?=\s)"
 )
-_UNTIL = compiled(r"(?:until|till|til|through|to|ending(?: on| in)?)(?=\s)")
-_FROM = compiled(r"(?:starting|beginning|start|from|as of|since)(?: on| from| in)?(?=\s)")
+_LIMIT = compiled(
+    r"(?:(?P<until>until|till|til|through|to|ending(?: on| in)?)"
+    r"|(?:starting|beginning|start|from|as of|since)(?: on| from| in)?)(?=\s)"
+)
 _OPEN = compiled(r"(?P<name>by|before|after|until|till|since|within)(?=\s)")
 _ISO = re.compile(
     r"(?<![\w-])\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?"
@@ -68,70 +64,67 @@ _ISO = re.compile(
 Cover = tuple[tuple[Piece, ...], int]
 
 
-def beside(text: str, start: int, scope: ReadingContext) -> Found:
-    """Three days after tomorrow: days, weeks, months and years beside any other day."""
-    if (match := _BESIDE.match(text, start)) is None:
+def _beside(text: str, start: int, scope: ReadingContext) -> Found:
+    """Yield three days after tomorrow: days, weeks, months and years beside any other day."""
+    match = _BESIDE.match(text, start)
+    if match is None or (name := unit(match["unit"])) in SECONDS:
         return
-    count, name = quantity(match["count"]), unit(match["unit"])
-    if name in SECONDS:
-        return
+    count = value(match["count"]) * (-1 if match["way"] == "before" else 1)
     for end, day in _days_at(text, match.end(), scope):
-        if other := shifted(day.days[0], -count if match["way"] == "before" else count, name):
+        if other := shifted(day.days[0], count, name):
             yield end, Day(days=(other,))
 
 
-def limits(text: str, start: int, scope: ReadingContext) -> Found:
-    """From and until a day; a longer time that is named ends where it begins."""
-    if match := _FROM.match(text, start):
+def _limits(text: str, start: int, scope: ReadingContext) -> Found:
+    """Yield from and until a day; a longer time that is named ends where it begins."""
+    if match := _LIMIT.match(text, start):
         for end, day in _days_at(text, match.end(), scope):
-            yield end, From(day=day.days[0])
-    if match := _UNTIL.match(text, start):
-        for end, day in _days_at(text, match.end(), scope):
-            yield end, Until(day=day.days[0] + timedelta(days=0 if day.period else 1))
+            if match["until"]:
+                yield end, Limit(until=day.days[0] + timedelta(days=0 if day.period else 1))
+            else:
+                yield end, Limit(start=day.days[0])
 
 
-def open_ended(text: str, start: int, scope: ReadingContext) -> Found:
-    """By Friday, after 2 pm: words that leave open when to speak."""
-    if match := _OPEN.match(text, start):
-        name = match["name"]
-        yield match.end(), Ask(why=f"{name.capitalize()!r} leaves the time open. Is this meant?")
-
-
-def iso(text: str, start: int, scope: ReadingContext) -> Found:
-    """2026-12-01T17:00, with or without an offset."""
+def _iso(text: str, start: int, scope: ReadingContext) -> Found:
+    """Yield 2026-12-01T17:00, with or without an offset."""
     if (match := _ISO.match(text, start)) is None:
         return
     try:
         found = datetime.fromisoformat(match[0].upper().replace(" ", "T", 1).replace(" ", ""))
     except ValueError:
         return
-    zone = scope.now.tzinfo
-    assert isinstance(zone, ZoneInfo)
-    at = found if found.tzinfo else wall_moment(found, zone)
+    at = found if found.tzinfo else wall_moment(found, scope.zone)
     yield match.end(), Moment(at=at.astimezone(UTC))
 
 
-def _for(match: re.Match[str], scope: ReadingContext) -> Piece | None:
+def _lasting(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """For three weeks begins with the first run, for the next three weeks now."""
     found = later(scope, match["duration"])
     if not isinstance(found, Day):
         return None
     if match["next"]:
-        return Until(day=found.days[0])
-    return Lasting(days=(found.days[0] - scope.today).days)
+        return Limit(until=found.days[0])
+    return Limit(lasting=(found.days[0] - scope.today).days)
+
+
+def _open_ended(match: re.Match[str], scope: ReadingContext) -> Piece:
+    """By Friday, after 2 pm: words that leave open when to speak."""
+    return Ask(why=f"{match['name'].capitalize()!r} leaves the time open. Is this meant?")
 
 
 RULES: tuple[Rule, ...] = (
-    *(iso, *DATES, *FEASTS, *RELATIVE, beside, *PERIODS),
-    *(clocks, parts, zones),
-    *(
-        *REPEATS,
-        limits,
-        rule(rf"for (?:(?P<next>the next )|up to )?(?P<duration>{DURATION})", _for),
-    ),
-    open_ended,
+    _iso,
+    *DAYS,
+    _beside,
+    VAGUE,
+    clocks,
+    parts,
+    zones,
+    *REPEATS,
+    _limits,
+    rule(rf"for (?:(?P<next>the next )|up to )?(?P<duration>{DURATION})", _lasting),
+    rule(_OPEN.pattern, _open_ended),
 )
-_DAY_RULES = (*DATES, *FEASTS, *RELATIVE, *PERIODS)
 
 
 class TimeText:
@@ -143,40 +136,37 @@ class TimeText:
         self._found: dict[int, Sequence[tuple[int, Piece]]] = {}
 
     def covers(self, start: int) -> Iterator[Cover]:
-        """Rows of pieces from a place on, the longest pieces first; with where each row ends."""
-        left = [COVERS_MAX]
-        yield from self._rows(start, (), left)
+        """Yield rows of pieces from a place on, the longest pieces first; with where each ends."""
+        return islice(self._rows(start, ()), COVERS_MAX)
 
-    def _rows(self, start: int, before: tuple[Piece, ...], left: list[int]) -> Iterator[Cover]:
-        if len(before) >= PIECES_MAX:
-            return
-        for end, piece in self._at(start):
-            if left[0] <= 0:
-                return
-            left[0] -= 1
-            row = (*before, piece)
-            yield row, end
-            yield from self._rows(self.skip(end), row, left)
+    def _rows(self, start: int, before: tuple[Piece, ...]) -> Iterator[Cover]:
+        if len(before) < PIECES_MAX:
+            for end, piece in self._at(start):
+                row = (*before, piece)
+                yield row, end
+                yield from self._rows(self.skip(end), row)
 
     def skip(self, at: int) -> int:
-        """Over white space and commas."""
+        """Return the place behind white space and commas."""
         glue = _GLUE.match(self.text, at)
-        assert glue is not None
+        assert glue is not None, "it matches nothing too"
         return glue.end()
 
     def _at(self, start: int) -> Sequence[tuple[int, Piece]]:
         if start not in self._found:
-            found = [one for rule in RULES for one in rule(self.text, start, self._scope)]
-            # One of a kind for each end: the rule that stands first.
-            kept: dict[tuple[int, type], tuple[int, Piece]] = {}
-            for end, piece in found:
-                kept.setdefault((end, type(piece)), (end, piece))
-            self._found[start] = sorted(kept.values(), key=lambda one: -one[0])
+            # One of a kind for each end: the rule that stands first. Last Friday is both the one
+            # that is over and the last one of a month.
+            kept: dict[tuple[int, type, str], tuple[int, Piece]] = {}
+            for one in RULES:
+                for end, piece in one(self.text, start, self._scope):
+                    which = piece.which if isinstance(piece, NamedDay) else ""
+                    kept.setdefault((end, type(piece), which), (end, piece))
+            self._found[start] = sorted(kept.values(), key=lambda found: -found[0])
         return self._found[start]
 
 
 def plain(text: str) -> str:
-    """In small letters, with plain quotes and dashes; as long as before."""
+    """Return it in small letters, with plain quotes and dashes; as long as before."""
     lowered = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
     return lowered.translate(_PLAIN)
 
@@ -184,18 +174,19 @@ def plain(text: str) -> str:
 _PLAIN = str.maketrans({"’": "'", "‘": "'", "–": "-", "—": "-", "−": "-", "\u00a0": " "})
 
 
-def _days_at(text: str, start: int, scope: ReadingContext) -> Iterator[tuple[int, Day]]:
-    """Days that begin behind white space, the longest words first."""
-    at = start + len(text[start:]) - len(text[start:].lstrip())
+def _days_at(text: str, start: int, scope: ReadingContext) -> Sequence[tuple[int, Day]]:
+    """Return days that begin behind white space, the longest words first."""
+    at = len(text) - len(text[start:].lstrip())
     found: list[tuple[int, Day]] = []
-    for one in _DAY_RULES:
+    for one in DAYS:
         for end, piece in one(text, at, scope):
-            if isinstance(piece, Day | Weekday | Date | Nth):
-                day = resolved([piece], scope)
-                if day is not None and day.days:
-                    found.append((end, day))
-    yield from sorted(found, key=lambda one: -one[0])
+            day = day_of([piece], scope) if isinstance(piece, Day | NamedDay) else None
+            if day is not None and day.days:
+                found.append((end, day))
+    return sorted(found, key=lambda one: -one[0])
 
+
+# --- reading ------------------------------------------------------------------------------------
 
 CHARS_MAX = 300
 NEXT_SHOWN = 3
@@ -207,7 +198,8 @@ _EXAMPLES = (
 
 
 def read(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -> TimeAnswer:
-    """How a text is read at an aware `now` by somebody in `zone`, with the next `count` due times.
+    """Return how a text is read at an aware `now` by somebody in `zone`, with the next `count` due
+    times.
 
     `now` lies in the years 1970 to 2999. Never raises for any text.
     """
@@ -217,100 +209,81 @@ def read(text: str, *, now: datetime, zone: ZoneInfo, count: int = NEXT_SHOWN) -
     if len(stripped) > CHARS_MAX:
         return NoTime(why=f"A time has at most {CHARS_MAX} characters. {_EXAMPLES}")
     try:
-        scope = ReadingContext(now=now.astimezone(zone))
         if is_cron(stripped):
-            answer = _of_cron(stripped, zone)
+            expression = read_cron(stripped)
+            when = Cron(expression=expression, zone=zone.key)
+            answer: TimeAnswer = TimeRead(when=when, sentence=f"by the cron text {expression}")
         else:
-            answer = _of_words(stripped, scope, zone) or NoTime(why=_why_not(stripped))
+            answer = _of_words(stripped, ReadingContext(now=now.astimezone(zone)), zone)
         return with_next(answer, after=now, count=count)
+    except CronWrong as error:
+        return NoTime(why=str(error))
     except (OverflowError, ValueError):  # the calendar's own ends, in one zone or another
         return NoTime(why=f"That lies beyond the calendar. {_EXAMPLES}")
 
 
-def settled(cover: Cover, scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
-    """What a row of pieces means: once, or again and again. None where they mean no time."""
-    zones = [piece for piece in cover[0] if isinstance(piece, Zone)]
-    pieces = [piece for piece in cover[0] if not isinstance(piece, Zone)]
-    if len(zones) > 1 or not pieces:
-        return None
-    if zones:
-        if (name := _zone_names().get(zones[0].name.lower())) is None:
-            return None
-        other = ZoneInfo(name)
-        scope = ReadingContext(now=scope.now.astimezone(other))
-    found = settle_repeated(pieces, scope)
-    return found if found is not None else settle_single(pieces, scope, home=home)
-
-
-def with_next(answer: TimeAnswer, *, after: datetime, count: int) -> TimeAnswer:
-    """The same with the next `count` due times in each of its readings."""
-    match answer:
-        case TimeRead():
-            return _filled(answer, after, count)
-        case TimeAsked():
-            options = tuple(_filled(one, after, count) for one in answer.options)
-            return TimeAsked(text=answer.text, options=options, past=answer.past)
-        case NoTime():
-            return answer
-
-
-def due(reading: TimeRead, *, after: datetime, count: int) -> tuple[datetime, ...]:
-    """The next due times of a reading, within its limits."""
-    most = count if reading.runs_max is None else min(count, reading.runs_max)
-    found = islice(slots(reading.when, after=after), most)
-    return tuple(one.at for one in found if reading.until is None or one.at <= reading.until)
-
-
-def _filled(reading: TimeRead, after: datetime, count: int) -> TimeRead:
-    found = due(reading, after=after, count=count) or reading.next
-    return replace(reading, next=found[:count])
-
-
-def _of_cron(text: str, zone: ZoneInfo) -> TimeAnswer:
-    try:
-        expression = read_cron(text)
-    except CronWrong as error:
-        return NoTime(why=str(error))
-    sentence = f"by the cron text {expression}"
-    return TimeRead(when=Cron(expression=expression, zone=zone.key), sentence=sentence)
-
-
-def _of_words(text: str, scope: ReadingContext, zone: ZoneInfo) -> TimeAnswer | None:
+def _of_words(text: str, scope: ReadingContext, zone: ZoneInfo) -> TimeAnswer:
     said = TimeText(text, scope)
     rows = [cover for cover in said.covers(said.skip(0)) if said.skip(cover[1]) == len(text)]
-    return best(rows, scope, zone) or _explained(rows)
+    if (answer := best(rows, scope, zone)) is not None:
+        return answer
+    for pieces, _ in rows:
+        if isinstance(pieces[0], Ask) and len(pieces) == 1:
+            return TimeAsked(text=pieces[0].why)
+    for pieces, _ in rows:
+        if refused := next((one.why for one in pieces if isinstance(one, Refuse)), None):
+            return NoTime(why=refused)
+    shown = text if len(text) <= 60 else f"{text[:60]}…"
+    return NoTime(why=f"{shown!r} is not a time that can be read. {_EXAMPLES}")
 
 
 def best(covers: Sequence[Cover], scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
-    """What the fewest pieces mean; of as many, what leaves least open."""
-    for _, alike in groupby(sorted(covers, key=_size), key=_size):
-        answers = [found for one in alike if (found := settled(one, scope, home)) is not None]
+    """Return what the fewest pieces mean; of as many, what leaves least open."""
+    by_size = sorted(covers, key=lambda cover: len(cover[0]))
+    for _, alike in groupby(by_size, key=lambda cover: len(cover[0])):
+        answers = [found for one in alike if (found := _settled(one[0], scope, home)) is not None]
         if answers:
-            return min(answers, key=lambda one: _OPENNESS.index(type(one)))
+            return min(answers, key=lambda one: (TimeRead, TimeAsked, NoTime).index(type(one)))
     return None
 
 
-def _explained(covers: Sequence[Cover]) -> TimeAsked | NoTime | None:
-    """What to say where no time is named, but it is known why not."""
-    for cover in covers:
-        if (first := cover[0][0]) and isinstance(first, Ask) and len(cover[0]) == 1:
-            return TimeAsked(text=first.why)
-    reasons = [one.why for cover in covers for one in cover[0] if isinstance(one, Refuse)]
-    return NoTime(why=reasons[0]) if reasons else None
-
-
-def _size(cover: Cover) -> int:
-    return len(cover[0])
-
-
-_OPENNESS = (TimeRead, TimeAsked, NoTime)
-
-
-def _why_not(text: str) -> str:
-    shown = text if len(text) <= 60 else f"{text[:60]}…"
-    return f"{shown!r} is not a time that can be read. {_EXAMPLES}"
+def _settled(row: Sequence[Piece], scope: ReadingContext, home: ZoneInfo) -> TimeAnswer | None:
+    """Return what a row of pieces means: once, or again and again. None where they mean no time."""
+    zones = [piece.name for piece in row if isinstance(piece, Zone)]
+    pieces = [piece for piece in row if not isinstance(piece, Zone)]
+    if len(zones) > 1 or not pieces:
+        return None
+    if zones:
+        if (name := _zone_names().get(zones[0].lower())) is None:
+            return None
+        scope = ReadingContext(now=scope.now.astimezone(ZoneInfo(name)))
+    found = settle_repeated(pieces, scope)
+    return found if found is not None else settle_single(pieces, scope, home=home)
 
 
 @cache
 def _zone_names() -> dict[str, str]:
     return {name.lower(): name for name in available_timezones()}
+
+
+def with_next(answer: TimeAnswer, *, after: datetime, count: int) -> TimeAnswer:
+    """Return the same with the next `count` due times in each of its readings."""
+
+    def filled(reading: TimeRead) -> TimeRead:
+        found = due(reading, after=after, count=count) or reading.next
+        return replace(reading, next=found[:count])
+
+    match answer:
+        case TimeRead():
+            return filled(answer)
+        case TimeAsked():
+            return replace(answer, options=tuple(filled(one) for one in answer.options))
+        case NoTime():
+            return answer
+
+
+def due(reading: TimeRead, *, after: datetime, count: int) -> tuple[datetime, ...]:
+    """Return the next due times of a reading, within its limits."""
+    most = count if reading.runs_max is None else min(count, reading.runs_max)
+    found = islice(slots(reading.when, after=after), most)
+    return tuple(one.at for one in found if reading.until is None or one.at <= reading.until)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -11,200 +11,227 @@ from memory.records.recurrence import Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from scheduler.clock.cron import CronWrong, wall_moment
 from scheduler.clock.recurrence import next_slots
-from scheduler.timetext.chosen import EXAMPLE, Chosen, chosen
 from scheduler.timetext.clocks import EITHER_HALF_DAILY, USUAL, hours
-from scheduler.timetext.numbers import MONTH_NAMES, day_words, listed, time_words
+from scheduler.timetext.numbers import (
+    DAY_NAMES,
+    MONTH_NAMES,
+    day_words,
+    listed,
+    ordinal_words,
+    time_words,
+)
 from scheduler.timetext.pieces import (
     Ask,
     Clocks,
-    Date,
-    Except,
-    From,
-    Lasting,
+    Day,
+    DayPattern,
+    Limit,
     Moment,
-    Nth,
+    NamedDay,
     OfMonth,
     PartOfDay,
     Piece,
     ReadingContext,
     Refuse,
-    RepeatCount,
     RepeatStep,
     TimeOfDay,
     TimeSpan,
-    Until,
     Weekdays,
 )
+from scheduler.timetext.repeats import WORKDAYS
 
-_Limit = From | Until | Lasting | RepeatCount | Except
-_ALL_MONTHS = tuple(range(1, 13))
+# --- on which days ------------------------------------------------------------------------------
+
+EXAMPLE = "Say it as in 'every weekday at 8', 'every second Friday' or 'on the 15th of each month'."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatLimits:
-    """Between which moments, how often, and in which months it may be due."""
+class Repetition:
+    """Every `count`-th `unit`, on the days of a pattern. With `ask` it is a proposal: the day was
+    left open, or `instead` may be meant."""
 
-    start: datetime | None
-    until: datetime | None
-    lasting: int | None
-    runs_max: int | None
-    months: tuple[int, ...]
-    weekdays_out: tuple[int, ...]
+    count: int = 1
+    unit: RecurrenceUnit = RecurrenceUnit.DAY
+    on: DayPattern = DayPattern()  # noqa: RUF009 - it is frozen
+    ask: str = ""
+    instead: Repetition | None = None
 
-    @property
-    def left_out(self) -> tuple[int, ...]:
-        """The other months."""
-        return tuple(month for month in _ALL_MONTHS if month not in self.months)
+    def cron(self, minute: str, hour: str) -> str:
+        """Return the pattern as cron text, in which Sunday is 0."""
+        days = ",".join("L" if day < 0 else str(day) for day in self.on.days) or "*"
+        months = ",".join(map(str, self.on.months)) or "*"
+        weekdays = ",".join(
+            [
+                *(str(day) for day in sorted((day + 1) % 7 for day in self.on.weekdays)),
+                *(
+                    f"{(day + 1) % 7}L" if place < 0 else f"{(day + 1) % 7}#{place}"
+                    for place, day in self.on.places
+                ),
+            ]
+        )
+        weekdays = "1-5" if self.on.weekdays == WORKDAYS else weekdays or "*"
+        return f"{minute} {hour} {days} {months} {weekdays}"
+
+    def words(self) -> str:
+        """Return `every 2 weeks on Friday`."""
+        step = _step_words(self.count, self.unit)
+        days = self._day_words()
+        if self.on.weekdays and step in {"every day", "every week"}:
+            step = f"every {days}"
+        elif days:
+            step += f" on {days}"
+        if self.on.months:
+            months = listed([MONTH_NAMES[one - 1] for one in self.on.months])
+            step += f" of {months}" if days else f" in {months}"
+        if any(day > 28 for day in self.on.days) and len(self.on.months) != 1:
+            step += " (left out where a month has no such day)"
+        return step
+
+    def _day_words(self) -> str:
+        if self.on.weekdays == WORKDAYS:
+            return "weekday (Monday to Friday)" if self.count == 1 else "Monday to Friday"
+        days = [DAY_NAMES[day] for day in self.on.weekdays]
+        days += [f"the {ordinal_words(day)}{' day' if day < 0 else ''}" for day in self.on.days]
+        days += [f"the {ordinal_words(n)} {DAY_NAMES[day]}" for n, day in self.on.places]
+        return listed(days) if days else ""
 
 
-def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswer | None:
-    """None where no repetition was said."""
-    steps = list(dict.fromkeys(one for one in pieces if isinstance(one, RepeatStep)))
-    steps = [one for one in steps if not one.by_place] or steps
-    if not steps and _several_of_month(pieces):
-        steps = [RepeatStep(count=1, unit=RecurrenceUnit.MONTH)]
-    listed_days = [one for one in pieces if isinstance(one, Weekdays)]
-    asks = [one for one in pieces if isinstance(one, Ask)]
-    if not steps and not listed_days:
-        return _only_asked(pieces, asks)
-    if len(steps) > 1 or any(isinstance(one, Moment) for one in pieces):
+def _step_words(count: int, unit: RecurrenceUnit) -> str:
+    return f"every {unit}" if count == 1 else f"every {count} {unit}s"
+
+
+def _chosen(
+    step: RepeatStep | None, pieces: Sequence[Piece], scope: ReadingContext
+) -> Repetition | TimeAnswer | None:
+    """Return the days; a question or a refusal where they are left open; None where they make no
+    sense."""
+    lists = [one for one in pieces if isinstance(one, Weekdays)]
+    named = [one for one in pieces if isinstance(one, NamedDay)]
+    days = [one for one in pieces if isinstance(one, Day)]
+    is_of_month = any(isinstance(one, OfMonth) for one in pieces)
+    if days:
+        if len(days) > 1 or lists or named or days[0].period:
+            return None
+        return NoTime(why=f"A day that is not the same each time cannot be repeated. {EXAMPLE}")
+    if lists:
+        return None if len(lists) > 1 or named or is_of_month else _on_weekdays(lists[0], step)
+    assert step is not None
+    if not named and step.unit is RecurrenceUnit.DAY:
+        if is_of_month and step.count > 1:
+            third = f"Every month on the {ordinal_words(step.count)}"
+            return TimeAsked(text=f"{third}, or every {step.count} days? Say it in these words.")
+        return Repetition(count=step.count)
+    if not named:
+        return _which_day(step, scope)
+    pattern: DayPattern | None = DayPattern()
+    for one in named:
+        pattern = pattern and pattern.joined(one.patterns[0])
+        if pattern is None or len(one.patterns) > 1 or one.which or pattern.year:
+            return None
+    assert pattern is not None
+    return _on_pattern(pattern, step)
+
+
+def _on_weekdays(days: Weekdays, step: RepeatStep | None) -> Repetition | TimeAnswer | None:
+    weekly = Repetition(
+        count=days.weeks, unit=RecurrenceUnit.WEEK, on=DayPattern(weekdays=days.weekdays)
+    )
+    if step is None:
+        names = listed([DAY_NAMES[day] for day in days.weekdays])
+        return (
+            weekly if days.sure else replace(weekly, ask=f"Every {names}, or only the next time?")
+        )
+    if step.unit is RecurrenceUnit.WEEK and 1 in {step.count, days.weeks}:
+        return replace(weekly, count=max(step.count, days.weeks))
+    if step.unit is RecurrenceUnit.DAY and step.count == days.weeks == 1:
+        return weekly
+    return _which_of_month(days.weekdays[0]) if step.unit is RecurrenceUnit.MONTH else None
+
+
+def _which_of_month(day: int) -> TimeAsked:
+    name = DAY_NAMES[day]
+    return TimeAsked(
+        text=f"Which {name} of the month? Say it as in 'the first {name} of each month', or "
+        f"'every {name}' for all."
+    )
+
+
+def _on_pattern(pattern: DayPattern, step: RepeatStep) -> Repetition | TimeAnswer | None:
+    if pattern.weekdays:
+        # Cron text means "the 13th, and each Friday" where both are named.
+        if pattern.days or pattern.months:
+            return None
+        if step.unit is RecurrenceUnit.MONTH:
+            return _which_of_month(pattern.weekdays[0])
+        if step.unit is RecurrenceUnit.WEEK:
+            return Repetition(count=step.count, unit=step.unit, on=pattern)
         return None
-    for one in pieces:
-        if isinstance(one, Refuse):
-            return NoTime(why=one.why)
-    if asks:
-        return TimeAsked(text=asks[0].why)
-    step = steps[0] if steps else None
-    limits = _limits(pieces, scope)
-    if step is not None and step.unit.passes:
-        return _passing(step, pieces, limits, scope)
-    times = _times(pieces)
-    if times is None:
+    if step.unit not in {RecurrenceUnit.MONTH, RecurrenceUnit.YEAR}:
         return None
-    picked = chosen(step, pieces, scope)
-    if not isinstance(picked, Chosen):
-        return picked
-    if _is_after_midnight(pieces, picked):
-        return TimeAsked(text=_NEXT_DAY)
-    choices = [picked, *([picked.instead] if picked.instead else [])]
-    answers = [_on_days(choice, one, limits, scope) for choice in choices for one in times]
-    either = " or at ".join(_time_list(one) for one in times)
-    left_open = [f"At {either}?"] if len(times) > 1 else []
-    if picked.unit is RecurrenceUnit.DAY and not any(
-        isinstance(one, TimeOfDay | Clocks) for one in pieces
-    ):
-        left_open += [
-            _in_all(one) for one in pieces if isinstance(one, RepeatCount) and not one.sure
-        ]
-    return _asked(answers, [*left_open, *([picked.ask] if picked.ask else [])])
+    if min((*pattern.days, *(place for place, _ in pattern.places))) < -1:
+        return NoTime(
+            why="Counting from the end of a month works for the last day and the last weekday of a "
+            "kind only. Name the day another way."
+        )
+    if step.unit is RecurrenceUnit.YEAR and not pattern.months:
+        return TimeAsked(text=f"In which month? {EXAMPLE}")
+    found = Repetition(count=step.count, unit=step.unit, on=pattern)
+    if step.unit is RecurrenceUnit.YEAR or not pattern.months:
+        return found
+    # 31 January every month: each month's, or only that one?
+    years, rest = divmod(step.count, 12)
+    yearly = replace(found, count=1 if rest else years, unit=RecurrenceUnit.YEAR)
+    if step.by_place or not rest:
+        return yearly
+    if step.count == 1 or 12 % step.count:
+        monthly = replace(found, on=replace(pattern, months=()))
+    else:
+        first = pattern.months[0] - 1
+        months = sorted((first + number) % 12 + 1 for number in range(0, 12, step.count))
+        monthly = replace(found, count=1, on=replace(pattern, months=tuple(months)))
+    words = monthly.words()
+    ask = f"{words[0].upper()}{words[1:]}, or {yearly.words()}?"
+    return replace(monthly, ask=ask, instead=yearly)
 
 
-_NEXT_DAY = (
-    "After midnight the next day has begun: which one is meant? Say it as in 'every Saturday at "
-    "02:00'."
-)
+def _which_day(step: RepeatStep, scope: ReadingContext) -> Repetition:
+    """Return for weekly and monthly, which leave the day open, today's as a proposal."""
+    day, months = (min(scope.today.day, 28),), (scope.today.month,)
+    match step.unit:
+        case RecurrenceUnit.WEEK:
+            pattern = DayPattern(weekdays=(scope.today.weekday(),))
+        case RecurrenceUnit.MONTH:
+            pattern = DayPattern(days=day)
+        case _:
+            pattern = DayPattern(days=day, months=months)
+    found = Repetition(count=step.count, unit=step.unit, on=pattern)
+    return replace(found, ask=f"On which day? Say it as in '{found.words()}'.")
 
 
-def _is_after_midnight(pieces: Sequence[Piece], picked: Chosen) -> bool:
-    """Whether a night may go over into another day than the one that was named."""
-    part = next((one for one in pieces if isinstance(one, PartOfDay)), None)
-    clocks = [one for one in pieces if isinstance(one, TimeOfDay)]
-    clocks += [clock for one in pieces if isinstance(one, Clocks) for clock in one.clocks]
-    return any(
-        any(hour.days for hour in hours(clock, part))
-        for clock in clocks
-        if not clock.ends and not (clock.exact and picked.unit is RecurrenceUnit.DAY)
-    )
-
-
-def _in_all(times: RepeatCount) -> str:
-    return (
-        f"{times.count} times in all? For several times a day say them, as in 'every day at 9 and "
-        "at 18'."
-    )
-
-
-def _asked(answers: Sequence[TimeAnswer | None], asks: Sequence[str]) -> TimeAnswer | None:
-    """The answer itself where nothing is open, else a question between those that are readings."""
-    readings = [one for one in answers if isinstance(one, TimeRead)]
-    if not asks or not readings:
-        return answers[0]
-    return TimeAsked(text=" ".join(asks), options=tuple(readings))
-
-
-def _time_list(times: Sequence[time]) -> str:
-    return listed([time_words(at) for at in times])
-
-
-def _several_of_month(pieces: Sequence[Piece]) -> bool:
-    """The first and third Monday of the month: no single time could be two."""
-    several = any(
-        (isinstance(one, Nth) and len(one.pairs) > 1)
-        or (isinstance(one, Date) and len(one.days) > 1)
-        for one in pieces
-    )
-    return several and any(isinstance(one, OfMonth) for one in pieces)
-
-
-def _only_asked(pieces: Sequence[Piece], asks: Sequence[Ask]) -> TimeAnswer | None:
-    """Twice a day, bimonthly: a repetition, but which?"""
-    others = [one for one in pieces if not isinstance(one, Ask | TimeOfDay | Clocks | PartOfDay)]
-    if asks and not others and any("every" in one.why.lower() for one in asks):
-        return TimeAsked(text=asks[0].why)
-    return None
-
-
-# --- when it may be due ---------------------------------------------------------------------------
-
-
-def _limits(pieces: Sequence[Piece], scope: ReadingContext) -> RepeatLimits:
-    begins = next((one.day for one in pieces if isinstance(one, From)), None)
-    ends = next((one.day for one in pieces if isinstance(one, Until)), None)
-    if begins and ends and ends <= begins and ends.year < 9999:
-        ends = date(ends.year + 1, ends.month, min(ends.day, 28))
-    months = {month for one in pieces if isinstance(one, Except) for month in one.months}
-    weekdays = {day for one in pieces if isinstance(one, Except) for day in one.weekdays}
-    times = next((one.count for one in pieces if isinstance(one, RepeatCount)), None)
-    zone = _zone(scope)
-    return RepeatLimits(
-        start=wall_moment(datetime.combine(begins, time()), zone) if begins else None,
-        until=_before(ends, zone) if ends else None,
-        lasting=next((one.days for one in pieces if isinstance(one, Lasting)), None),
-        runs_max=times,
-        months=tuple(month for month in _ALL_MONTHS if month not in months),
-        weekdays_out=tuple(sorted(weekdays)),
-    )
-
-
-def _before(day: date, zone: ZoneInfo) -> datetime:
-    """The last second before a day begins."""
-    midnight = wall_moment(datetime.combine(day, time()), zone)
-    return (midnight.astimezone(UTC) - timedelta(seconds=1)).astimezone(zone)
+# --- at which times -----------------------------------------------------------------------------
 
 
 def _times(pieces: Sequence[Piece]) -> Sequence[tuple[time, ...]] | None:
-    """The times of the day, in order; twice where they may be in either half of it. None where the
-    pieces clash.
-    """
-    clocks = [one for one in pieces if isinstance(one, TimeOfDay | Clocks)]
+    """Return the times of the day, in order; twice where they may be in either half of it. None
+    where the pieces clash."""
+    clocks = [one for one in pieces if isinstance(one, Clocks)]
     parts = [one for one in pieces if isinstance(one, PartOfDay)]
-    if any(isinstance(one, TimeSpan) for one in pieces) or len(clocks) > 1 or len(parts) > 1:
+    if any(isinstance(one, TimeSpan) for one in pieces) or max(len(clocks), len(parts)) > 1:
         return None
     part = parts[0] if parts else None
     if not clocks:
         return [(part.clock if part else USUAL,)]
-    said = clocks[0].clocks if isinstance(clocks[0], Clocks) else (clocks[0],)
-    either = [_either(clock, part, said[n + 1 :]) for n, clock in enumerate(said)]
+    said = clocks[0].clocks
+    either = [_either(clock, part, said[number + 1 :]) for number, clock in enumerate(said)]
     if not all(either):
         return None
-    first, second = ({times[n] for times in either} for n in (0, -1))
-    return [tuple(sorted(times)) for times in (first, *([second] if second != first else []))]
+    first, second = (tuple(sorted({times[end] for times in either})) for end in (0, -1))
+    return [first] if first == second else [first, second]
 
 
 def _either(clock: TimeOfDay, part: PartOfDay | None, later: Sequence[TimeOfDay]) -> Sequence[time]:
-    """What a time of the day may be: one, two or none. Of "9 and 11pm" nobody knows whether the
-    first is one of the evening too.
-    """
+    """Return what a time of the day may be: one, two or none. Of "9 and 11pm" nobody knows whether
+    the first is one of the evening too."""
     options = [one.at for one in hours(clock, part) if clock.ends or not one.days]
     if part is not None or clock.exact:
         return options[:1] if clock.ends else options
@@ -215,161 +242,215 @@ def _either(clock: TimeOfDay, part: PartOfDay | None, later: Sequence[TimeOfDay]
     return options[:1]
 
 
-# --- minutes and hours ----------------------------------------------------------------------------
-
-
-def _passing(
-    step: RepeatStep, pieces: Sequence[Piece], limits: RepeatLimits, scope: ReadingContext
-) -> TimeAnswer | None:
-    others = [one for one in pieces if not isinstance(one, RepeatStep | _Limit)]
-    spans = [one for one in others if isinstance(one, TimeSpan)]
-    days = [one for one in others if isinstance(one, Weekdays)]
-    if len(spans) > 1 or len(days) > 1 or len(spans) + len(days) != len(others):
-        return None
-    name = _unit_words(step)
-    if limits.weekdays_out:
-        return NoTime(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
-    if not others and limits.months == _ALL_MONTHS:
-        length = timedelta(**{f"{step.unit}s": step.count})
-        start = max(limits.start or scope.now, scope.now).astimezone(UTC)
-        if limits.start is None or limits.start <= scope.now:
-            start += length
-        start = start.replace(second=0, microsecond=0).astimezone(_zone(scope))
-        when = Every(count=step.count, unit=step.unit, start=start, zone=_zone(scope).key)
-        return _reading(when, name, limits, scope)
-    return _passing_within(step, spans, days, limits, scope)
-
-
-def _passing_within(
-    step: RepeatStep,
-    spans: Sequence[TimeSpan],
-    days: Sequence[Weekdays],
-    limits: RepeatLimits,
-    scope: ReadingContext,
-) -> TimeAnswer | None:
-    """Within hours or on some days only: by the clock on the wall, in cron text."""
-    whole = 60 if step.unit is RecurrenceUnit.MINUTE else 24
-    if whole % step.count or (days and days[0].weeks != 1):
-        return NoTime(
-            why=f"Every {step.count} {step.unit}s does not fit evenly into a{_around(step)}, so "
-            "it cannot be kept to certain hours or days. Take a step that does."
-        )
-    first, last = 0, 23
-    words = _unit_words(step)
-    if spans:
-        begin, end = (hours(one, None)[0].at for one in (spans[0].first, spans[0].last))
-        if begin.minute or end.minute or end <= begin:
-            return NoTime(
-                why=f"Such a span goes from a full hour to a later one of the same day. {EXAMPLE}"
-            )
-        first, last = begin.hour, end.hour - (step.unit is RecurrenceUnit.MINUTE)
-        words += f" between {time_words(begin)} and {time_words(end)}"
-    minute = f"*/{step.count}" if step.unit is RecurrenceUnit.MINUTE and step.count > 1 else "*"
-    if step.unit is RecurrenceUnit.HOUR:
-        minute = "0"
-    hour = f"{first}-{last}" if spans else "*"
-    if step.unit is RecurrenceUnit.HOUR and step.count > 1:
-        hour = f"{hour}/{step.count}"
-    picked = Chosen(weekdays=days[0].weekdays if days else ())
-    fields = _CronFields(
-        minute=minute, hour=hour, picked=replace(picked, months=_months(picked, limits))
+def _is_after_midnight(pieces: Sequence[Piece], picked: Repetition) -> bool:
+    """Return whether a night may go over into another day than the one that was named."""
+    part = next((one for one in pieces if isinstance(one, PartOfDay)), None)
+    return any(
+        any(hour.days for hour in hours(clock, part))
+        for one in pieces
+        if isinstance(one, Clocks)
+        for clock in one.clocks
+        if not clock.ends and not (clock.exact and picked.unit is RecurrenceUnit.DAY)
     )
-    if days:
-        words += f", {picked.words()}"
-    when = Cron(expression=fields.text(), zone=_zone(scope).key, start=limits.start)
-    return _reading(when, words, limits, scope)
 
 
-def _around(step: RepeatStep) -> str:
-    return "n hour" if step.unit is RecurrenceUnit.MINUTE else " day"
+def _time_list(times: Sequence[time]) -> str:
+    return listed([time_words(at) for at in times])
 
 
-def _unit_words(step: RepeatStep) -> str:
-    return f"every {step.unit}" if step.count == 1 else f"every {step.count} {step.unit}s"
+# --- the repetition -----------------------------------------------------------------------------
+
+_ALL_MONTHS = tuple(range(1, 13))
 
 
-# --- days -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CronFields:
-    minute: str
-    hour: str
-    picked: Chosen
-
-    def text(self) -> str:
-        return f"{self.minute} {self.hour} {self.picked.fields()}"
-
-
-def _months(picked: Chosen, limits: RepeatLimits) -> tuple[int, ...]:
-    if limits.months == _ALL_MONTHS:
-        return picked.months
-    return tuple(month for month in (picked.months or _ALL_MONTHS) if month in limits.months)
-
-
-def _on_days(
-    picked: Chosen, times: Sequence[time], limits: RepeatLimits, scope: ReadingContext
-) -> TimeAnswer | None:
-    minutes = {(at.minute, at.second) for at in times}
-    if len(minutes) > 1 or any(at.second for at in times):
-        return NoTime(
-            why="Times of one schedule have the same minutes, such as 8:30 and 17:30. Make one for "
-            "each of the others."
+def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswer | None:
+    """Return the repetition; None where none was said."""
+    steps = list(dict.fromkeys(one for one in pieces if isinstance(one, RepeatStep)))
+    steps = [one for one in steps if not one.by_place] or steps
+    if not steps and _names_several(pieces):
+        steps = [RepeatStep(count=1, unit=RecurrenceUnit.MONTH)]
+    asks = [one.why for one in pieces if isinstance(one, Ask)]
+    if not steps and not any(isinstance(one, Weekdays) for one in pieces):
+        # Twice a day, bimonthly: a repetition, but which?
+        alone = all(isinstance(one, Ask | Clocks | PartOfDay) for one in pieces)
+        asking = [why for why in asks if "every" in why.lower()]
+        return TimeAsked(text=asks[0]) if alone and asking else None
+    if len(steps) > 1 or any(isinstance(one, Moment) for one in pieces):
+        return None
+    if refused := next((one.why for one in pieces if isinstance(one, Refuse)), None):
+        return NoTime(why=refused)
+    if asks:
+        return TimeAsked(text=asks[0])
+    step, bounds = steps[0] if steps else None, _Bounds(pieces, scope)
+    if step is not None and step.unit.passes:
+        return bounds.passing(step, pieces)
+    times, picked = _times(pieces), _chosen(step, pieces, scope)
+    if times is None:
+        return None
+    if not isinstance(picked, Repetition):
+        return picked
+    if _is_after_midnight(pieces, picked):
+        return TimeAsked(
+            text="After midnight the next day has begun: which one is meant? Say it as in 'every "
+            "Saturday at 02:00'."
         )
-    kept = replace(picked, months=_months(picked, limits))
-    if limits.weekdays_out:
-        week = picked.weekdays or (tuple(range(7)) if picked.count == 1 else ())
-        left = tuple(day for day in week if day not in limits.weekdays_out)
-        if not left or picked.days or picked.places:
+    choices = [picked, *([picked.instead] if picked.instead else [])]
+    answers = [bounds.on_days(choice, one) for choice in choices for one in times]
+    questions = [f"At {' or at '.join(map(_time_list, times))}?"] if len(times) > 1 else []
+    has_clock = any(isinstance(one, Clocks) for one in pieces)
+    if picked.unit is RecurrenceUnit.DAY and bounds.limit.runs_unsure and not has_clock:
+        questions.append(
+            f"{bounds.limit.runs} times in all? For several times a day say them, as in 'every day "
+            "at 9 and at 18'."
+        )
+    questions += [picked.ask] if picked.ask else []
+    readings = [one for one in answers if isinstance(one, TimeRead)]
+    if not questions or not readings:
+        return answers[0]
+    return TimeAsked(text=" ".join(questions), options=tuple(readings))
+
+
+def _names_several(pieces: Sequence[Piece]) -> bool:
+    """Return the first and third Monday of the month: no single time could be two."""
+    several = any(
+        len(one.patterns[0].places) > 1 or len(one.patterns[0].days) > 1
+        for one in pieces
+        if isinstance(one, NamedDay)
+    )
+    return several and any(isinstance(one, OfMonth) for one in pieces)
+
+
+class _Bounds:
+    """Between which moments, how often, and in which months a repetition may be due."""
+
+    def __init__(self, pieces: Sequence[Piece], scope: ReadingContext) -> None:
+        self._scope = scope
+        limit = Limit()
+        for one in pieces:
+            if isinstance(one, Limit):
+                named = {field.name: getattr(one, field.name) for field in fields(one)}
+                limit = replace(limit, **{name: bound for name, bound in named.items() if bound})
+        begin, end = limit.start, limit.until
+        if begin and end and end <= begin and end.year < 9999:
+            end = date(end.year + 1, end.month, min(end.day, 28))
+        self.limit = limit
+        self._start = wall_moment(datetime.combine(begin, time()), scope.zone) if begin else None
+        self._until = _before(end, scope.zone) if end else None
+        self._months = tuple(one for one in _ALL_MONTHS if one not in limit.months_out)
+
+    # --- minutes and hours ----------------------------------------------------------------------
+
+    def passing(self, step: RepeatStep, pieces: Sequence[Piece]) -> TimeAnswer | None:
+        """Return every so many minutes or hours: in steps of time as it passes; within hours or on
+        some days only, by the clock on the wall, in cron text."""
+        spans = [one for one in pieces if isinstance(one, TimeSpan)]
+        days = [one for one in pieces if isinstance(one, Weekdays)]
+        others = [one for one in pieces if not isinstance(one, RepeatStep | Limit)]
+        if len(spans) > 1 or len(days) > 1 or len(spans) + len(days) != len(others):
+            return None
+        if self.limit.weekdays_out:
             return NoTime(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
-        kept = picked = replace(kept, weekdays=left, unit=RecurrenceUnit.WEEK)
-    if not limits.months or (picked.months and not kept.months):
-        return NoTime(why="Nothing is left of it: all of its months are left out.")
-    fields = _CronFields(
-        minute=str(times[0].minute), hour=",".join(str(at.hour) for at in times), picked=kept
-    )
-    words = f"{picked.words()} at {_time_list(times)}"
-    zone = _zone(scope)
-    try:
-        plain = Cron(expression=fields.text(), zone=zone.key, start=limits.start)
-        following = next_slots(plain, after=scope.now, n=1)
-    except CronWrong:
-        return NoTime(why="There is no such day in the months that are named.")
-    if picked.count == 1:
-        return _reading(plain, words, limits, scope)
-    if not following:
-        return None
-    when = Every(
-        count=picked.count,
-        unit=picked.unit,
-        start=following[0].at.astimezone(zone),
-        zone=zone.key,
-        pattern=fields.text(),
-    )
-    if limits.start is None:
-        words += f", beginning on {day_words(when.start)}"
-    return _reading(when, words, limits, scope)
+        if others or self.limit.months_out:
+            return self._within(step, spans[0] if spans else None, days[0] if days else None)
+        scope, start = self._scope, self._start
+        if start is None or start <= scope.now:
+            start = scope.now.astimezone(UTC) + timedelta(**{f"{step.unit}s": step.count})
+        start = start.astimezone(UTC).replace(second=0, microsecond=0).astimezone(scope.zone)
+        when = Every(count=step.count, unit=step.unit, start=start, zone=scope.zone.key)
+        return self._reading(when, _step_words(step.count, step.unit))
+
+    def _within(
+        self, step: RepeatStep, span: TimeSpan | None, days: Weekdays | None
+    ) -> TimeAnswer | None:
+        in_minutes = step.unit is RecurrenceUnit.MINUTE
+        if (60 if in_minutes else 24) % step.count or (days and days.weeks != 1):
+            around = "an hour" if in_minutes else "a day"
+            return NoTime(
+                why=f"Every {step.count} {step.unit}s does not fit evenly into {around}, so it "
+                "cannot be kept to certain hours or days. Take a step that does."
+            )
+        words, hour = _step_words(step.count, step.unit), "*"
+        if span:
+            begin, end = (hours(one, None)[0].at for one in (span.first, span.last))
+            if begin.minute or end.minute or end <= begin:
+                return NoTime(
+                    why="Such a span goes from a full hour to a later one of the same day. "
+                    f"{EXAMPLE}"
+                )
+            hour = f"{begin.hour}-{end.hour - in_minutes}"
+            words += f" between {time_words(begin)} and {time_words(end)}"
+        steps = f"/{step.count}" if step.count > 1 else ""
+        minute, hour = (f"*{steps}", hour) if in_minutes else ("0", f"{hour}{steps}")
+        picked = Repetition(on=DayPattern(weekdays=days.weekdays if days else ()))
+        if days:
+            words += f", {picked.words()}"
+        expression = self._in_months(picked).cron(minute, hour)
+        zone = self._scope.zone.key
+        return self._reading(Cron(expression=expression, zone=zone, start=self._start), words)
+
+    # --- days -----------------------------------------------------------------------------------
+
+    def _in_months(self, picked: Repetition) -> Repetition:
+        """Return it without the months that are left out."""
+        if not self.limit.months_out:
+            return picked
+        months = picked.on.months or _ALL_MONTHS
+        left = tuple(one for one in months if one in self._months)
+        return replace(picked, on=replace(picked.on, months=left))
+
+    def on_days(self, picked: Repetition, times: Sequence[time]) -> TimeAnswer | None:
+        """Return a repetition at these times of its days."""
+        if len({(at.minute, at.second) for at in times}) > 1 or times[0].second:
+            return NoTime(
+                why="Times of one schedule have the same minutes, such as 8:30 and 17:30. Make one "
+                "for each of the others."
+            )
+        if out := self.limit.weekdays_out:
+            week = picked.on.weekdays or (tuple(range(7)) if picked.count == 1 else ())
+            left = tuple(day for day in week if day not in out)
+            if not left or picked.on.days or picked.on.places:
+                return NoTime(why=f"Those weekdays cannot be left out of it. {EXAMPLE}")
+            picked = replace(picked, on=replace(picked.on, weekdays=left), unit=RecurrenceUnit.WEEK)
+        kept = self._in_months(picked)
+        if self.limit.months_out and not kept.on.months:
+            return NoTime(why="Nothing is left of it: all of its months are left out.")
+        zone = self._scope.zone
+        text = kept.cron(str(times[0].minute), ",".join(str(at.hour) for at in times))
+        when: When = Cron(expression=text, zone=zone.key, start=self._start)
+        words = f"{picked.words()} at {_time_list(times)}"
+        try:
+            following = next_slots(when, after=self._scope.now, n=1)
+        except CronWrong:
+            return NoTime(why="There is no such day in the months that are named.")
+        if picked.count > 1:
+            if not following:
+                return None
+            start = following[0].at.astimezone(zone)
+            when = Every(
+                count=picked.count, unit=picked.unit, start=start, zone=zone.key, pattern=text
+            )
+            words += "" if self._start else f", beginning on {day_words(start)}"
+        return self._reading(when, words)
+
+    def _reading(self, when: When, words: str) -> TimeAnswer:
+        """Return it, said with its limits; a question where nothing of it lies ahead."""
+        zone, limit, until = self._scope.zone, self.limit, self._until
+        following = next_slots(when, after=self._scope.now, n=1)
+        if following and limit.lasting is not None:
+            first = following[0].at.astimezone(zone).date()
+            until = _before(first + timedelta(limit.lasting), zone)
+        if not following or (until and following[0].at > until):
+            return TimeAsked(text=f"Of that ({words}) nothing lies ahead. When is meant?")
+        if limit.months_out:
+            words += f", not in {listed([MONTH_NAMES[one - 1] for one in limit.months_out])}"
+        words += f", beginning on {self._start:%Y-%m-%d}" if self._start else ""
+        words += f", until {until:%Y-%m-%d}" if until else ""
+        if limit.runs is not None:
+            words += ", once" if limit.runs == 1 else f", {limit.runs} times"
+        return TimeRead(when=when, sentence=words, until=until, runs_max=limit.runs)
 
 
-def _reading(when: When, words: str, limits: RepeatLimits, scope: ReadingContext) -> TimeAnswer:
-    """Said with its limits; a question where nothing of it lies ahead."""
-    following = next_slots(when, after=scope.now, n=1)
-    if following and limits.lasting is not None:
-        first = following[0].at.astimezone(_zone(scope)).date()
-        limits = replace(limits, until=_before(first + timedelta(limits.lasting), _zone(scope)))
-    if not following or (limits.until and following[0].at > limits.until):
-        return TimeAsked(text=f"Of that ({words}) nothing lies ahead. When is meant?")
-    if limits.left_out:
-        words += f", not in {listed([MONTH_NAMES[month - 1] for month in limits.left_out])}"
-    if limits.start is not None:
-        words += f", beginning on {limits.start:%Y-%m-%d}"
-    if limits.until is not None:
-        words += f", until {limits.until:%Y-%m-%d}"
-    if limits.runs_max is not None:
-        words += ", once" if limits.runs_max == 1 else f", {limits.runs_max} times"
-    return TimeRead(when=when, sentence=words, until=limits.until, runs_max=limits.runs_max)
-
-
-def _zone(scope: ReadingContext) -> ZoneInfo:
-    assert isinstance(scope.now.tzinfo, ZoneInfo)
-    return scope.now.tzinfo
+def _before(day: date, zone: ZoneInfo) -> datetime:
+    """Return the last second before a day begins."""
+    midnight = wall_moment(datetime.combine(day, time()), zone)
+    return (midnight.astimezone(UTC) - timedelta(seconds=1)).astimezone(zone)

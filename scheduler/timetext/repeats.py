@@ -1,4 +1,4 @@
-"""Repetition: every weekday, every second Friday, every 3 hours, monthly, of each month."""
+"""Words of repetition: every weekday, every second Friday, every 3 hours, monthly."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ from scheduler.timetext.numbers import (
     WEEKDAYS,
     Make,
     month,
-    number,
-    ordinal,
-    quantity,
     rule,
     unit,
     weekday,
+    whole,
 )
 from scheduler.timetext.pieces import (
     Ask,
-    Except,
+    Limit,
     Moment,
     OfMonth,
     Piece,
     ReadingContext,
     Refuse,
-    RepeatCount,
     RepeatStep,
     Rule,
     Weekdays,
@@ -40,38 +37,25 @@ from scheduler.timetext.pieces import (
 WORKDAYS = (0, 1, 2, 3, 4)
 WEEKEND = (5, 6)
 
-_EVERY = r"(?:(?:of|in|on|for|once) )?(?:every|each)(?: single)?"
-_STEP = rf"(?P<step>other|alternate|{ORDINAL}|{NUMBER})"
-_DAY_NAME = rf"(?:{WEEKDAYS}|week-?days?|work(?:ing)? ?days?|business days?|week-?ends?)"
-_LIST = (
-    rf"(?P<days>{_DAY_NAME}(?:(?:\s*,\s*and\s+|\s*,\s*|\s+and\s+|\s*&\s*|\s*/\s*|\s*-\s*"
-    rf"|\s+(?:to|through|thru)\s+)(?:on\s+)?(?:every\s+)?{_DAY_NAME})*)"
-)
+
+def _stepped(count: int, name: str) -> Piece | None:
+    """Return a step; None for one that cannot be."""
+    if name == "second":
+        return Refuse(why="The shortest step is a minute.")
+    times, named = {"fortnight": (2, "week"), "quarter": (3, "month")}.get(name, (1, name))
+    if not 1 <= count * times <= COUNT_MAX:
+        return None
+    return RepeatStep(count=count * times, unit=RecurrenceUnit(named))
 
 
 def _count(text: str | None) -> int:
     if not text:
         return 1
-    if text in {"other", "alternate"}:
-        return 2
-    if re.fullmatch(r"\d+", text):
-        return int(text)
-    return ordinal(text) if re.fullmatch(ORDINAL.replace(" ", r"\s+"), text) else number(text)
-
-
-def stepped(count: int, name: str) -> Piece | None:
-    """None for a step that cannot be."""
-    if name == "second":
-        return Refuse(why="The shortest step is a minute.")
-    if name == "fortnight":
-        count, name = 2 * count, "week"
-    if name == "quarter":
-        count, name = 3 * count, "month"
-    return RepeatStep(count=count, unit=RecurrenceUnit(name)) if 1 <= count <= COUNT_MAX else None
+    return 2 if text in {"other", "alternate"} else whole(text)
 
 
 def _every(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    return stepped(_count(match["step"]), unit(match["unit"]))
+    return _stepped(_count(match.groupdict().get("step")), unit(match["unit"]))
 
 
 def _every_long(match: re.Match[str], scope: ReadingContext) -> Piece | None:
@@ -82,36 +66,28 @@ def _every_long(match: re.Match[str], scope: ReadingContext) -> Piece | None:
         return None
     now = scope.now.astimezone(UTC).replace(microsecond=0)
     minutes, rest = divmod(int((found.at - now).total_seconds()), 60)
-    return None if rest else stepped(minutes, "minute")
+    return None if rest else _stepped(minutes, "minute")
 
 
-def _half_hour(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return RepeatStep(
-        count=30 if match["part"].startswith("half") else 15, unit=RecurrenceUnit.MINUTE
-    )
+def _part_of_hour(match: re.Match[str], scope: ReadingContext) -> Piece:
+    minutes = 30 if match["part"] == "half" else 15
+    return RepeatStep(count=minutes, unit=RecurrenceUnit.MINUTE)
 
 
-def _named(count: int, name: RecurrenceUnit) -> Make:
-    def make(match: re.Match[str], scope: ReadingContext) -> Piece:
-        return RepeatStep(count=count, unit=name)
-
-    return make
-
-
-def _a(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    """Once a week."""
-    return stepped(1, unit(match["unit"]))
+def _named(count: int, name: RecurrenceUnit, *, by_place: bool = False) -> Make:
+    return lambda match, scope: RepeatStep(count=count, unit=name, by_place=by_place)
 
 
 def _often(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    name = unit(match["unit"]) if match["unit"] else "day"
-    if name == "day":
-        return Ask(why=f"At which times? Say them, as in 'every day at 9 and at 18' ({match[0]}).")
-    return Ask(why=f"On which days? Say them, as in 'every Monday and Thursday at 9' ({match[0]}).")
-
-
-def _often_weekday(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return Ask(why=f"At which times? Say them, as in 'every Monday at 9 and at 18' ({match[0]}).")
+    """Twice a day, three times a week, twice every Monday."""
+    given = match.groupdict()
+    if given.get("days"):
+        asks, times = "At which times?", "every Monday at 9 and at 18"
+    elif unit(match["unit"]) == "day":
+        asks, times = "At which times?", "every day at 9 and at 18"
+    else:
+        asks, times = "On which days?", "every Monday and Thursday at 9"
+    return Ask(why=f"{asks} Say them, as in '{times}' ({match[0]}).")
 
 
 def _two_meanings(match: re.Match[str], scope: ReadingContext) -> Piece:
@@ -120,21 +96,21 @@ def _two_meanings(match: re.Match[str], scope: ReadingContext) -> Piece:
 
 
 def _days(text: str) -> tuple[int, ...] | None:
-    """Of a list with ranges, in the order of the week; a range may go over Sunday."""
-    found: list[int] = []
-    words = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\s*/\s*", text)
-    for word in words:
+    """Return the days of a list with ranges, in the order of the week; a range may go over
+    Sunday."""
+    found: set[int] = set()
+    for word in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\s*/\s*", text):
         plain = re.sub(r"\b(?:on|every)\s+", "", word)
         ends = re.split(r"\s*-\s*(?!day|end)|\s+(?:to|through|thru)\s+", plain)
-        if len(ends) == 1:
-            found += _day_set(ends[0])
-            continue
         sets = [_day_set(end) for end in ends]
-        if len(sets) != 2 or any(len(one) != 1 for one in sets):
+        if len(sets) == 1:
+            found.update(sets[0])
+        elif len(sets) == 2 and len(sets[0]) == len(sets[1]) == 1:
+            (first,), (last,) = sets
+            found.update((first + number) % 7 for number in range((last - first) % 7 + 1))
+        else:
             return None
-        (first,), (last,) = sets
-        found += [(first + n) % 7 for n in range((last - first) % 7 + 1)]
-    return tuple(sorted(set(found)))
+    return tuple(sorted(found))
 
 
 def _day_set(text: str) -> tuple[int, ...]:
@@ -144,73 +120,54 @@ def _day_set(text: str) -> tuple[int, ...]:
 
 
 def _every_weekday(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    found = _days(match["days"])
-    if found is None or not 1 <= (weeks := _count(match["step"])) <= COUNT_MAX:
-        return None
-    if match["step"] and weeks == 1:  # "every first Friday" is one of the month
+    found, weeks = _days(match["days"]), _count(match["step"])
+    # "every first Friday" is one of the month.
+    if found is None or not 1 <= weeks <= COUNT_MAX or (match["step"] and weeks == 1):
         return None
     return Weekdays(weekdays=found, weeks=weeks)
 
 
 def _weekdays(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """Without "every": sure where the days are in the plural, or go from one to another."""
-    if (found := _days(match["days"])) is None:
-        return None
     text = match["days"]
-    plural = re.search(r"days\b|week-?ends|(?:mon|tue|wed|thu|thur|fri|sat|sun)s\b", text)
-    to = re.search(r"\w\s*-\s*(?!day|end)\w|\s(?:to|through|thru)\s", text)
-    workdays = re.search(r"\b(?:week-?day|work|business)", text)
-    alone = re.fullmatch(WEEKDAY.replace(" ", r"\s+"), text)
-    if alone or (re.fullmatch(r"week-?end", text)):
+    found = _days(text)
+    if found is None or re.fullmatch(rf"{WEEKDAY}|week-?end", text):
         return None
-    return Weekdays(weekdays=found, sure=bool(plural or to or workdays))
-
-
-def _yearly(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    return (
-        RepeatStep(count=count, unit=RecurrenceUnit.YEAR)
-        if (count := _count(match["step"]))
-        else None
+    sure = re.search(
+        r"days\b|week-?ends|(?:mon|tue|wed|thu|thur|fri|sat|sun)s\b"
+        r"|\w\s*-\s*(?!day|end)\w|\s(?:to|through|thru)\s|\b(?:week-?day|work|business)",
+        text,
     )
+    return Weekdays(weekdays=found, sure=bool(sure))
 
 
-def _monthly(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return RepeatStep(count=1, unit=RecurrenceUnit.MONTH, by_place=True)
-
-
-def _times(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    count = {"once": 1, "twice": 2}.get(match["count"]) or quantity(match["count"])
-    if count != int(count) or count < 1:
-        return None
+def _runs(match: re.Match[str], scope: ReadingContext) -> Piece | None:
+    count = {"once": 1, "twice": 2}.get(match["count"]) or whole(match["count"])
     in_all = re.match(r"for\b|up\b", match[0]) or re.search(r"(?:runs|occurrences)$", match[0])
-    return RepeatCount(count=int(count), sure=count == 1 or in_all is not None)
+    return Limit(runs=count, runs_unsure=count > 1 and not in_all) if count else None
 
 
-def _except(match: re.Match[str], scope: ReadingContext) -> Piece:
-    found = re.findall(MONTH, match["months"])
-    return Except(months=tuple(sorted({month(name) for name in found})))
+def _except(match: re.Match[str], scope: ReadingContext) -> Piece | None:
+    """Except in July and August, but not on Fridays."""
+    if months := match.groupdict().get("months"):
+        found = {month(name) for name in re.findall(MONTH, months)}
+        return Limit(months_out=tuple(sorted(found)))
+    days = _days(match["days"])
+    return Limit(weekdays_out=days) if days else None
 
 
-def _except_weekdays(match: re.Match[str], scope: ReadingContext) -> Piece | None:
-    return Except(weekdays=found) if (found := _days(match["days"])) else None
+def _refuse(why: str) -> Make:
+    return lambda match, scope: Refuse(why=why)
 
 
-def _except_days(match: re.Match[str], scope: ReadingContext) -> Piece:
-    why = (
-        "Single days cannot be left out, only weekdays and months, as in 'daily except in August'. "
-        "Set it without the exception, and pause it for that time."
-    )
-    return Refuse(why=why)
-
-
-def _of_month(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return OfMonth()
-
-
-def _weeks_of_year(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return Refuse(why="A schedule cannot count the weeks of a year. Name the dates.")
-
-
+_EVERY = r"(?:(?:of|in|on|for|once) )?(?:every|each)(?: single)?"
+_STEP = rf"(?P<step>other|alternate|{ORDINAL}|{NUMBER})"
+_DAY_NAME = rf"(?:{WEEKDAYS}|week-?days?|work(?:ing)? ?days?|business days?|week-?ends?)"
+_LIST = (
+    rf"(?P<days>{_DAY_NAME}(?:(?:\s*,\s*and\s+|\s*,\s*|\s+and\s+|\s*&\s*|\s*/\s*|\s*-\s*"
+    rf"|\s+(?:to|through|thru)\s+)(?:on\s+)?(?:every\s+)?{_DAY_NAME})*)"
+)
+_OFTEN = rf"(?:twice|(?:{NUMBER}|several) times)"
 _MONTHS = rf"(?P<months>{MONTH}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s+or\s+)(?:in\s+)?{MONTH})*)"
 _NOT = r"(?:except|but not|excluding|other than)(?: for)?"
 _DAY = rf"(?:{ORDINAL}|\d{{1,2}})"
@@ -218,12 +175,14 @@ _DATE_FOLLOWS = (
     rf"(?= (?:the )?{_DAY}(?: and (?:the )?{_DAY})*(?: of)? {MONTH}"
     rf"| {MONTH} (?:the )?\d| (?:christmas|xmas|new year|hallowe|valentine|st\.? |saint|boxing"
     rf"|may day|april fool|easter|good friday|pentecost|thanksgiving|black friday))"
-).replace(" ", r"\s+")
-_PLACE_FOLLOWS = rf"(?=\s+(?:{ORDINAL}|last)(?:\s|$))"
+)
+_PART_FOLLOWS = (
+    r"(?= (?:early |late )?(?:morning|afternoon|evening|night|lunch|noon|midday|midnight))"
+)
 
 REPEATS: tuple[Rule, ...] = (
     rule(rf"{_EVERY}(?: {_STEP})?\s*(?P<unit>{UNIT})", _every),
-    rule(r"(?:every|each) (?P<part>half(?: an)?[- ]hour|quarter(?: of an)?[- ]hour)", _half_hour),
+    rule(r"(?:every|each) (?P<part>half|quarter)(?: an| of an)?[- ]hour", _part_of_hour),
     rule(r"hourly", _named(1, RecurrenceUnit.HOUR)),
     rule(rf"(?:every|each) (?P<duration>{DURATION}|hour and a half)", _every_long),
     rule(r"daily|every ?day|once daily", _named(1, RecurrenceUnit.DAY)),
@@ -233,22 +192,26 @@ REPEATS: tuple[Rule, ...] = (
     rule(r"quarterly", _named(3, RecurrenceUnit.MONTH)),
     rule(r"yearly|annually", _named(1, RecurrenceUnit.YEAR)),
     rule(r"(?P<name>bi-?(?:week|month|year)ly)", _two_meanings),
-    rule(rf"once (?:a|per|every|each) (?P<unit>{UNIT})", _a),
-    rule(rf"(?:twice|(?:{NUMBER}|several) times) (?:a|per|every|each) "
-         rf"(?P<unit>{UNIT})", _often),
-    rule(rf"(?:twice|(?:{NUMBER}|several) times) (?:every|each) {_LIST}", _often_weekday),
+    rule(rf"once (?:a|per|every|each) (?P<unit>{UNIT})", _every),
+    rule(rf"{_OFTEN} (?:a|per|every|each) (?P<unit>{UNIT})", _often),
+    rule(rf"{_OFTEN} (?:every|each) {_LIST}", _often),
     rule(rf"{_EVERY}(?: {_STEP})? {_LIST}", _every_weekday),
     rule(rf"(?P<step>alternate) {_LIST}", _every_weekday),
     rule(rf"(?:(?:on|from) )?{_LIST}", _weekdays),
-    rule(r"(?:every|each)(?P<step>)" + _DATE_FOLLOWS, _yearly),
-    rule(r"(?:every|each)" + _PLACE_FOLLOWS, _monthly),
-    rule(r"(?:for )?(?P<count>once|twice)", _times),
-    rule(rf"(?:for |up to )?(?P<count>{NUMBER})\s?(?:x|times|occurrences|runs)", _times),
+    rule(rf"(?:every|each){_DATE_FOLLOWS}", _named(1, RecurrenceUnit.YEAR)),
+    rule(rf"(?:every|each)(?=\s+(?:{ORDINAL}|last)(?:\s|$))",
+         _named(1, RecurrenceUnit.MONTH, by_place=True)),
+    rule(rf"(?:every|each){_PART_FOLLOWS}", _named(1, RecurrenceUnit.DAY)),
+    rule(r"(?:for )?(?P<count>once|twice)", _runs),
+    rule(rf"(?:for |up to )?(?P<count>{NUMBER})\s?(?:x|times|occurrences|runs)", _runs),
     rule(rf"{_NOT}(?: in| during)? {_MONTHS}", _except),
-    rule(rf"{_NOT}(?: on)?(?: every)? {_LIST}", _except_weekdays),
-    rule(rf"{_NOT} [\w/:,.'\s]+", _except_days),
-    rule(r"(?:in )?(?:calendar )?week \d{1,2}", _weeks_of_year),
-    rule(r"(?:every|each)(?= (?:early |late )?(?:morning|afternoon|evening|night|lunch|noon"
-         r"|midday|midnight))", _named(1, RecurrenceUnit.DAY)),
-    rule(r"(?:of|in) (?:the|a) month", _of_month),
+    rule(rf"{_NOT}(?: on)?(?: every)? {_LIST}", _except),
+    rule(rf"{_NOT} [\w/:,.'\s]+", _refuse(
+        "Single days cannot be left out, only weekdays and months, as in 'daily except in August'. "
+        "Set it without the exception, and pause it for that time."
+    )),
+    rule(r"(?:in )?(?:calendar )?week \d{1,2}", _refuse(
+        "A schedule cannot count the weeks of a year. Name the dates."
+    )),
+    rule(r"(?:of|in) (?:the|a) month", lambda match, scope: OfMonth()),
 )  # fmt: skip

@@ -78,10 +78,10 @@ def found(*facts: tuple[str, str], speaker: str = "the user") -> str:
         {
             "text": text,
             "category": "background",
-            "confidence": 0.95,
+            "certainty": 0.95,
             "speaker": speaker,
             "quote": quote,
-            "replaces": None,
+            "contradicts": None,
         }
         for text, quote in facts
     ]

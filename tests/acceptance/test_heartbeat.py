@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from agent.skills.skill import Skill
 from bot.settings.home import shipped
 from memory.records.jobs import JobKind
 from memory.records.messages import ConversationId
 from memory.records.recurrence import Every, RecurrenceUnit
 from scheduler.clock.timetable import Timetable
-from scheduler.kinds.agent_turn import HeartbeatKind, Turns
+from scheduler.kinds.agent_turn import HeartbeatKind, TurnKind
 from tests.acceptance.rig import Home, Model, Telegram, until
 from tests.acceptance.schedule_words import ANN, started
 from tests.acceptance.test_kills import settled
@@ -159,6 +160,9 @@ class Kept:
     async def start_new(self, lane: str) -> ConversationId:
         raise AssertionError(f"a turn was begun in {lane}")
 
+    async def skill(self, name: str) -> Skill:
+        raise AssertionError(f"the skill {name} was looked for")
+
 
 @pytest.mark.case("SC-19", "CO-01")
 @pytest.mark.parametrize("text", WITHOUT_TASKS)
@@ -170,7 +174,7 @@ async def test_a_day_of_looks_at_a_list_without_tasks_begins_no_turn(
         path.write_bytes(text.encode())
     office = Office(tmp_path, start=MORNING)
     kind = HeartbeatKind(
-        Turns(People(), kept.start_new),
+        TurnKind(People(), kept.start_new, kept.skill),
         tmp_path,
         kept.beat,
         fresh=lambda: shipped("HEARTBEAT.md").read_text("utf-8"),

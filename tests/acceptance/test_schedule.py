@@ -155,6 +155,8 @@ def test_instructions_go_alone_and_their_result_is_answered_to(
 def test_a_job_of_the_assistant_is_asked_about(home: Home, telegram: Telegram) -> None:
     home.approve(ANN)
     home.start()
+    telegram.says(ANN, "/timezone Berlin")
+    reads(telegram, ANN, "Your time zone is Europe/Berlin")
     text = calling(
         "schedule_job",
         say="first",
@@ -329,6 +331,8 @@ def test_quiet_hours_outlive_a_restart_and_a_test_tells_of_them(
 ) -> None:
     home.approve(ANN)
     bot = home.start()
+    telegram.says(ANN, "/timezone Berlin")
+    reads(telegram, ANN, "Your time zone is Europe/Berlin")
     telegram.says(ANN, "/quiet 22:00-07:00")
     reads(telegram, ANN, "Quiet hours: 22:00")
     key = ordered(home, "look at the stars", when="every day at 23:00")

@@ -56,7 +56,7 @@ from memory.records.rows import Person
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox
-from memory.stores.people import SqlitePeople
+from memory.stores.people import AboutPeople, SqlitePeople
 from memory.stores.traces import SqliteTraces
 from tests.agent.house import OWNER, House, Somebody, Words
 from tests.agent.obedient import CANARY, ObedientModel
@@ -97,6 +97,9 @@ def evil_tool(name: str, description: str = "", *, reads: bool = False, **more: 
         "annotations": {"readOnlyHint": reads},
     }
 
+
+READING_ALLOWED = '[[tools.rules]]\ntools = ["evil__lookup"]\naction = "allow"\n'
+"""A rule of the owner, which counts where no words of others are there."""
 
 USUAL_TOOLS = (evil_tool("post"), evil_tool("lookup", reads=True))
 
@@ -158,7 +161,7 @@ class Castle(House):
         self.hits = '{"results": []}'
         self.mcp = path / "evil"
         self.mcp.mkdir()
-        self.mcp_trust = "untrusted"
+        self.mcp_trust = '"untrusted"'
         self.rules_text = ""
         self.extra: list[Tool] = []
         self.lists(*USUAL_TOOLS)
@@ -253,7 +256,12 @@ class Castle(House):
 
         self.desk = await stack.enter_async_context(
             ApprovalService(
-                SqliteApprovals(database), app.access, self.outbox, signal, clock=self.clock
+                SqliteApprovals(database),
+                app.access,
+                signal,
+                deliver=self.outbox.deliver,
+                revise=self.outbox.revise,
+                clock=self.clock,
             )
         )
         self.made = made = app.abilities
@@ -296,7 +304,7 @@ class Castle(House):
             args = json.dumps([str(EVIL_SERVER), str(self.mcp)])
             lines += [
                 f'[mcp.evil]\ncommand = "{sys.executable}"\nargs = {args}\nstart = "eager"',
-                f'trust = "{self.mcp_trust}"',
+                f"trust = {self.mcp_trust}",
             ]
         self.home.config.write_text("\n".join(lines))
         self.home.config.chmod(0o600)
@@ -319,7 +327,7 @@ class Castle(House):
         gathering = ContextBuilder(
             library,
             self.shelf,
-            self.recalled or SqliteRecall(self.database),
+            self.recalled or SqliteRecall(about=AboutPeople(self.database)),
             clock=self.clock,
             options=self.gathering,
         )

@@ -14,10 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from agent.history.compaction import SqliteCompactor
 from agent.models.chat_request import body
 from agent.policy.approval import Policy
 from agent.policy.gate import Gate
-from agent.policy.tool_access import Reach, ReachOptions
 from agent.prompt.context import ContextBuilder, ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.skills.library import SkillLibrary
@@ -29,7 +29,7 @@ from agent.tools.call import ToolLimits
 from agent.tools.files import FileTools, ResultStore
 from agent.tools.selection import SelectionOptions, ToolSelector
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, ReachOptions, Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import EngineLimits, LocalEngine
@@ -40,7 +40,6 @@ from agent.turn.steps.tools import ToolStep
 from bot.settings.home import shipped
 from memory.database.connection import Database
 from memory.facts.recall import SqliteRecall
-from memory.records.facts import Compactor
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from memory.records.ports import Journal, NewRun, Recall, Redo, waits_on
 from memory.records.request import ModelRequest
@@ -48,6 +47,7 @@ from memory.records.rows import NewApproval, NewEvent, Outcome
 from memory.records.transcript import Context, Entry, Said
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
+from memory.stores.people import AboutPeople
 from memory.stores.switches import SqliteSkillRecords
 from memory.stores.traces import SqliteTraces
 from memory.stores.turns import SqliteJournal
@@ -149,7 +149,7 @@ class House:
         self.approvals = KeptApprovals()
         self.redact: Callable[[str], str] = str
         self.journal: Callable[[Database], Journal] = SqliteJournal
-        self.compactor: Callable[[House], Compactor] | None = None
+        self.compactor: Callable[[House], SqliteCompactor] | None = None
         self._events = 0
         lay(path / "hearthbot.db")
 
@@ -268,7 +268,7 @@ class House:
         gathering = ContextBuilder(
             library,
             self.shelf,
-            self.recalled or SqliteRecall(self.database),
+            self.recalled or SqliteRecall(about=AboutPeople(self.database)),
             clock=self.clock,
             rules=self.rules,
             options=self.gathering,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.worker import Bounds, answer_of, bound_itself
+from agent.sandbox.worker import Bounds, answer_of, bound_itself
 
 THIS = __name__
 BOUNDS = Bounds(read_s=30.0, answer_bytes_max=100_000)

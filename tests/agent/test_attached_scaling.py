@@ -17,7 +17,7 @@ from PIL import Image
 
 from agent.files.scaler import PillowScaler, answer, made_smaller
 from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
-from agent.files.worker import NoRoom
+from agent.sandbox.worker import NoRoom
 from tests.agent.files_kit import PNG, jpeg, png
 from tests.thorough import rounds
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from memory.records.facts import Chunk, Recalled, RecallWanted
-from tests.agent.attack_kit import Castle, Lasting, evil_tool
+from tests.agent.attack_kit import READING_ALLOWED, Castle, Lasting, evil_tool
 from tests.agent.house import MEMBER_IN_GROUP, OWNER, OWNER_IN_GROUP, Somebody
 from tests.agent.obedient import ObedientModel
 from tests.thorough import THOROUGH
@@ -265,6 +265,7 @@ async def attack(castle: Castle, way: Way, orders: str) -> ObedientModel:
     way.lay(castle, orders)
     # A server takes as long to start as all the rest: usually it is there where it plays a part.
     castle.with_server = THOROUGH or way.of_server or "evil__" in orders
+    castle.rules_text = READING_ALLOWED if way.begin == LOOKUP else ""
     model = model_for(castle, way)
     async with castle.attacked(model):
         model.begin = json.loads(castle.filled(json.dumps(way.begin)))

@@ -18,7 +18,15 @@ from memory.records.messages import Attachment
 from memory.records.ports import waits_on
 from memory.records.rows import StoredPlaybook
 from memory.records.transcript import ToolResult
-from tests.agent.attack_kit import API_KEY, EVIL_SERVER, OWNERS, TOKEN, Castle, evil_tool
+from tests.agent.attack_kit import (
+    API_KEY,
+    EVIL_SERVER,
+    OWNERS,
+    READING_ALLOWED,
+    TOKEN,
+    Castle,
+    evil_tool,
+)
 from tests.agent.house import MEMBER, MEMBER_IN_GROUP, OWNER_IN_GROUP
 from tests.agent.obedient import ObedientModel
 from tests.agent.sandbox.given import needs_sandbox
@@ -338,6 +346,7 @@ async def test_t23_a_server_takes_over_no_name_of_ours(castle: Castle, name: str
 
 @pytest.mark.threat("T23")
 async def test_t23_a_server_gets_nothing_of_the_environment(castle: Castle) -> None:
+    castle.rules_text = READING_ALLOWED
     model = ObedientModel(begin=[("evil__lookup", {"text": "news"})])
 
     async with castle.attacked(model):
@@ -346,27 +355,6 @@ async def test_t23_a_server_gets_nothing_of_the_environment(castle: Castle) -> N
         (call,) = castle.mcp_calls()
         assert json.loads(call)["environment"].keys() <= {"PATH", "HOME", "LANG", "LC_CTYPE"}
         await castle.hold()
-
-
-@pytest.mark.threat("T23")
-async def test_t23_a_reading_tool_gets_back_what_it_told_and_what_persons_wrote(
-    castle: Castle,
-) -> None:
-    castle.answers(lookup="mail 4711-a from Bob")
-    model = ObedientModel(
-        begin=[
-            ("evil__lookup", {"text": "mails of Bob"}),
-            ("evil__lookup", {"text": "4711-a"}),
-            ("evil__lookup", {"text": "Ada's door code"}),
-        ]
-    )
-
-    async with castle.attacked(model):
-        await castle.say("mails of Bob, please")
-        asked = await castle.denied_all()
-
-        assert asked == ["evil__lookup"]
-        assert len(castle.mcp_calls()) == 2
 
 
 @pytest.mark.threat("T25")

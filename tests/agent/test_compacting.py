@@ -42,11 +42,11 @@ from tests.memory.history_kit import ScriptedCheap, Texts, detected, never
 PREVIOUS = "## Previous Conversation Context"
 
 
-class Kept:
-    """Implements `memory.records.facts.Compactor`: the real one, its calls kept."""
+class Kept(SqliteCompactor):
+    """The real one, its calls kept."""
 
     def __init__(self, house: House, cheap: ScriptedCheap, options: CompactionOptions) -> None:
-        self._real = SqliteCompactor(
+        super().__init__(
             SqliteCompactions(house.database),
             OneModel(house.model),
             Summaries(cheap, Texts()),
@@ -59,7 +59,7 @@ class Kept:
 
     async def compact(self, wanted: CompactionWanted) -> Compaction | None:
         self.wanted.append(wanted)
-        made = await self._real.compact(wanted)
+        made = await super().compact(wanted)
         self.made += [made] if made else []
         return made
 

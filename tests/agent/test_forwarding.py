@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.policy.taint import has_seen, is_own, tainted_by
+from agent.policy.taint import is_own, own_texts, tainted_by
 from agent.prompt.layers.knowledge import came_along
 from memory.records.messages import (
     FORWARDED_CHARS_MAX,
@@ -108,8 +108,7 @@ def test_forwarded_words_taint_and_ones_own_do_not() -> None:
 def test_an_address_in_forwarded_words_was_not_said() -> None:
     passed_on, own = Said(text=f"pay at {URL}", forwarded=True), Said(text=f"see {URL}")
 
-    assert not has_seen([passed_on], URL)
-    assert has_seen([passed_on, own], URL)
+    assert list(own_texts([passed_on, own], "p1")) == [own.text]
 
 
 def test_forwarded_words_are_nobodys_own() -> None:

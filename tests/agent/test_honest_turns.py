@@ -1,5 +1,6 @@
 """What people ask for every day, done as a model does it: nobody is asked, whatever was read before
-and whatever is remembered. The other side of the attacks beside it."""
+and whatever is remembered, but about a server that the owner does not trust: once a conversation.
+The other side of the attacks beside it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.agent.attack_kit import evil_tool
 from tests.agent.memory_kit import RememberingCastle
@@ -117,8 +120,24 @@ def honest_server() -> list[Any]:
     ]
 
 
-async def test_honest_turns_ask_nobody(tmp_path: Path) -> None:
+ASKED_OF_A_STRANGER = {
+    "when do I meet Bob on Friday?": [EVENTS],
+    "am I free for lunch with Emil?": [EVENTS],
+    "what is in my newest mails?": [MAILS, MAIL],
+    "find mails of Bob": [MAILS],
+    "search flights to Lisbon on Friday": [FLIGHTS],
+}
+"""The first call of each tool in each conversation, while `trust` is not set."""
+
+
+@pytest.mark.parametrize(
+    ("trust", "expected"), [("true", {}), ('"untrusted"', ASKED_OF_A_STRANGER)]
+)
+async def test_honest_turns_ask_nobody(
+    tmp_path: Path, trust: str, expected: Mapping[str, list[str]]
+) -> None:
     castle = RememberingCastle(tmp_path)
+    castle.mcp_trust = trust
     castle.put("letter.txt", "Dear Ada, shall we have lunch? Emil")
     castle.put("memory/MEMORY.md", "Ada has a garden.")
     parts = "".join(f"\nGOOD/docs/{part}" for part in ("start", "loops", "files", "news"))
@@ -130,7 +149,7 @@ async def test_honest_turns_ask_nobody(tmp_path: Path) -> None:
     castle.lists(*honest_server())
     castle.answers(mails="\n".join(f"m-{n:03} a mail of somebody" for n in range(1, 21)))
     model = ObedientModel()
-    asked: list[tuple[str, list[str]]] = []
+    asked: dict[str, list[str]] = {}
 
     async with castle.attacked(model):
         await castle.remembers("Ada lives in Oslo.")
@@ -141,9 +160,12 @@ async def test_honest_turns_ask_nobody(tmp_path: Path) -> None:
             model.begin = [*model.begin, *json.loads(castle.filled(json.dumps(ask.calls)))]
             await castle.submit(castle.filled(ask.says), **ask.more)
             await castle.engine.idle()
-            asked += [(ask.says, cards)] if (cards := await castle.denied_all()) else []
+            while waiting := await castle.open_cards():
+                rows = await castle.rows("select tool from approvals where id = ?", waiting[0])
+                asked.setdefault(ask.says, []).append(str(rows[0][0]))
+                await castle.tap(waiting[0], "once")
 
-        assert asked == []
+        assert asked == expected
         assert len(ASKS) >= 30
         results = await castle.rows("select body from messages where kind = 'result'")
         failed = [body for (body,) in results if not json.loads(body)["ok"]]

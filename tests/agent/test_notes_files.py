@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -211,11 +210,10 @@ def test_a_file_that_is_full_takes_no_more_and_loses_nothing(notes: Notes, root:
     assert path.read_text() == "x" * (FILE_CHARS_MAX - 10) + "\n\n" + "y" * 8 + "\n"
 
 
-def test_two_chats_that_add_at_once_lose_nothing(notes: Notes) -> None:
+async def test_two_chats_that_add_at_once_lose_nothing(notes: Notes) -> None:
     words = [f"word {n}" for n in range(24)]
 
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda word: add(notes, OWNER, word, TODAY), words))
+    await asyncio.gather(*(notes.add(OWNER, word, TODAY) for word in words))
 
     assert sorted(notes.read(OWNER, TODAY).split("\n\n")) == sorted(words)
 

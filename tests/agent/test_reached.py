@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent.policy.approval import Action, Policy, PolicyRule
-from agent.policy.tool_access import ReachOptions
 from agent.tools.discovery import DiscoveryTools
 from agent.tools.tool import Effect
+from agent.tools.toolbox import ReachOptions
 from memory.records.transcript import ToolResult
 from tests.agent.house import MEMBER, OWNER, FakeTool, House, Somebody, model
 from tests.agent.tools.given import by_name

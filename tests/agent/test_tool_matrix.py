@@ -111,7 +111,7 @@ update_job       run run no    ask ask no
 remove_job       run run no    ask ask no
 run_job          run run no    ask ask no
 evil__post       ask no  no    ask no  no
-evil__lookup     run run run   ask ask no
+evil__lookup     ask ask no    ask ask no
 """
 """The same in a group, but for what is closed there. Besides, USER.md, notes and skills are closed
 in files (tests of those)."""
@@ -192,9 +192,9 @@ def _cell(castle: Castle, name: str, who: Caller) -> str:
     if name in CALLS or not card.spec().parameters.get("required"):
         text = json.dumps(CALLS.get(name, {}))
         needs = needs_of(tool, parse_arguments(card.arguments, text), who)
-    if card.hinted and who.tainted:
-        needs = Needs(risk="it tells a server something")  # as `agent.policy.gate` finds
-    verdict = decide(Policy(), card, needs, who, seen=lambda target: False, always=False)
+    is_told = card.hinted or (who.tainted and needs.target)  # as `agent.policy.gate` finds
+    leaves = "somebody learns something" if is_told else ""
+    verdict = decide(Policy(), card, needs, who, leaves=leaves, always=False)
     match verdict:
         case AskFirst(owner_alone=owner_alone):
             return "OWN" if owner_alone else "ask"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from agent.learning.insights import Insights
+from memory.facts.insights import Insights
 from memory.records.facts import CATEGORIES, Compaction, FactSource, NewFact, Whose
 from memory.records.jobs import Asker, Job, JobKind, What
 from memory.records.messages import Address, ConversationId, Role

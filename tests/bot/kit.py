@@ -13,16 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from bot.app.app import App
 from bot.app.schedules import LOOK_EVERY_S
 from bot.app.upkeep import EVERY_S
 from bot.lab.model import ScriptedModel
+from bot.lab.slack import APP_TOKEN, SIGNING_SECRET
+from bot.lab.slack import TOKEN as TOKEN_OF_SLACK
 from bot.lab.telegram import FakeTelegram
 from bot.lab.telegram_state import SeenInTelegram
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
+from bot.settings.schema.settings import SlackSettings, TelegramSettings
 from scheduler.clock.machine import SystemClock
 from scheduler.clock.timetable import ALARM_AFTER_S
 from scheduler.clock.timetable import LOOK_EVERY_S as DUE_EVERY_S
@@ -36,6 +41,25 @@ GROUP = -1001
 
 # So long that only a hang ends it: litellm alone takes seconds to load on a loaded machine.
 WAIT_S = 60.0
+
+
+def telegram_settings(**values: Any) -> TelegramSettings:
+    """The section of a bot that nobody slows down, unchecked: a test may poll without a wait."""
+    given: dict[str, Any] = {"token": SecretStr(TOKEN), "base_url": "http://127.0.0.1:1"}
+    rates = dict.fromkeys(("rate_per_chat", "rate_per_group_minute", "rate_total"), 0)
+    return TelegramSettings.model_construct(**{**given, **rates, **values})
+
+
+def slack_settings(**values: Any) -> SlackSettings:
+    """The same for Slack."""
+    secrets = {
+        "bot_token": TOKEN_OF_SLACK,
+        "app_token": APP_TOKEN,
+        "signing_secret": SIGNING_SECRET,
+    }
+    given = {name: SecretStr(value) for name, value in secrets.items()}
+    rates = dict.fromkeys(("rate_per_chat", "rate_edits_minute", "rate_total"), 0)
+    return SlackSettings.model_construct(**{**given, **rates, **values})
 
 
 BACKGROUND_S = frozenset({ALARM_AFTER_S, DUE_EVERY_S, LOOK_EVERY_S, EVERY_S})

@@ -21,6 +21,7 @@ from bot.settings.home import Home, prepare
 from bot.settings.load import load
 from tests.bot.kit import WAIT_S, HastyClock, eventually
 from tests.bot.kit import Rig as TelegramRig
+from tests.judges.block_kit import judge_calls
 from tests.laid import lay
 
 ANN, BOB, STRANGER = "U0ANN", "U0BOB", "U0EVE"
@@ -174,3 +175,5 @@ def judge_slack(slack: FakeSlack, foreign: Collection[str] = ()) -> None:
         assert not any(code in alone.text for code in ("<!", "<@", "<#"))
         assert not BARE.search(NOT_OURS.sub("", alone.text)), alone.text
     assert slack.previewed() == []
+    shown = ("chat.postEphemeral", "chat.postMessage", "chat.update", "views.open", "views.publish")
+    judge_calls((call.method, call.params) for call in slack.calls() if call.method in shown)

@@ -23,7 +23,7 @@ from bot.markup.render import telegram_parts
 from bot.outbox.outbox import Outbox
 from bot.people import approval_messages as words
 from bot.people.access import Access
-from bot.people.approvals import ApprovalOptions, ApprovalService, is_shared
+from bot.people.approvals import VALID_S, ApprovalService, is_shared
 from memory.database.connection import Database
 from memory.records.errors import StorageError
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role, RunId
@@ -66,7 +66,7 @@ class Desk:
         self.clock = FixedClock()
         self.clock.hold()
         self.people: tuple[Person, ...] = (ANN, BOB, EVE, CLEO)
-        self.options = ApprovalOptions(host_zone="Europe/London")
+        self.valid_s = VALID_S
         self.signalled: list[str] = []
         self.signal_fails = 0
 
@@ -87,10 +87,12 @@ class Desk:
                 ApprovalService(
                     self.store,
                     self.access,
-                    outbox,
                     self._signal,
+                    deliver=outbox.deliver,
+                    revise=outbox.revise,
                     clock=self.clock,
-                    options=self.options,
+                    valid_s=self.valid_s,
+                    host_zone="Europe/London",
                 ) as desk,
             ):
                 self.desk = desk
@@ -306,16 +308,6 @@ async def test_of_two_owners_the_one_whose_turn_it_is_is_asked(house: Desk) -> N
         await house.ask(question(person=second, lane=GROUP))
 
         assert house.lanes() == ["telegram:4", GROUP]
-
-
-async def test_asking_again_sends_nothing_more(house: Desk) -> None:
-    async with house.opened():
-        await house.ask(question())
-        await house.desk.ask(question())
-    async with house.opened():
-        await house.desk.ask(question())
-
-        assert house.lanes() == ["telegram:1"]
 
 
 @pytest.mark.parametrize("tool", sorted(words.TOOLS))
@@ -584,20 +576,6 @@ async def test_a_card_that_can_never_arrive_holds_no_turn_up(house: Desk) -> Non
         assert await house.status(question().run_id) is RunStatus.QUEUED
 
 
-async def test_the_watch_sleeps_until_the_first_is_over_and_not_at_all_for_nothing(
-    house: Desk,
-) -> None:
-    house.options = ApprovalOptions(valid_s=45)
-    async with house.opened():
-        await asyncio.sleep(0.05)
-        assert house.clock.pauses == []
-
-        await house.ask(question())
-        await house.watches()
-
-        assert house.clock.pauses == [45.0]
-
-
 async def test_trouble_with_the_storage_after_an_answer_is_made_up_for(house: Desk) -> None:
     house.signal_fails = 1
     async with house.opened():
@@ -649,33 +627,6 @@ async def test_between_any_two_steps_the_bot_may_be_restarted(house: Desk) -> No
     assert len(house.cards()) == 1
 
 
-async def test_a_kill_between_the_answer_and_what_follows_is_made_up_for_at_the_start(
-    house: Desk,
-) -> None:
-    async with house.opened():
-        await house.ask(question())
-        await house.store.decide(question().id, Outcome.ALWAYS, by=ANN.id)
-    assert house.signalled == []
-
-    async with house.opened():
-        assert house.signalled == ["approval:3fa9c1d2e4b5a697=always"]
-        assert await house.status(question().run_id) is RunStatus.QUEUED
-        assert house.cards()[0][1].startswith("**Allowed by Ann at 12:00")
-
-
-async def test_a_kill_between_the_signal_and_the_card_is_made_up_for_at_the_start(
-    house: Desk,
-) -> None:
-    async with house.opened():
-        await house.ask(question())
-        await house.store.decide(question().id, Outcome.DENIED, by=ANN.id)
-        await house.journal.signal(waits_on(question().id), {"outcome": "denied"})
-
-    async with house.opened():
-        assert house.cards()[0][1].startswith("**Denied by Ann at 12:00: not run.**")
-        assert await house.store.unsettled() == []
-
-
 async def test_what_was_over_while_the_bot_was_off_is_closed_at_the_start(house: Desk) -> None:
     async with house.opened():
         await house.ask(question())
@@ -685,16 +636,6 @@ async def test_what_was_over_while_the_bot_was_off_is_closed_at_the_start(house:
     async with house.opened():
         assert house.signalled == ["approval:3fa9c1d2e4b5a697=expired"]
         assert house.cards()[0][1].startswith("**Expired: not run.**")
-
-
-async def test_an_answer_before_the_turn_has_come_to_wait_is_found_by_it(house: Desk) -> None:
-    async with house.opened():
-        await house.ask(question(), waits=False)
-        await house.press(ANN, data("once"))
-
-        waits = await house.journal.suspend(question().run_id, waits_on(question().id))
-
-        assert waits is False
 
 
 # --- /approve ----------------------------------------------------------------------------------
@@ -849,7 +790,12 @@ class AskingHouse(House):
 
         self.outbox = Outbox(SqliteOutbox(database), {}, clock=self.clock)
         self.desk = ApprovalService(
-            SqliteApprovals(database), self.access, self.outbox, signal, clock=self.clock
+            SqliteApprovals(database),
+            self.access,
+            signal,
+            deliver=self.outbox.deliver,
+            revise=self.outbox.revise,
+            clock=self.clock,
         )
         self.approvals: Any = self.desk
         return SqliteJournal(database)

@@ -14,10 +14,7 @@ from bot.channels.base import (
     MessagePart,
     NotSent,
     Reacted,
-    Reacts,
-    SendsFiles,
     SentMessage,
-    ShowsWork,
 )
 from bot.channels.console import ADDRESS, ConsoleChannel
 
@@ -73,7 +70,6 @@ async def test_the_running_tool_is_shown_without_any_text() -> None:
     channel: Channel = console
     console.attach(shown.append)
 
-    assert isinstance(channel, ShowsWork)
     channel.doing(ADDRESS, "reading a file …")
 
     assert shown == [{"kind": "doing", "text": "reading a file …"}]
@@ -97,7 +93,6 @@ async def test_a_file_is_shown_by_where_it_stands_with_its_words() -> None:
     console, shown = ConsoleChannel(), list[dict[str, Any]]()
     console.attach(shown.append)
     file = FileOut(name="plan.txt", path="files/plan.txt", content=b"at ten")
-    assert isinstance(console, SendsFiles)
 
     for caption in ("", "The **plan**"):
         [words] = console.captioned(caption)
@@ -109,7 +104,6 @@ async def test_a_file_is_shown_by_where_it_stands_with_its_words() -> None:
 
 async def test_a_reaction_is_a_line_where_somebody_sees_it() -> None:
     console, shown = ConsoleChannel(), list[dict[str, Any]]()
-    assert isinstance(console, Reacts)
 
     unseen = await console.react(ADDRESS, "1", "👍")
     console.attach(shown.append)

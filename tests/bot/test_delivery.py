@@ -17,12 +17,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from bot.channels.base import Channel
-from bot.channels.slack.channel import SlackChannel, SlackOptions
-from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
-from bot.channels.throttle import SendRates
+from bot.channels.slack.channel import SlackChannel
+from bot.channels.telegram.channel import TelegramChannel
 from bot.lab.faults import FaultAction
-from bot.lab.slack import APP_TOKEN, FakeSlack
-from bot.lab.slack import TOKEN as SLACK_TOKEN
+from bot.lab.slack import FakeSlack
 from bot.lab.telegram import FakeTelegram
 from bot.outbox.outbox import Outbox
 from memory.database.connection import Database
@@ -34,6 +32,7 @@ from memory.stores.jobs import SqliteJobs
 from memory.stores.outbox import SqliteOutbox, close_reply
 from scheduler.clock.misfire import first_due
 from tests.bot.delivery_answers import SLACK, TELEGRAM, WIRE, Act, Answers, Meaning, page
+from tests.bot.kit import TOKEN, slack_settings, telegram_settings
 from tests.bot.relay import NAME, Relay
 from tests.memory.kit import START_MS, StillClock, rows
 from tests.memory.test_approvals import question
@@ -42,7 +41,6 @@ from tests.thorough import THOROUGH
 
 MARK = "(may be repeated)"
 TEXTS = ["the reply", "the reminder", "the card", "the report"]
-UNLIMITED = SendRates(per_chat=0, per_group_minute=0, total=0)
 ANSWER_MS = 600_000
 PATIENT_S, IMPATIENT_S = 30.0, 0.2
 
@@ -98,13 +96,11 @@ class Platform:
 @asynccontextmanager
 async def telegram(clock: StillClock, *, limit_s: float) -> AsyncIterator[Platform]:
     async with (
-        FakeTelegram(token="123456:TEST") as fake,
+        FakeTelegram(TOKEN) as fake,
         Relay(urlsplit(fake.base_url).port or 0) as relay,
     ):
-        options = TelegramOptions(
-            token="123456:TEST", base_url=relay.url, send_timeout_s=limit_s, rates=UNLIMITED
-        )
-        async with TelegramChannel(options, clock=clock) as channel:
+        settings = telegram_settings(base_url=relay.url, send_timeout_s=limit_s)
+        async with TelegramChannel(settings, clock=clock) as channel:
             yield Platform(channel, fake, relay, "sendMessage", "telegram:5")
 
 
@@ -112,15 +108,8 @@ async def telegram(clock: StillClock, *, limit_s: float) -> AsyncIterator[Platfo
 async def slack(clock: StillClock, *, limit_s: float) -> AsyncIterator[Platform]:
     async with FakeSlack() as fake, Relay(urlsplit(fake.base_url).port or 0) as relay:
         fake.direct()
-        options = SlackOptions(
-            bot_token=SLACK_TOKEN,
-            app_token=APP_TOKEN,
-            base_url=f"{relay.url}/api/",
-            send_timeout_s=limit_s,
-            edits_per_minute=0,
-            rates=UNLIMITED,
-        )
-        async with SlackChannel(options, clock=clock) as channel:
+        settings = slack_settings(base_url=f"{relay.url}/api/", send_timeout_s=limit_s)
+        async with SlackChannel(settings, clock=clock) as channel:
             yield Platform(channel, fake, relay, "chat.postMessage", "slack:T0LAB.D0ANN")
 
 

@@ -498,7 +498,7 @@ async def test_a_press_on_a_full_disk_is_answered_at_once_and_done_later(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with rig.running(OWNER, hurry=20) as bot:
-        rig.says("/remind tomorrow at 9 tea")
+        rig.says("/remind in 2 hours tea")
         await eventually(lambda: any(message.markup for message in rig.seen()))
         card, disk = next(message for message in rig.seen() if message.markup), Disk()
         monkeypatch.setattr(SqliteInbox, "store", disk.keeps(SqliteInbox.store))

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agent.tools.agents import SUBAGENT_STATUS
-from bot.lab.faults import drop, hold
+from bot.lab.faults import hold
 from bot.lab.model_script import prose
-from bot.lab.telegram import flood, refusal
+from bot.lab.telegram import flood
 from bot.outbox.drafts import STREAM_AFTER_S
 from bot.outbox.outbox import REPEATED
 from tests.bot.kit import GROUP, OWNER, US, Rig, SlowTool, eventually
@@ -99,18 +99,6 @@ async def test_without_streaming_the_whole_comes_at_the_end(rig: Rig) -> None:
 
 
 @pytest.mark.usefixtures("slow_model")
-async def test_no_pause_between_edits_is_a_short_one(rig: Rig) -> None:
-    rig.set(telegram__stream_every_s=0)
-    rig.model.say(LONG)
-    async with rig.running(OWNER) as bot:
-        rig.says("tell me")
-        await rig.reads(LONG_SHOWN)
-        await rig.quiet(bot)
-
-    assert 5 <= len(edits(rig)) <= 25
-
-
-@pytest.mark.usefixtures("slow_model")
 async def test_groups_have_a_pause_of_their_own(rig: Rig) -> None:
     rig.set(telegram__stream_every_group_s=60)
     rig.model.say(LONG)
@@ -157,20 +145,6 @@ async def test_a_pause_that_telegram_asks_for_stops_edits_for_so_long(rig: Rig) 
 
 
 @pytest.mark.usefixtures("slow_model")
-async def test_a_final_edit_that_must_wait_is_made_later(rig: Rig) -> None:
-    rig.model.say(LONG)
-    async with rig.running(OWNER, hurry=20) as bot:
-        rig.says("tell me")
-        await eventually(partial(rig.wrote, 1))
-        rig.telegram.fault("editMessageText", action=flood(2), times=3)
-        await rig.reads(LONG_SHOWN)
-        await rig.quiet(bot)
-
-    assert 2.0 in rig.clock.paused_s
-    assert len(rig.telegram.sent(OWNER)) == 1
-
-
-@pytest.mark.usefixtures("slow_model")
 @pytest.mark.case("CH-05")
 async def test_edits_whose_fate_is_unknown_are_repeated_and_the_reply_stands_once(
     rig: Rig,
@@ -207,45 +181,6 @@ async def test_a_first_streamed_send_in_doubt_is_followed_by_one_marked_reply(ri
 
 
 @pytest.mark.usefixtures("slow_model")
-async def test_a_streamed_message_that_somebody_deleted_is_sent_anew(rig: Rig) -> None:
-    rig.model.say(LONG)
-    async with rig.running(OWNER) as bot:
-        rig.says("tell me")
-        await eventually(partial(rig.wrote, 1))
-        rig.telegram._chats.delete(OWNER, rig.seen()[0].message_id)
-        await rig.reads(LONG_SHOWN)
-        await rig.quiet(bot)
-
-    assert rig.outbox() == ["sent"]
-    assert len(rig.telegram.sent(OWNER)) == 2
-
-
-@pytest.mark.usefixtures("slow_model")
-async def test_an_edit_that_is_refused_for_good_leads_to_a_new_message(rig: Rig) -> None:
-    rig.model.say(LONG)
-    refused = refusal(400, "Bad Request: MESSAGE_ID_INVALID")
-    rig.telegram.fault("editMessageText", action=refused, times=None)
-    async with rig.running(OWNER) as bot:
-        rig.says("tell me")
-        await eventually(lambda: rig.outbox() == ["sent"])
-        await rig.quiet(bot)
-
-    assert rig.texts()[1:] == [LONG_SHOWN]
-
-
-@pytest.mark.usefixtures("slow_model")
-async def test_a_streamed_start_that_did_not_arrive_is_one_plain_send_in_the_end(rig: Rig) -> None:
-    rig.model.say(LONG)
-    rig.telegram.fault("sendMessage", action=refusal(503, "trouble"))
-    async with rig.running(OWNER, hurry=20) as bot:
-        rig.says("tell me")
-        await rig.reads(LONG_SHOWN)
-        await rig.quiet(bot)
-
-    assert edits(rig) == []
-
-
-@pytest.mark.usefixtures("slow_model")
 async def test_who_blocks_the_bot_while_it_writes_ends_the_reply(rig: Rig) -> None:
     rig.model.say(LONG)
     async with rig.running(OWNER) as bot:
@@ -275,37 +210,6 @@ async def test_after_a_kill_in_mid_stream_the_same_message_is_completed(rig: Rig
 
     assert len(rig.telegram.sent(OWNER)) == 1
     assert rig.inbox() == ["replied"]
-
-
-@pytest.mark.usefixtures("slow_model")
-async def test_a_kill_while_the_first_words_are_sent_leads_to_one_marked_reply(rig: Rig) -> None:
-    rig.model.say(LONG)
-    rig.telegram.fault("sendMessage", action=hold(after=True))
-    async with rig.running(OWNER, killed=True):
-        rig.says("tell me")
-        await eventually(partial(rig.wrote, 1))
-        assert rig.parts() == ["sending"]
-
-    rig.model.say(LONG)
-    async with rig.running() as bot:
-        await eventually(partial(rig.wrote, 2))
-        await rig.quiet(bot)
-
-    assert rig.texts()[1] == LONG_SHOWN + REPEATED
-    rig.telegram.release()
-
-
-@pytest.mark.usefixtures("slow_model")
-async def test_a_network_that_goes_in_mid_stream_costs_nothing(rig: Rig) -> None:
-    rig.model.say(LONG)
-    async with rig.running(OWNER, hurry=50) as bot:
-        rig.says("tell me")
-        await eventually(partial(rig.wrote, 1))
-        rig.telegram.fault("editMessageText", action=drop(), times=6)
-        await rig.reads(LONG_SHOWN)
-        await rig.quiet(bot)
-
-    assert len(rig.telegram.sent(OWNER)) == 1
 
 
 # --- the status line ---------------------------------------------------------------------------
@@ -373,22 +277,6 @@ async def test_while_a_subagent_works_the_status_line_stands(rig: Rig) -> None:
         rig.model.say("Here it is.")
         rig.model.release()
         await rig.reads(f"{BEFORE}\n\nHere it is.")
-        await rig.quiet(bot)
-
-    assert len(rig.telegram.sent(OWNER)) == 1
-
-
-@pytest.mark.case("PR-05")
-async def test_while_a_subagent_works_before_the_first_text_there_is_typing(rig: Rig) -> None:
-    rig.model.call("subagent", {"task": "Find a berth"})
-    rig.model.fault("chat", action=hold(after=False), skip=1)
-    async with rig.running(OWNER) as bot:
-        rig.says("find it")
-        waits = "select count(*) from turns where status = 'suspended'"
-        await eventually(lambda: rig.rows(waits) == [(1,)])
-        await eventually(lambda: rig.telegram.actions() == ["typing"])
-        rig.says("/stop")
-        await eventually(lambda: "Stopped" in str(rig.texts()))
         await rig.quiet(bot)
 
     assert len(rig.telegram.sent(OWNER)) == 1

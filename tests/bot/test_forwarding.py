@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from bot.channels.slack.parse import SlackParser
-from bot.channels.slack.raw import StoredPayload, sketch
-from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
-from bot.channels.telegram.raw import TelegramSketch, to_payload
+from bot.channels.slack.wire import SlackPayload, sketch
+from bot.channels.telegram.channel import TelegramChannel
+from bot.channels.telegram.wire import TelegramSketch, to_payload
 from memory.records.messages import SOMEBODY_ELSE, IncomingMessage
 from scheduler.clock.machine import SystemClock
-from tests.bot.kit import GROUP, OWNER, TOKEN, US, Rig, eventually, rigged
+from tests.bot.kit import GROUP, OWNER, US, Rig, eventually, rigged, telegram_settings
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, SlackRig, slack_rigged
 from tests.bot.slack_kit import US as SLACK_US
 
@@ -40,7 +40,7 @@ async def slack(tmp_path: Path) -> AsyncIterator[SlackRig]:
 
 
 def read(origin: Any, **more: Any) -> IncomingMessage:
-    channel = TelegramChannel(TelegramOptions(token=TOKEN), clock=SystemClock())
+    channel = TelegramChannel(telegram_settings(), clock=SystemClock())
     ann = {"id": 5, "is_bot": False, "first_name": "Ann"}
     about = {"message_id": 1, "from": ann, "chat": {"id": 5, "type": "private"}, "date": 1}
     message = {**about, "text": "hello", "forward_origin": origin, **more}
@@ -160,7 +160,7 @@ def shared(
     payload = {"type": "event_callback", "team_id": "T0LAB", "event": event}
     kept = sketch(payload)
     assert kept is not None
-    found = reading.understand(StoredPayload.of(kept.to_payload()))
+    found = reading.understand(SlackPayload.of(kept.payload.to_json()))
     return found if isinstance(found, IncomingMessage) else None
 
 

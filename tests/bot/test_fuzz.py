@@ -336,7 +336,7 @@ def feed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[list[Json]]:
     """Batches that the stand-in hands out before its own updates, each until it is confirmed."""
     batches: list[list[Json]] = []
     own = rig.telegram._get_updates
-    rig.telegram.next_update_id = 10**6
+    rig.telegram.change(next_update_id=10**6)
 
     async def get_updates(params: Any, request: Any) -> Any:
         while batches and params.number("offset") > batches[0][-1]["update_id"]:

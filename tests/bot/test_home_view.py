@@ -7,19 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.channels.base import HomeSection
-from bot.channels.slack.app_home import NEXT_SHOWN, HomeSources, HomeView
-from memory.records.jobs import JobKind
+from bot.channels.slack.app_home import NEXT_SHOWN, HomeSection, HomeView
 from memory.records.messages import PersonId, Role
-from memory.records.recurrence import At
 from memory.records.rows import Person
 from memory.records.schedule import Event
 from memory.records.usage import UsageQuery, UsageSum
-from tests.scheduler.service_kit import ANN, BEN, BY_ANN, LANE, Services
+from tests.scheduler.service_kit import ANN, BEN, LANE, Services
 
 PEOPLE = {
     "slack:T1:UANN": Person(id=ANN, role=Role.OWNER, name="Ann"),
@@ -28,7 +24,7 @@ PEOPLE = {
 
 
 class Known:
-    """Implements `bot.channels.slack.app_home.HomePeople`."""
+    """Who is let in."""
 
     policy: Any = "pairing"
 
@@ -58,9 +54,6 @@ class Place:
         self.sums = Sums()
         self.questions: list[Any] = []
 
-        async def nothing() -> None:
-            return None
-
         async def open_questions() -> list[Any]:
             return self.questions
 
@@ -68,18 +61,14 @@ class Place:
             return SimpleNamespace(name=f"model of {lane}")
 
         self.view = HomeView(
-            Known(),
-            HomeSources(
-                jobs=counter.jobs,
-                events=counter.events,
-                facts=cast(Any, NoFacts()),
-                sums=self.sums.groups,
-                counted=nothing,
-                models=cast(Any, SimpleNamespace(at=at)),
-                open_questions=open_questions,
-            ),
+            cast(Any, Known()),
+            jobs=counter.jobs,
+            events=counter.events,
+            facts=cast(Any, NoFacts()),
+            sums=self.sums.groups,
+            models=cast(Any, SimpleNamespace(at=at)),
+            open_questions=open_questions,
             clock=counter.clock,
-            host_zone=ZoneInfo("UTC"),
         )
 
     async def page(self, who: str = "slack:T1:UANN") -> dict[str, HomeSection]:
@@ -127,26 +116,6 @@ async def test_ten_are_shown_and_the_rest_is_counted(place: Place) -> None:
     assert lines[-1] == "… and 3 more: `/hearth jobs`"
 
 
-async def test_what_comes_once_can_be_done_and_what_comes_again_and_again_paused(
-    place: Place,
-) -> None:
-    once = await place.counter.want("tomorrow at 9:00", text="once")
-    again = await place.counter.want("every day at 10:00", text="again")
-    await place.counter.want("tomorrow at 11:00", text="work", kind=JobKind.AGENT)
-    work = await place.counter.want("every day at 12:00", text="works", kind=JobKind.AGENT)
-
-    lines = (await place.page())["Next"].lines
-
-    assert isinstance(once.when, At)
-    date_s = int(once.when.moment.timestamp())
-    assert {line.text.split()[1]: [(b.label, b.data) for b in line.buttons] for line in lines} == {
-        again.key: [("Pause", f"job:{again.id}:pause")],
-        work.key: [("Pause", f"job:{work.id}:pause")],
-        once.key: [("Done", f"job:{once.id}:done:{date_s}")],
-        "j3": [],
-    }
-
-
 async def test_a_heartbeat_has_a_command_of_its_own_and_no_button(place: Place) -> None:
     await place.counter.heartbeats.ensure()
     job = await place.counter.heartbeats.of(ANN, "default")
@@ -157,17 +126,6 @@ async def test_a_heartbeat_has_a_command_of_its_own_and_no_button(place: Place) 
     [standing] = (await place.page())["Standing still"].lines
 
     assert (line.buttons, standing.buttons) == ((), ())
-
-
-async def test_what_stands_still_can_go_on(place: Place) -> None:
-    job = await place.counter.want("every day at 10:00", text="again")
-    await place.counter.jobs.pause(job.key, by=BY_ANN)
-
-    page = await place.page()
-
-    [line] = page["Standing still"].lines
-    assert [(b.label, b.data) for b in line.buttons] == [("Go on", f"job:{job.id}:resume")]
-    assert len(page["Next"].lines) == 1
 
 
 async def test_what_is_anothers_is_neither_shown_nor_asked_for(place: Place) -> None:
@@ -199,17 +157,3 @@ async def test_the_owner_reads_what_waits_for_an_answer_of_theirs(place: Place) 
 
     assert waiting == "**Waiting for your yes or no**: 2 (`/hearth approve`)"
     assert stopped.endswith(": 0")
-
-
-async def test_cost_and_model_are_told(place: Place) -> None:
-    assert await place.lines("What you used") == [
-        "**Today**: 2 calls, 1,200 tokens, $0.020",
-        "**This month**: 2 calls, 1,200 tokens, $0.020",
-    ]
-    assert (await place.lines("How I am set for you"))[1].startswith("**Quiet hours**: none")
-
-
-async def test_a_stranger_is_known_to_nobody(place: Place) -> None:
-    assert not place.view.knows("slack:T1:UEVE")
-    [only] = await place.view.sections("slack:T1:UEVE", LANE)
-    assert len(only.lines) == 1

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent.skills.skill import SkillState
-from bot.cli.jobs import clock_note, cost_words, pace_words, when_words
-from bot.commands.schedule_messages import takes_words
+from bot.cli.schedule.jobs import clock_note, cost_words, pace_words, when_words
+from bot.commands.jobs.messages import takes_words
 from memory.records.errors import AssistantError
 from memory.records.jobs import OPERATOR, Due, Job, JobKind, JobRef, SetBy, What
 from memory.records.messages import PersonId

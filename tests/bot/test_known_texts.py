@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.history import window as history
-from bot.app.memory import _KnownTexts
+from bot.app.memory import drop_known_texts
 from memory.records import words
 from memory.search.vectors import Embedding
 
@@ -16,6 +16,6 @@ async def test_no_text_is_kept_once_something_was_forgotten() -> None:
     words.words(WORDS)
     assert all(one.cache_info().currsize for one in kept)
 
-    await _KnownTexts(Embedding(enabled=False)).rebuild()
+    await drop_known_texts(Embedding(enabled=False))
 
     assert not any(one.cache_info().currsize for one in kept)

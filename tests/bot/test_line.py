@@ -32,7 +32,7 @@ async def test_a_message_is_answered_once_and_everything_is_ended(
 
 @pytest.mark.case("CH-01")
 async def test_an_update_that_comes_again_after_a_restart_changes_nothing(rig: Rig) -> None:
-    rig.telegram.next_update_id = 100
+    rig.telegram.change(next_update_id=100)
     async with rig.running(OWNER) as bot:
         rig.says("what is 2+2")
         await rig.reads("You said: what is 2+2")

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from bot.channels.wire import link_code
 from bot.people.linking import (
     ADDRESSES_MAX,
     LINK_VALID_MS,
@@ -20,10 +19,8 @@ from bot.people.linking import (
     LinkRefused,
     Redeemed,
     Tries,
-    link_code,
 )
 from bot.people.pairing import UnknownCode
-from bot.people.register import CODE_ALPHABET, CODE_CHARS, CONSOLE_ADDRESS, new_code
 from memory.database.connection import Database
 from memory.records.messages import Role
 from memory.stores.people import SqlitePeople
@@ -90,13 +87,6 @@ def test_whatever_else_a_stranger_writes_is_not_read(other: object) -> None:
     assert link_code(other) == ""
 
 
-@given(st.text())
-def test_what_is_read_can_be_a_code_or_is_nothing(text: str) -> None:
-    found = link_code(text)
-
-    assert found == "" or (len(found) == CODE_CHARS and found in text.upper())
-
-
 # --- from both sides ---------------------------------------------------------------------------
 
 
@@ -114,22 +104,6 @@ async def test_a_stranger_with_the_code_becomes_the_person_who_asked(house: Hous
     assert lane == MEMBER
     assert notice.startswith(f"**{PHONE} now belongs to you too.**")
     assert [lane for lane, _ in house.delivered] == [MEMBER]
-
-
-async def test_after_a_kill_the_same_message_is_answered_alike_and_nobody_is_told_twice(
-    house: House,
-) -> None:
-    code = await house.offered(MEMBER)
-    await house.access.recognise(PHONE, is_group=False, link=code)
-
-    again = await restarted(house)
-    found = await again.access.recognise(PHONE, is_group=False, link=code)
-    texts = {await again.link(PHONE, code) for _ in range(5)}
-
-    assert found == again.person(MEMBER)
-    assert len(texts) == 1
-    assert "now belongs to you too" in texts.pop()
-    assert len(await house.told()) == 1
 
 
 async def test_a_code_outlives_a_restart_and_not_its_ten_minutes(house: House) -> None:
@@ -285,13 +259,6 @@ async def test_the_owners_address_is_nobody_elses_by_a_code(house: House) -> Non
     assert house.person(OWNER).role is Role.OWNER
 
 
-async def test_the_side_that_asked_is_told_to_use_the_other(house: House) -> None:
-    code = await house.offered(MEMBER)
-
-    assert "send it from there, not here" in await house.link(MEMBER, code)
-    assert await house.access.recognise(PHONE, is_group=False, link=code) is not None
-
-
 async def test_a_person_has_a_bounded_number_of_addresses(house: House) -> None:
     numbers = range(100, 100 + ADDRESSES_MAX - 1)
     codes = [await house.offered(MEMBER)]
@@ -338,15 +305,6 @@ async def test_a_stranger_who_guesses_hears_no_more_than_any_other(house: House)
     assert await house.access.answer_stranger(PHONE) is None
 
 
-async def test_somebody_known_is_told_that_nothing_is_looked_at(house: House) -> None:
-    texts = [await house.link(GUEST, f"WRONG{n:03d}") for n in range(TRIES_MAX + 1)]
-
-    assert [text.partition(".")[0] for text in texts] == [
-        *["That is no code that is open now"] * TRIES_MAX,
-        "Too many codes were wrong",
-    ]
-
-
 def test_the_same_wrong_code_again_is_no_further_guess() -> None:
     tries = Tries()
 
@@ -376,15 +334,6 @@ async def test_a_crowd_of_strangers_does_not_shut_out_who_is_known(house: House)
     assert await house.access.linking.redeem(PHONE, code) is Redeemed.LINKED
 
 
-def test_codes_are_many_and_have_no_look_alikes() -> None:
-    codes = {new_code() for _ in range(1000)}
-
-    assert len(codes) == 1000
-    assert all(len(code) == CODE_CHARS and set(code) <= set(CODE_ALPHABET) for code in codes)
-    assert not set("0O1IL") & set(CODE_ALPHABET)
-    assert len(set(CODE_ALPHABET)) ** CODE_CHARS > 10**11
-
-
 async def test_no_code_is_in_a_log_line(house: House) -> None:
     with capture_logs() as logs:
         code = await house.offered(MEMBER)
@@ -400,15 +349,6 @@ async def test_no_code_is_in_a_log_line(house: House) -> None:
 
 
 # --- list, and taking away ---------------------------------------------------------------------
-
-
-async def test_the_list_shows_ones_own_addresses(house: House) -> None:
-    await house.access.link(MEMBER, PHONE)
-
-    text = await house.link(PHONE, "list")
-
-    assert f"- {MEMBER}\n- {PHONE} (this chat)" in text
-    assert OWNER not in text
 
 
 @pytest.mark.parametrize(
@@ -427,13 +367,6 @@ async def test_the_last_address_and_those_of_others_stay(
     assert why in await house.link(MEMBER, f"remove {address}")
 
     assert house.access.directory == before
-
-
-async def test_the_terminal_stays_and_counts_for_no_address(house: House) -> None:
-    await house.access.owner_of_this_machine()
-
-    assert "it stays" in await house.link(OWNER, f"remove {CONSOLE_ADDRESS}")
-    assert "only address" in await house.link(OWNER, f"remove {OWNER}")
 
 
 async def test_two_at_a_time_cannot_take_the_last_two_addresses(house: House) -> None:

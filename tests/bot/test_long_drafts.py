@@ -7,9 +7,7 @@ from functools import partial
 
 import pytest
 
-from bot.lab.faults import drop, hold
 from bot.lab.telegram import refuse_markup
-from bot.outbox.outbox import REPEATED
 from tests.bot.kit import OWNER, Rig, SlowTool, eventually
 
 
@@ -73,40 +71,6 @@ async def test_after_a_kill_all_messages_are_completed_and_none_stands_twice(rig
 
     stands_whole(rig)
     assert rig.inbox() == ["replied"]
-
-
-@pytest.mark.usefixtures("growing")
-async def test_a_kill_while_a_further_message_is_sent_leads_to_one_marked_copy(rig: Rig) -> None:
-    async with rig.running(OWNER, killed=True):
-        rig.says("all of it")
-        await eventually(partial(rig.wrote, 1))
-        rig.telegram.fault("sendMessage", action=hold(after=True))
-        await eventually(partial(rig.wrote, 2))
-        assert rig.parts() == ["ready", "sending"]
-
-    rig.telegram.release()
-    rig.model.say(SAID)
-    async with rig.running(hurry=20) as bot:
-        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
-        await rig.quiet(bot)
-
-    marked = [text for text in rig.texts() if text.endswith(REPEATED.strip())]
-    assert len(marked) == 1
-    assert len(rig.telegram.sent(OWNER)) == 4
-    assert rig.texts()[-2:][0] == marked[0]
-
-
-@pytest.mark.usefixtures("growing")
-async def test_a_further_message_in_doubt_comes_once_more_with_the_mark(rig: Rig) -> None:
-    async with rig.running(OWNER, hurry=20) as bot:
-        rig.says("all of it")
-        await eventually(partial(rig.wrote, 1))
-        rig.telegram.fault("sendMessage", action=drop(after=True))
-        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
-        await rig.quiet(bot)
-
-    assert len([text for text in rig.texts() if text.endswith(REPEATED.strip())]) == 1
-    assert len(rig.telegram.sent(OWNER)) == 4
 
 
 @pytest.mark.usefixtures("growing")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands import memory as words
-from bot.commands import memory_erasure as erasure
-from bot.commands.memory_erasure import ASKED_S
+from bot.commands.memory import commands as words
+from bot.commands.memory import erasure
+from bot.commands.memory.erasure import ASKED_S
 from memory.records.erasure import ForgetStage, ForgettingRefused, Proof, typed_run
 from memory.records.errors import StorageError
 from memory.records.facts import Whose
@@ -55,13 +55,13 @@ async def chat(home: Path) -> AsyncIterator[Chat]:
 
 async def test_the_overview_has_what_is_known_and_what_one_can_do(chat: Chat) -> None:
     await chat.remember("Ann lives in Oslo.")
-    await chat.remember("Ann lives in Bergen.")
+    await chat.remember("Ann moved to Bergen.")
 
     said = await chat.says("")
 
     assert "2 facts, a profile (name, preferences), 1 document" in said
-    assert "- f3 “Ann lives in Bergen.” (background, 1 Aug 2026)" in said
-    assert "Corrected lately:\n- f2 “Ann lives in Oslo.” → f3 “Ann lives in Bergen.”" in said
+    assert "- f3 “Ann moved to Bergen.” (background, 1 Aug 2026)" in said
+    assert "Corrected lately:\n- f2 “Ann lives in Oslo.” → f3 “Ann moved to Bergen.”" in said
     assert words.USE in said
 
 
@@ -115,7 +115,7 @@ async def test_what_is_remembered_is_stored_refreshed_corrected_or_refused(chat:
     )
     assert "I knew that already: f2" in await chat.remember("I prefer tea without milk.")
     await chat.remember("Ann lives in Oslo.")
-    assert "takes the place of f3" in await chat.remember("Ann lives in Bergen.")
+    assert "takes the place of f3" in await chat.remember("Ann moved to Bergen.")
     assert "I did not keep that" in await chat.remember("my password is hunter2hunter2")
     assert await chat.remember("  ") == words.USE_REMEMBER
 
@@ -300,7 +300,7 @@ async def test_what_says_it_in_other_words_goes_when_it_is_ticked(home: Path) ->
 @pytest.mark.case("ME-11")
 async def test_a_matter_that_no_line_names_so_is_offered_by_its_facts(chat: Chat) -> None:
     await chat.remember("Ann lives in Oslo.")
-    await chat.remember("Ann lives in Bergen.")
+    await chat.says("edit f2 Ann lives in Bergen.")
 
     said = await chat.says("forget where I live")
 
@@ -504,12 +504,12 @@ async def test_what_cannot_be_done_now_reads_on_the_card_like_no_fault(home: Pat
 
 async def test_all_of_it_is_given_as_text_to_read(chat: Chat) -> None:
     await chat.remember("Ann lives in Oslo.")
-    await chat.remember("Ann lives in Bergen.")
+    await chat.remember("Ann moved to Bergen.")
 
     said = await chat.says("export")
 
     assert "## Background" in said
-    assert "- f3 Ann lives in Bergen. (1 Aug 2026, by person)" in said
+    assert "- f3 Ann moved to Bergen. (1 Aug 2026, by person)" in said
     assert "## No longer so\n\n- f2 Ann lives in Oslo. (1 Aug 2026 to 1 Aug 2026, then f3" in said
     assert "- preferences: keys" in said
     assert "house.md" in said

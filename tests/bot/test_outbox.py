@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.channels.base import (
+    Channel,
     Delivery,
     DeliveryRefused,
     EditOutcome,
@@ -38,7 +39,7 @@ WRITES = ("plan", "mark", "postpone")
 """Of the store: a process may die at each of them."""
 
 
-class ScriptedChannel:
+class ScriptedChannel(Channel):
     """Sends as it was told to; keeps what arrived. A text is cut at each blank line."""
 
     name = "telegram"
@@ -77,9 +78,6 @@ class ScriptedChannel:
         if outcome is None:
             self.messages[message_id] = part.source
         return outcome or SentMessage(message_id=message_id)
-
-    async def typing(self, address: Address) -> None:
-        return
 
 
 @pytest.fixture
@@ -136,18 +134,6 @@ async def say(outbox: Outbox, text: str, lane: str = LANE) -> None:
 
 
 # --- every outcome of a send -------------------------------------------------------------------
-
-
-async def test_a_message_is_planned_sent_and_marked(
-    run: Any, store: SqliteOutbox, channel: ScriptedChannel
-) -> None:
-    async with run() as outbox:
-        await say(outbox, "one\n\ntwo")
-
-    assert channel.arrived == ["one", "two"]
-    assert await states(store) == ["sent", "sent"]
-    assert await state(store) is OutboxState.SENT
-    assert channel.ready_calls == 2
 
 
 NOT_SENT, DOUBT, NO = (

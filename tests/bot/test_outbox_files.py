@@ -45,7 +45,7 @@ WRITES = ("add", "plan", "mark", "postpone")
 """Of the store: a process may die at each of them."""
 
 
-class FilesChannel:
+class FilesChannel(Channel):
     """Sends as it was told to, and keeps what arrived. A caption is what stands before a blank
     line; what is in doubt did arrive."""
 
@@ -72,9 +72,6 @@ class FilesChannel:
 
     async def edit(self, address: Address, message_id: str, part: MessagePart) -> EditOutcome:
         raise AssertionError("nothing of a file is edited")
-
-    async def typing(self, address: Address) -> None:
-        return
 
     def captioned(self, text: str) -> Sequence[MessagePart]:
         return self.parts(text) or [MessagePart(markup="", source="")]
@@ -257,16 +254,12 @@ async def test_a_copy_that_is_gone_is_told(place: Place) -> None:
 
 
 async def test_a_channel_without_files_says_so(place: Place) -> None:
-    channel = FilesChannel()
+    class WordsAlone(FilesChannel):
+        captioned = Channel.captioned
+        send_file = Channel.send_file
 
-    class WordsAlone:
-        """A channel of the first kind, with nothing beside it."""
-
-        name = channel.name
-        stream_every, understand, parts = channel.stream_every, channel.understand, channel.parts
-        ready, send, edit, typing = channel.ready, channel.send, channel.edit, channel.typing
-
-    await place.post(WordsAlone(), caption="Here")
+    channel = WordsAlone()
+    await place.post(channel, caption="Here")
 
     assert channel.arrived == [
         "I could not send the file `plan.txt` here: no files can be sent there.",

@@ -6,10 +6,8 @@ import asyncio
 
 import pytest
 
-from bot.channels.throttle import CHAT_BURST, CHATS_MAX, SendRates, SendThrottle
+from bot.channels.throttle import CHAT_BURST, CHATS_MAX, SendThrottle
 from tests.memory.kit import StillClock
-
-NONE = SendRates(per_chat=0, per_group_minute=0, total=0)
 
 
 async def times(
@@ -24,7 +22,7 @@ async def times(
 
 async def test_a_chat_bears_a_short_burst_and_then_one_a_second() -> None:
     clock = StillClock()
-    pace = SendThrottle(SendRates(), clock=clock)
+    pace = SendThrottle(clock, per_chat=1, per_group_minute=20, total=30)
 
     found = await times(pace, clock, CHAT_BURST + 3, chat="5", group=False)
 
@@ -33,7 +31,7 @@ async def test_a_chat_bears_a_short_burst_and_then_one_a_second() -> None:
 
 async def test_a_group_gets_twenty_a_minute() -> None:
     clock = StillClock()
-    pace = SendThrottle(SendRates(), clock=clock)
+    pace = SendThrottle(clock, per_chat=1, per_group_minute=20, total=30)
 
     found = await times(pace, clock, 60, chat="-5", group=True)
 
@@ -43,7 +41,7 @@ async def test_a_group_gets_twenty_a_minute() -> None:
 
 async def test_all_chats_together_stay_within_the_total() -> None:
     clock = StillClock()
-    pace = SendThrottle(SendRates(per_chat=0, per_group_minute=0, total=30), clock=clock)
+    pace = SendThrottle(clock, per_chat=0, total=30)
 
     for number in range(90):
         await pace.wait(str(number), is_group=False)
@@ -62,7 +60,7 @@ async def test_those_who_wait_at_once_are_served_one_after_the_other() -> None:
 
     clock = Patient()
     clock.waits = []
-    pace = SendThrottle(SendRates(per_chat=1, total=0), clock=clock)
+    pace = SendThrottle(clock, per_chat=1, per_group_minute=20, total=0)
 
     await asyncio.gather(*(pace.wait("5", is_group=False) for _ in range(CHAT_BURST + 3)))
 
@@ -71,7 +69,7 @@ async def test_those_who_wait_at_once_are_served_one_after_the_other() -> None:
 
 async def test_a_pause_holds_its_chat_and_no_other() -> None:
     clock = StillClock()
-    pace = SendThrottle(NONE, clock=clock)
+    pace = SendThrottle(clock, per_chat=0, total=0)
     await pace.wait("5", is_group=False)
     pace.pause("5", 7)
 
@@ -83,7 +81,7 @@ async def test_a_pause_holds_its_chat_and_no_other() -> None:
 
 async def test_no_limit_is_no_wait() -> None:
     clock = StillClock()
-    pace = SendThrottle(NONE, clock=clock)
+    pace = SendThrottle(clock, per_chat=0, total=0)
 
     await times(pace, clock, 500, chat="5", group=False)
 
@@ -91,7 +89,7 @@ async def test_no_limit_is_no_wait() -> None:
 
 
 async def test_the_memory_of_chats_is_bounded() -> None:
-    pace = SendThrottle(SendRates(total=0), clock=StillClock())
+    pace = SendThrottle(StillClock(), per_chat=1, per_group_minute=20, total=0)
 
     for number in range(CHATS_MAX + 50):
         await pace.wait(str(number), is_group=False)

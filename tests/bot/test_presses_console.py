@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from bot.app.run import terminal_operations
-from bot.channels.base import AnswersPresses, MessagePart, Pressed, RemembersButtons, SentMessage
+from bot.channels.base import MessagePart, Pressed, SentMessage
 from bot.channels.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
-from bot.cli.chat import WAITED, Buttons, OwnAnswer, _say, _say_once, _show
-from bot.cli.screen import PlainScreen
+from bot.cli.terminal.chat import WAITED, Buttons, OwnAnswer, _say, _say_once, _show
+from bot.cli.terminal.screen import PlainScreen
 from bot.inbox.buttons import NO_LONGER, Press
 from bot.inbox.intake import InboundEvent
 from bot.rpc import ControlClient, ControlServer
@@ -159,16 +159,6 @@ async def test_a_number_right_after_the_card_presses_its_button(
     assert (question.calls[0].address, question.calls[0].sender) == (ADDRESS, SENDER)
 
 
-async def test_pressed_twice_it_has_one_effect(tmp_path: Path, question: Question) -> None:
-    async with chatting(tmp_path, {"ask": question.press}) as (bot, terminal):
-        await bot.card(ADDRESS.key)
-        await terminal.types("2")
-        read = await terminal.types("2")
-
-    assert read == "This was answered already.\n"
-    assert question.answers == [DENY]
-
-
 async def test_a_card_becomes_its_outcome_and_its_numbers_are_words_again(
     tmp_path: Path, question: Question
 ) -> None:
@@ -247,24 +237,6 @@ def understood(console: ConsoleChannel, text: str) -> Pressed:
     return found
 
 
-def test_the_terminal_can_answer_presses_and_be_reminded() -> None:
-    assert isinstance(ConsoleChannel(), AnswersPresses)
-    assert isinstance(ConsoleChannel(), RemembersButtons)
-
-
-async def test_a_message_without_buttons_is_shown_as_ever() -> None:
-    console, shown = ConsoleChannel(), list[dict[str, Any]]()
-    console.attach(shown.append)
-
-    message_id = await sent(console, MessagePart(markup="a", source="a"))
-    await console.edit(ADDRESS, message_id, MessagePart(markup="b", source="b"))
-
-    assert shown == [
-        {"kind": "message", "id": message_id, "text": "a"},
-        {"kind": "edit", "id": message_id, "text": "b"},
-    ]
-
-
 async def test_each_open_button_has_a_number_of_its_own_and_keeps_it() -> None:
     console, shown = ConsoleChannel(), list[dict[str, Any]]()
     console.attach(shown.append)
@@ -288,11 +260,6 @@ async def test_messages_of_two_processes_have_different_ids() -> None:
         ids.append(await sent(console))
 
     assert ids[0] != ids[1]
-
-
-@pytest.mark.parametrize("line", ["/press", "/press 9", "/press x", "/press a b c", "/press 1 2"])
-def test_a_press_of_nothing_known_is_a_press_all_the_same(line: str) -> None:
-    assert understood(ConsoleChannel(), line).data in {"", "b c", "2"}
 
 
 def test_other_words_that_begin_like_it_are_said() -> None:

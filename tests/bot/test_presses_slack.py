@@ -6,19 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.base import MessagePart, SentMessage
-from bot.channels.slack.channel import TEXT_CHARS_MAX, SlackChannel, SlackOptions
+from bot.channels.slack.channel import TEXT_CHARS_MAX, SlackChannel
 from bot.channels.slack.send import SECTION_CHARS_MAX, marked_blocks, plain_blocks
-from bot.channels.throttle import SendRates
 from bot.inbox.buttons import NO_LONGER
-from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack, flood, refusal
-from bot.lab.slack_blocks import block_problems
+from bot.lab.slack import FakeSlack, flood, refusal
 from bot.lab.slack_delivery import twice
 from bot.lab.slack_state import SeenInSlack
 from bot.markup.render import slack_parts
@@ -26,9 +25,10 @@ from bot.outbox.outbox import REPEATED
 from memory.records.messages import Address
 from memory.records.rows import Button, ButtonRows
 from scheduler.clock.machine import SystemClock
-from tests.bot.kit import eventually
+from tests.bot.kit import eventually, slack_settings
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Question, process
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, Mode, free_port
+from tests.judges.block_kit import judge_block
 
 SHOWN = "May I run *ls -la*?"
 PEOPLE = (f"slack:{TEAM}:{ANN}", f"slack:{TEAM}:{BOB}", f"slack:{TEAM}.{CHANNEL}")
@@ -54,18 +54,14 @@ def question() -> Question:
 
 @asynccontextmanager
 async def channel_of(slack: FakeSlack, port: int = 0) -> AsyncIterator[SlackChannel]:
-    options = SlackOptions(
-        bot_token=TOKEN,
-        app_token=APP_TOKEN,
-        signing_secret=SIGNING_SECRET,
-        over_http=port > 0,
+    settings = slack_settings(
+        mode="http" if port else "socket",
         listen=f"127.0.0.1:{port}",
         base_url=slack.api_url,
         send_timeout_s=5,
-        edits_per_minute=0,
-        rates=SendRates(per_chat=0, per_group_minute=0, total=0),
     )
-    async with SlackChannel(options, clock=SystemClock()) as channel:
+    home = cast(Any, SimpleNamespace(knows=lambda sender: True))
+    async with SlackChannel(settings, clock=SystemClock(), make_home=lambda: home) as channel:
         yield channel
 
 
@@ -365,7 +361,8 @@ def test_blocks_are_what_slack_takes_and_lose_nothing(
             markup=part.markup + REPEATED, source=part.source + REPEATED, buttons=buttons
         )
         for blocks in (marked_blocks(message), plain_blocks(message)):
-            assert block_problems(blocks) == []
+            for block in blocks:
+                judge_block(block)
             texts = [one["text"]["text"] for one in blocks if one["type"] == "section"]
             assert all(len(text) <= SECTION_CHARS_MAX for text in texts)
             assert blocks[0]["text"]["type"] == "plain_text" or all(

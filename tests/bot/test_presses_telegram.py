@@ -15,21 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.channels.base import Channel, MessagePart, Pressed, SentMessage
-from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
-from bot.channels.telegram.raw import (
+from bot.channels.telegram.channel import TelegramChannel
+from bot.channels.telegram.wire import (
     ANSWER_CHARS_MAX,
     ROW_BUTTONS_MAX,
     ROW_CHARS_MAX,
     callback_answer,
     inline_keyboard,
 )
-from bot.channels.throttle import SendRates
 from bot.inbox.buttons import NO_LONGER
 from bot.lab.telegram import FakeTelegram, flood, refuse_markup
 from memory.records.messages import Address
 from memory.records.rows import Button
 from scheduler.clock.machine import SystemClock
-from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, eventually
+from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, eventually, telegram_settings
 from tests.bot.press_kit import ALLOW, CARD, DENY, OUTCOME, ROWS, Question, fails, process
 
 LANE = f"telegram:{OWNER}"
@@ -49,11 +48,8 @@ def question() -> Question:
 
 @asynccontextmanager
 async def channel_of(telegram: FakeTelegram) -> AsyncIterator[TelegramChannel]:
-    rates = SendRates(per_chat=0, per_group_minute=0, total=0)
-    options = TelegramOptions(
-        token=TOKEN, base_url=telegram.base_url, poll_timeout_s=2, send_timeout_s=5, rates=rates
-    )
-    async with TelegramChannel(options, clock=SystemClock()) as channel:
+    settings = telegram_settings(base_url=telegram.base_url, poll_timeout_s=2, send_timeout_s=5)
+    async with TelegramChannel(settings, clock=SystemClock()) as channel:
         yield channel
 
 
@@ -452,9 +448,7 @@ ODD = st.recursive(
 def test_an_odd_press_is_somebodys_or_cannot_be_read(
     sender: Any, message: Any, data: Any, whole: dict[str, Any]
 ) -> None:
-    channel = TelegramChannel(
-        TelegramOptions(token=TOKEN, base_url="http://127.0.0.1:1"), clock=SystemClock()
-    )
+    channel = TelegramChannel(telegram_settings(), clock=SystemClock())
     people = ({"id": OWNER, "is_bot": False, "first_name": "Ann"}, sender)
     places = ({**whole, "chat": {"id": GROUP, "type": "supergroup"}}, message)
     for person, place in itertools.product(people, places):

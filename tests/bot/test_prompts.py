@@ -11,13 +11,19 @@ from typing import Any
 import pytest
 from pydantic_core import to_jsonable_python
 
+from agent.budget.messages import money, percent
 from agent.prompt.scene import PromptKind
 from agent.trace.inspect import Bill, PromptView
 from agent.trace.sent import CacheState, PromptRow, Where
 from bot.app.app import App
 from bot.cli.prompt import diff_json, prompt_json
-from bot.commands.prompts import UnknownChat, UnknownTurn, broke_words, context_text, cut_words
-from bot.commands.usage import money, percent
+from bot.commands.trace.prompts import (
+    UnknownChat,
+    UnknownTurn,
+    broke_words,
+    context_text,
+    cut_words,
+)
 from memory.records.errors import Permanent
 from memory.records.messages import PersonId, Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually

@@ -12,7 +12,7 @@ from pydantic_core import to_jsonable_python
 from agent.skills.rules import Rule
 from agent.skills.service import SkillService
 from agent.skills.skill import SkillRefused, SkillSchedule
-from bot.cli.skill_lines import details_json, list_json, why_json
+from bot.cli.skills.lines import details_json, list_json, why_json
 from bot.commands.skills import SHOWN_IN_CHAT, SHOWN_IN_CHAT_MAX, skills_reply, when_words
 from bot.settings.home import shipped
 from memory.records.messages import Address, IncomingMessage, PersonId, Role

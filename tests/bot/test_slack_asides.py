@@ -11,16 +11,16 @@ import pytest
 
 from bot.channels.base import DeliveryRefused, InDoubt, MessagePart, NotSent, SentMessage, aside_to
 from bot.channels.slack.api import SlackWeb
-from bot.channels.slack.channel import SlackChannel, SlackOptions
-from bot.channels.slack.raw import sketch
+from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, EphemeralMessages
-from bot.channels.throttle import SendRates
+from bot.channels.slack.wire import sketch
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, reset
-from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
-from bot.lab.slack_state import RESPONSE_URL_USES, SeenInSlack
+from bot.lab.slack import TOKEN, FakeSlack, flood, refusal
+from bot.lab.slack_api import RESPONSE_URL_USES
+from bot.lab.slack_state import SeenInSlack
 from memory.records.messages import Address
 from memory.records.rows import Button
-from tests.bot.kit import eventually
+from tests.bot.kit import eventually, slack_settings
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, US, SlackRig, slack_rigged
 from tests.fakes import FixedClock
 
@@ -141,39 +141,6 @@ async def test_the_owner_alone_reads_how_a_channel_is_admitted(rig: SlackRig) ->
     assert seen_alone(rig, BOB) == seen_alone(rig, STRANGER) == []
 
 
-async def test_after_a_restart_it_is_whispered_once_and_no_address_was_kept(rig: SlackRig) -> None:
-    rig.slack.add_channel(channel=CHANNEL, members=[ANN])
-    rig.slack.fault("response_url", action=answer(429, "slow", headers={"Retry-After": "1"}))
-    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
-        rig.slack.command(text="usage", channel=CHANNEL)
-        await eventually(lambda: rig.outbox() == ["ready"])
-        await eventually(lambda: rig.slack.calls("response_url"))
-        await bot.outbox.stop(0)
-        assert seen_alone(rig) == []
-        assert b"/actions/" not in rig.bytes_on_disk()
-    async with rig.serving_slack(hurry=50) as bot:
-        await eventually(lambda: seen_alone(rig))
-        await rig.quiet(bot)
-
-    [text] = seen_alone(rig)
-    assert "repeated" not in text
-    assert len(rig.slack.calls("chat.postEphemeral")) == 1
-    assert rig.outbox() == ["sent"]
-    assert rig.read(CHANNEL) == []
-
-
-async def test_a_send_in_doubt_is_repeated_once_and_says_so(rig: SlackRig) -> None:
-    rig.slack.fault("response_url", action=drop(after=True))
-    async with rig.serving_slack(ANN, chats=(CHANNEL,), hurry=50) as bot:
-        rig.slack.command(text="usage", channel=CHANNEL)
-        await eventually(lambda: len(seen_alone(rig)) == 2)
-        await rig.quiet(bot)
-
-    first, second = seen_alone(rig)
-    assert second == f"{first}\n\n(may be repeated)"
-    assert rig.outbox() == ["sent"]
-
-
 # --- the ways ----------------------------------------------------------------------------------
 
 
@@ -185,15 +152,8 @@ async def channel() -> AsyncIterator[tuple[SlackChannel, FakeSlack, FixedClock]]
         for person in (ANN, BOB):
             fake.add_user(user=person)
         fake.add_channel(channel=CHANNEL, members=[ANN, BOB])
-        options = SlackOptions(
-            bot_token=TOKEN,
-            app_token=APP_TOKEN,
-            base_url=fake.api_url,
-            send_timeout_s=2.0,
-            edits_per_minute=0,
-            rates=SendRates(per_chat=0, per_group_minute=0, total=0),
-        )
-        async with SlackChannel(options, clock=clock) as made:
+        settings = slack_settings(base_url=fake.api_url, send_timeout_s=2.0)
+        async with SlackChannel(settings, clock=clock) as made:
             yield made, fake, clock
 
 
@@ -203,7 +163,7 @@ def heard(slack: SlackChannel, fake: FakeSlack, **more: Any) -> None:
     payload = fake.delivery(delivery).payload
     found = sketch(payload)
     assert found is not None
-    slack._asides.heard(found, payload)
+    slack.asides.heard(found, payload)
 
 
 async def test_an_address_is_good_for_five_messages_and_then_it_is_whispered() -> None:
@@ -266,27 +226,6 @@ async def test_where_nobody_can_be_whispered_to_it_goes_to_their_own_chat(who: s
         [seen] = [one for one in fake.chat(fake.direct(ANN)) if one.is_bot]
         assert seen.text == DIRECTLY + PART.markup
         assert fake.chat(CHANNEL) == []
-
-
-async def test_a_full_message_goes_there_without_a_word_about_where_it_belongs() -> None:
-    long = MessagePart(markup="x" * 3_960, source="x" * 3_960)
-    async with channel() as (slack, fake, _):
-        fake.leave(channel=CHANNEL)
-
-        await slack.send(ASIDE, long)
-
-        assert [one.text for one in fake.chat(fake.direct(ANN)) if one.is_bot] == [long.markup]
-
-
-async def test_where_only_one_is_in_the_channel_an_answer_still_reaches_them_there() -> None:
-    """Slack lets us answer a command where we are no member."""
-    async with channel() as (slack, fake, _):
-        heard(slack, fake)
-        fake.leave(channel=CHANNEL)
-
-        assert await slack.send(ASIDE, PART) == ALONE
-
-        assert len(fake.ephemeral(ANN)) == 1
 
 
 @pytest.mark.parametrize("method", ["response_url", "chat.postEphemeral"])

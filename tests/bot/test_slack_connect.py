@@ -12,7 +12,7 @@ import pytest
 
 from bot.channels.slack.modals import filled
 from bot.channels.slack.parse import SlackParser
-from bot.channels.slack.raw import StoredPayload, opened, presser, sketch
+from bot.channels.slack.wire import SlackPayload, opened, presser, sketch
 from memory.records.messages import IncomingMessage
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, CHANNEL, TEAM, US, SlackRig, slack_rigged
@@ -198,7 +198,7 @@ def test_who_wrote_is_named_by_the_event_and_the_chat_is_where_we_are_installed(
         reading = SlackParser(
             policy="all", us=US, our_name="hearth", name_of=lambda team, user: team
         )
-        read = reading.understand(StoredPayload.of(found.to_payload()))
+        read = reading.understand(SlackPayload.of(found.payload.to_json()))
         assert isinstance(read, IncomingMessage)
         assert f"slack:{read.sender_id}" == person
         assert read.sender_name == person.split(":")[1]
@@ -207,10 +207,10 @@ def test_who_wrote_is_named_by_the_event_and_the_chat_is_where_we_are_installed(
 def test_what_a_former_version_stored_is_of_the_workspace_where_we_are_installed() -> None:
     found = sketch(wrapped({"type": "message", "channel": "D1", "user": ANN, "ts": "10.1"}))
     assert found is not None
-    kept = json.loads(found.to_payload())
+    kept = json.loads(found.payload.to_json())
     del kept["home"]
 
-    assert StoredPayload.of(json.dumps(kept)).home == TEAM
+    assert SlackPayload.of(json.dumps(kept)).home == TEAM
 
 
 @pytest.mark.parametrize(

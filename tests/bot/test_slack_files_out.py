@@ -15,18 +15,16 @@ from bot.channels.base import (
     InDoubt,
     MessagePart,
     NotSent,
-    Reacted,
     SentMessage,
     Uploaded,
 )
-from bot.channels.slack.channel import SlackChannel, SlackOptions
+from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.send import slack_name
-from bot.channels.throttle import SendRates
 from bot.lab.faults import answer, bad_gateway, drop, hold, reset
-from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
+from bot.lab.slack import FakeSlack, flood, refusal
 from memory.records.messages import Address
 from scheduler.clock.machine import SystemClock
-from tests.bot.kit import eventually
+from tests.bot.kit import eventually, slack_settings
 from tests.bot.slack_kit import ANN, slack_rigged
 
 TEAM = "T0LAB"
@@ -41,15 +39,8 @@ SHOW, ASK = "files.completeUploadExternal", "files.getUploadURLExternal"
 async def channel(timeout_s: float = 2.0) -> AsyncIterator[tuple[SlackChannel, FakeSlack]]:
     async with FakeSlack() as fake:
         fake.direct()
-        options = SlackOptions(
-            bot_token=TOKEN,
-            app_token=APP_TOKEN,
-            base_url=fake.api_url,
-            send_timeout_s=timeout_s,
-            edits_per_minute=0,
-            rates=SendRates(per_chat=0, per_group_minute=0, total=0),
-        )
-        async with SlackChannel(options, clock=SystemClock()) as made:
+        settings = slack_settings(base_url=fake.api_url, send_timeout_s=timeout_s)
+        async with SlackChannel(settings, clock=SystemClock()) as made:
             yield made, fake
 
 
@@ -75,17 +66,6 @@ async def test_a_file_is_uploaded_unseen_and_then_shown_with_its_caption() -> No
         assert fake.file("plan.txt") == b"the plan"
 
 
-async def test_a_file_stands_in_the_thread_of_its_address() -> None:
-    async with channel() as (slack, fake):
-        ts = fake.post(channel="C1", text="x")
-        thread = Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id=ts)
-
-        await slack.send_file(thread, await uploaded(slack), BLANK)
-
-        [_, seen] = fake.thread("C1", ts)
-        assert (seen.files, seen.text) == (("plan.txt",), "")
-
-
 @pytest.mark.parametrize(
     ("text", "sources"),
     [
@@ -103,16 +83,6 @@ async def test_a_caption_in_which_slack_would_look_goes_as_a_message(
     """A message can tell Slack not to open addresses; a caption cannot."""
     async with channel() as (slack, _):
         assert [part.source for part in slack.captioned(text)] == sources
-
-
-async def test_a_long_caption_goes_on_as_messages() -> None:
-    async with channel() as (slack, _):
-        text = "word " * 1_000
-
-        parts = slack.captioned(text)
-
-        assert len(parts) == 2
-        assert "".join(part.source for part in parts).split() == text.split()
 
 
 # --- what becomes of it --------------------------------------------------------------------------
@@ -228,22 +198,6 @@ def test_an_emoji_has_slacks_name_of_it(emoji: str, name: str) -> None:
     assert slack_name(emoji) == name
 
 
-async def test_a_reaction_that_stands_already_is_no_trouble() -> None:
-    async with channel() as (slack, fake):
-        ts = fake.post(text="done?", user=ANN)
-
-        first = await slack.react(
-            Address(channel="slack", chat_id=f"{TEAM}.{fake.direct()}"), ts, "👍"
-        )
-        again = await slack.react(
-            Address(channel="slack", chat_id=f"{TEAM}.{fake.direct()}"), ts, "👍"
-        )
-
-        assert first == again == Reacted(shown=":+1:")
-        [seen] = fake.chat(fake.direct())
-        assert list(seen.reactions) == ["+1"]
-
-
 @pytest.mark.parametrize(
     ("ts", "emoji", "says"),
     [
@@ -283,21 +237,6 @@ async def test_a_file_and_a_reaction_go_from_a_call_of_the_model_to_the_chat(
             assert rig.slack.file("plan.txt") == b"at ten"
             [said] = [one for one in rig.slack.chat(rig.slack.direct(ANN)) if one.ts == asked]
             assert list(said.reactions) == ["+1"]
-
-
-async def test_a_file_in_doubt_that_arrived_is_not_sent_again(tmp_path: Path) -> None:
-    async with slack_rigged(tmp_path) as rig:
-        rig.model.call("send_file", {"path": "plan.txt"})
-        rig.model.say("Sent.")
-        rig.slack.fault(SHOW, action=drop(after=True))
-        async with rig.serving_slack(ANN, hurry=50) as bot:
-            (rig.home.workspace / "plan.txt").write_text("at ten")
-            rig.writes("send me the plan")
-            await eventually(lambda: len(rig.replies()) == 2)
-            await rig.quiet(bot)
-
-            assert sorted(seen.files for seen in rig.replies()) == [(), ("plan.txt",)]
-            assert rig.outbox() == ["sent", "sent"]
 
 
 async def test_a_scope_that_is_missing_is_told_in_the_chat_and_words_still_go(

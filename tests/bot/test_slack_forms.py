@@ -17,7 +17,7 @@ from bot.channels.slack.modals import (
     form_wish,
     reminder_form,
 )
-from bot.channels.slack.raw import EventKind
+from bot.channels.slack.wire import EventKind
 from bot.lab.faults import drop
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, STRANGER, TEAM, Mode, SlackRig, slack_rigged
@@ -183,10 +183,10 @@ def test_a_form_is_the_command_that_says_the_same() -> None:
     found = filled(sent())
 
     assert found is not None
-    assert (found.kind, found.event_id, found.chat_id) == (
+    assert (found.payload.kind, found.event_id, found.chat_id) == (
         EventKind.COMMAND, "form:V1", f"{TEAM}.{DIRECT}",
     )  # fmt: skip
-    assert found.body["text"] == "remind at 5 call Bob"
+    assert found.payload.body["text"] == "remind at 5 call Bob"
 
 
 def test_a_press_on_a_fact_is_a_wish_about_it() -> None:
@@ -213,7 +213,7 @@ def test_a_form_about_a_fact_is_the_command_that_corrects_it() -> None:
     found = filled(sent() | {"view": view})
 
     assert found is not None
-    assert found.body["text"] == "memory edit f12 I like tea"
+    assert found.payload.body["text"] == "memory edit f12 I like tea"
     with pytest.raises(ValueError, match="no "):
         filled(sent() | {"view": view | {"state": {"values": {"x": {}}}}})
 

@@ -17,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.lab.slack import SIGNING_SECRET
-from bot.lab.slack_http import signature
+from bot.lab.slack_delivery import signature
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, US, Mode, SlackRig, slack_rigged
 from tests.thorough import rounds
 

@@ -18,16 +18,15 @@ from bot.channels.base import (
     MessagePart,
     NotSent,
     SentMessage,
-    SettlesDoubt,
 )
-from bot.channels.slack.channel import SlackChannel, SlackOptions
+from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.lookup import EVENT_TYPE, PAGE
-from bot.channels.throttle import BURST, EditPace, SendRates
+from bot.channels.throttle import BURST, EditPace
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
-from bot.lab.slack import APP_TOKEN, TOKEN, FakeSlack, flood, refusal
+from bot.lab.slack import TOKEN, FakeSlack, flood, refusal
 from memory.records.messages import Address
 from scheduler.clock.machine import SystemClock
-from tests.bot.kit import eventually
+from tests.bot.kit import eventually, slack_settings
 from tests.memory.kit import StillClock
 
 TEAM = "T0LAB"
@@ -41,15 +40,8 @@ async def channel(
 ) -> AsyncIterator[tuple[SlackChannel, FakeSlack]]:
     async with FakeSlack(**slack) as fake:
         fake.direct()
-        options = SlackOptions(
-            bot_token=TOKEN,
-            app_token=APP_TOKEN,
-            base_url=fake.api_url,
-            send_timeout_s=timeout_s,
-            edits_per_minute=0,
-            rates=SendRates(per_chat=0, per_group_minute=0, total=0),
-        )
-        async with SlackChannel(options, clock=SystemClock()) as made:
+        settings = slack_settings(base_url=fake.api_url, send_timeout_s=timeout_s)
+        async with SlackChannel(settings, clock=SystemClock()) as made:
             yield made, fake
 
 
@@ -150,9 +142,7 @@ async def test_a_silent_slack_is_not_waited_for_for_ever() -> None:
 async def test_where_nobody_listens_nothing_was_sent() -> None:
     async with channel() as (_slack, fake):
         pass
-    async with SlackChannel(
-        SlackOptions(bot_token=TOKEN, base_url=fake.api_url), clock=SystemClock()
-    ) as alone:
+    async with SlackChannel(slack_settings(base_url=fake.api_url), clock=SystemClock()) as alone:
         assert isinstance(await alone.send(DIRECT, PART), NotSent)
 
 
@@ -241,7 +231,6 @@ async def test_a_message_is_found_by_its_mark_wherever_it_stands() -> None:
     async with channel() as (slack, fake):
         ts = fake.post(channel="C1", text="x")
         thread = Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id=ts)
-        assert isinstance(slack, SettlesDoubt)
 
         for place in (DIRECT, thread):
             assert isinstance(await slack.look_up(place, PART.mark, since_ms=0), NotSent)
@@ -387,11 +376,7 @@ async def test_posts_keep_the_pace_of_a_channel_without_being_told() -> None:
     async with FakeSlack() as fake:
         fake.rules.limits = True
         fake.direct()
-        options = SlackOptions(
-            bot_token=TOKEN,
-            base_url=fake.api_url,
-            rates=SendRates(per_chat=20, per_group_minute=0, total=0),
-        )
+        options = slack_settings(base_url=fake.api_url, rate_per_chat=20)
         async with SlackChannel(options, clock=SystemClock()) as slack:
             for _ in range(3):
                 await slack.ready(DIRECT)

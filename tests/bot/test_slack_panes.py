@@ -19,7 +19,7 @@ from bot.channels.slack.assistant_pane import (
     AssistantPanes,
     title_of,
 )
-from bot.channels.slack.raw import OpenedPane
+from bot.channels.slack.wire import OpenedPane
 from bot.lab.faults import drop, hold
 from bot.lab.slack import TOKEN, FakeSlack
 from memory.records.messages import Address

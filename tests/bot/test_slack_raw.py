@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from agent.policy.taint import stands_in
+from agent.web.addresses import addresses_in
 from bot.channels.base import Ignored, Pressed
 from bot.channels.slack.parse import DELETED, GroupPolicy, SlackParser
-from bot.channels.slack.raw import (
+from bot.channels.slack.wire import (
     EventKind,
-    SlackSketch,
-    StoredPayload,
+    SlackEvent,
+    SlackPayload,
     mentions,
     sketch,
     thread_of,
@@ -39,7 +40,7 @@ def post(text: str = "hi", **more: Any) -> dict[str, Any]:
     return {"type": "message", "channel": "D1", "user": ANN, "ts": "10.1", "text": text, **more}
 
 
-def kept(payload: dict[str, Any]) -> SlackSketch:
+def kept(payload: dict[str, Any]) -> SlackEvent:
     found = sketch(payload)
     assert found is not None
     return found
@@ -49,7 +50,7 @@ def read(
     payload: dict[str, Any], policy: GroupPolicy = "mention", us: str = ""
 ) -> IncomingMessage | Pressed | Ignored:
     reading = SlackParser(policy=policy, us=us, our_name="hearth", name_of=lambda team, user: "")
-    found = reading.understand(StoredPayload.of(kept(payload).to_payload()))
+    found = reading.understand(SlackPayload.of(kept(payload).payload.to_json()))
     assert isinstance(found, IncomingMessage | Pressed | Ignored)
     return found
 
@@ -111,7 +112,7 @@ def test_posts_of_another_workspace_or_channel_have_keys_of_their_own() -> None:
 def test_in_a_shared_channel_the_workspace_is_the_one_where_we_are_installed() -> None:
     shared = wrapped(post(channel="C1"), team_id="T0GUEST")
 
-    assert kept(shared).team == TEAM
+    assert kept(shared).payload.team == TEAM
 
 
 def test_a_command_is_known_by_its_trigger_and_its_tokens_are_not_kept() -> None:
@@ -130,7 +131,7 @@ def test_a_command_is_known_by_its_trigger_and_its_tokens_are_not_kept() -> None
     found = kept(payload)
 
     assert found.event_id == "command:1.2.abc"
-    assert "SECRET" not in found.to_payload()
+    assert "SECRET" not in found.payload.to_json()
     assert message(payload).text == "/status"
 
 
@@ -146,7 +147,7 @@ def test_a_button_is_known_by_its_moment_its_person_and_its_name() -> None:
 
     found = kept(payload)
 
-    assert (found.kind, found.event_id) == (EventKind.BUTTON, f"button:11.5:{ANN}:done")
+    assert (found.payload.kind, found.event_id) == (EventKind.BUTTON, f"button:11.5:{ANN}:done")
     assert found.thread == "9.1"
     assert ignored(payload) == "no such button"
 
@@ -167,7 +168,7 @@ def test_a_pressed_button_is_read_with_its_place_and_nothing_else() -> None:
     top = read(payload)
     inside = read({**payload, "message": {"ts": "10.1", "thread_ts": "9.1"}})
 
-    assert "SECRET" not in found.to_payload()
+    assert "SECRET" not in found.payload.to_json()
     assert isinstance(top, Pressed)
     assert isinstance(inside, Pressed)
     assert (top.address.key, top.message_id) == (f"slack:{TEAM}.C1", "10.1")
@@ -384,12 +385,14 @@ def test_a_clip_that_somebody_else_spoke_is_not_the_senders_voice(by: dict[str, 
 @pytest.mark.threat("T12")
 def test_a_name_that_is_mentioned_names_no_address(name: str, said: str) -> None:
     reading = SlackParser(policy="all", us="", our_name="h", name_of=lambda team, user: name)
-    found = reading.understand(StoredPayload.of(kept(wrapped(post("ask <@UEVE>"))).to_payload()))
+    found = reading.understand(
+        SlackPayload.of(kept(wrapped(post("ask <@UEVE>"))).payload.to_json())
+    )
 
     assert isinstance(found, IncomingMessage)
     assert found.text == f"ask {said}"
-    for target in ("https://evil.example", "evil.example", "eve@evil.example"):
-        assert not stands_in(target, found.text)
+    assert "evil.example" not in {url.whole for url in addresses_in(found.text)}
+    assert not stands_in("eve@evil.example", found.text)
 
 
 def test_a_shared_message_is_quoted() -> None:
@@ -487,8 +490,12 @@ ON_HOME = {
 def test_an_opening_is_known_by_its_event_and_nothing_of_the_view_is_kept() -> None:
     found = kept(wrapped({**OPENED, "view": {"blocks": ["secret"]}}))
 
-    assert (found.kind, found.event_id, found.is_group) == (EventKind.HOME, "home:Ev1", False)
-    assert "secret" not in found.to_payload()
+    assert (found.payload.kind, found.event_id, found.is_group) == (
+        EventKind.HOME,
+        "home:Ev1",
+        False,
+    )
+    assert "secret" not in found.payload.to_json()
     assert ignored(wrapped(OPENED)) == "home opened"
 
 
@@ -499,7 +506,7 @@ def test_a_press_on_a_home_is_in_its_persons_chat_and_under_no_message() -> None
     assert found.address.key == f"slack:{TEAM}.D1"
     assert (found.message_id, found.data) == ("home:11.5", "job:1:done")
     assert found.sender == f"slack:{TEAM}:{ANN}"
-    assert "secret" not in kept(ON_HOME).to_payload()
+    assert "secret" not in kept(ON_HOME).payload.to_json()
 
 
 @pytest.mark.parametrize(

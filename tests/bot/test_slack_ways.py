@@ -16,13 +16,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.app.app import App
-from bot.channels.slack.http_events import BODY_BYTES_MAX, FRESH_S, is_signed, read_body
-from bot.channels.slack.tokens import SlackRefused
+from bot.channels.slack.api import SlackRefused
+from bot.channels.slack.http_events import FRESH_S, is_signed, read_body
+from bot.channels.webhook import BODY_BYTES_MAX
 from bot.inbox.intake import InboundEvent, Intake
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, hold
 from bot.lab.slack import SIGNING_SECRET, flood, refusal
-from bot.lab.slack_delivery import forged, stale
-from bot.lab.slack_http import signature
+from bot.lab.slack_delivery import forged, signature, stale
 from memory.records.errors import SettingsWrong, StorageFull
 from memory.records.rows import StoredEvent
 from tests.bot.kit import eventually
@@ -129,7 +129,7 @@ async def test_a_socket_that_breaks_is_followed_by_another(rig: SlackRig) -> Non
 
 
 async def test_a_socket_near_its_end_is_replaced_by_itself(rig: SlackRig) -> None:
-    rig.slack.connection_s = 0.6
+    rig.slack.rules.connection_s = 0.6
     async with rig.serving_slack(ANN, hurry=20) as bot:
         for number in range(10):
             rig.writes(f"m{number}")

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.channels.base import (
+    Channel,
     Delivery,
     EditOutcome,
     Ignored,
@@ -41,7 +42,7 @@ WHOLE = "".join(chr(ord("A") + n) for n in range(4 * PART_CHARS - 3))
 
 
 @dataclass(slots=True)
-class Platform:
+class Platform(Channel):
     """Messages of ten characters. `script` says what becomes of the next requests; then all goes
     well."""
 
@@ -71,9 +72,6 @@ class Platform:
         return [MessagePart(markup=one, source=one) for one in cuts]
 
     async def ready(self, address: Address) -> None:
-        return
-
-    async def typing(self, address: Address) -> None:
         return
 
     async def send(self, address: Address, part: MessagePart) -> Delivery:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bot.channels.odd_json import DEPTH_MAX, read_json
 from bot.channels.telegram.api import TelegramRefused
-from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
-from bot.channels.telegram.raw import TelegramSketch, from_payload, last_id, to_payload
+from bot.channels.telegram.channel import TelegramChannel
+from bot.channels.telegram.wire import TelegramSketch, from_payload, last_id, to_payload
+from bot.channels.wire import DEPTH_MAX, read_json
 from bot.inbox.intake import InboundEvent, Intake
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
@@ -24,7 +24,18 @@ from bot.settings.logging import set_up
 from bot.settings.schema.settings import LoggingSettings
 from memory.records.errors import StorageFull, Temporary
 from scheduler.clock.machine import SystemClock
-from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, TOKEN, US, Rig, eventually, rigged
+from tests.bot.kit import (
+    GROUP,
+    MEMBER,
+    OWNER,
+    STRANGER,
+    TOKEN,
+    US,
+    Rig,
+    eventually,
+    rigged,
+    telegram_settings,
+)
 
 Logs = list[Any]
 CONFLICT = "Conflict: terminated by other getUpdates request; make sure that only one is running"
@@ -179,11 +190,11 @@ async def test_ids_and_texts_of_a_wrong_kind_are_set_aside_or_mended(rig: Rig) -
 
 
 async def test_ids_that_begin_anew_are_no_trouble(rig: Rig) -> None:
-    rig.telegram.next_update_id = 900
+    rig.telegram.change(next_update_id=900)
     async with rig.running(OWNER) as bot:
         rig.says("before")
         await rig.reads("You said: before")
-        rig.telegram.next_update_id = 10
+        rig.telegram.change(next_update_id=10)
         rig.says("after")
         rig.says("and again")
         await eventually(lambda: len(rig.texts()) == 3)
@@ -595,7 +606,7 @@ async def test_updates_without_an_id_are_left_out_of_a_batch(tmp_path: Path, log
 async def test_a_server_that_dribbles_does_not_hold_a_send_for_ever() -> None:
     async with FakeTelegram(TOKEN) as server:
         server.fault("sendChatAction", action=FaultAction(kind="slow", seconds=30, after=True))
-        options = TelegramOptions(token=TOKEN, base_url=server.base_url, send_timeout_s=0.1)
+        options = telegram_settings(base_url=server.base_url, send_timeout_s=0.1)
         async with TelegramChannel(options, clock=SystemClock()) as channel, asyncio.timeout(5):
             knock: InboundEvent = channel._inbound({"update_id": 1})
             await channel.typing(knock.address)

@@ -20,9 +20,8 @@ from bot.channels.base import (
     Reacted,
     SentMessage,
 )
-from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel, TelegramOptions
+from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel
 from bot.channels.telegram.send import CAPTION_UNITS_MAX, captioned
-from bot.channels.throttle import SendRates
 from bot.lab.faults import bad_gateway, drop, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal, refuse_markup
 from bot.markup.render import utf16_length
@@ -33,7 +32,7 @@ from memory.records.errors import SettingsWrong
 from memory.records.messages import Address, IncomingMessage
 from scheduler.clock.machine import SystemClock
 from tests.bot.files_kit import png
-from tests.bot.kit import GROUP, MEMBER, OWNER, TOKEN, US, Rig, eventually
+from tests.bot.kit import GROUP, MEMBER, OWNER, TOKEN, US, Rig, eventually, telegram_settings
 
 CHAT = Address(channel="telegram", chat_id="5")
 BLANK = MessagePart(markup="", source="")
@@ -45,14 +44,10 @@ async def channel(
     timeout_s: float = 5.0, ack_reaction: str = ""
 ) -> AsyncIterator[tuple[TelegramChannel, FakeTelegram]]:
     async with FakeTelegram(TOKEN) as fake:
-        options = TelegramOptions(
-            token=TOKEN,
-            base_url=fake.base_url,
-            send_timeout_s=timeout_s,
-            rates=SendRates(per_chat=0, per_group_minute=0, total=0),
-            ack_reaction=ack_reaction,
+        settings = telegram_settings(
+            base_url=fake.base_url, send_timeout_s=timeout_s, ack_reaction=ack_reaction
         )
-        async with TelegramChannel(options, clock=SystemClock()) as made:
+        async with TelegramChannel(settings, clock=SystemClock()) as made:
             yield made, fake
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bot.app.app import App
 from bot.channels.telegram.parse import CHARS_MAX, TelegramParser, without_odd_kinds
-from bot.channels.telegram.raw import TelegramSketch, to_payload
+from bot.channels.telegram.wire import TelegramSketch, to_payload
 from memory.records.messages import IncomingMessage
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, Rig, eventually
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands import memory as memory_words
 from bot.commands import people as reception
+from bot.commands.memory import commands as memory_words
 from bot.commands.table import COMMANDS, unknown_text
 from bot.markup.command_text import (
     NAMES,

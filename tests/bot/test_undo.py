@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.tools.workspace import Workspace
-from bot.commands.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoCommand
+from bot.commands.memory.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoCommand
 from memory.database.connection import Database
 from memory.database.premises import Premises
 from memory.records.erasure import typed_run
@@ -97,7 +97,7 @@ async def test_facts_and_profile_are_as_they_were_before(chat: Chat) -> None:
     await chat.learns("Ann lives in Oslo.", "in-1")
     await chat.profiles.update(ME, "preferences.units", "metric", reason="said so")
     await chat.turn("in-2", ("store_fact", "person"), ("update_profile", "person"))
-    await chat.learns("Ann lives in Bergen.", "in-2")
+    await chat.learns("Ann moved to Bergen.", "in-2")
     await chat.profiles.update(
         ME, "preferences.units", "imperial", reason="said so", run_id=RunId("in-2")
     )
@@ -106,7 +106,7 @@ async def test_facts_and_profile_are_as_they_were_before(chat: Chat) -> None:
 
     assert said == (
         "Taken back from the answer of 14:00:\n"
-        "- no longer known: f2 “Ann lives in Bergen.”\n"
+        "- no longer known: f2 “Ann moved to Bergen.”\n"
         "- known again: f1 “Ann lives in Oslo.”\n"
         "- profile: preferences.units is metric again"
     )
@@ -144,13 +144,13 @@ async def test_what_a_command_stored_after_the_last_answer_is_taken_back_and_the
     await chat.turn("in-1", ("store_fact", "person"))
     await chat.learns("Ann lives in Oslo.", "in-1")
     chat.clock.move(60)
-    await remembers(chat, "Ann lives in Bergen.", "7")
+    await remembers(chat, "Ann moved to Bergen.", "7")
 
     said = await chat.undo()
 
     assert said == (
         "Taken back from what you had me keep at 14:01:\n"
-        "- no longer known: f2 “Ann lives in Bergen.”\n"
+        "- no longer known: f2 “Ann moved to Bergen.”\n"
         "- known again: f1 “Ann lives in Oslo.”"
     )
     chat.clock.move(60)

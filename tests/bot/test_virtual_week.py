@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from bot.app.app import App
-from bot.lab.model import ScriptedModel
+from bot.lab.model import ScriptedModel, count_tokens
 from bot.lab.model_script import ScriptedStep, make_call
-from bot.lab.model_wire import count_tokens
 from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
 from memory.records.jobs import OPERATOR, Job, JobKind, What

@@ -14,11 +14,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.app.app import App
-from bot.channels.telegram.channel import TelegramChannel, TelegramOptions
+from bot.channels.telegram.channel import TelegramChannel
 from bot.inbox.intake import Intake
 from bot.lab.faults import drop, hold
 from bot.lab.telegram import FakeTelegram
-from tests.bot.kit import OWNER, TOKEN, HastyClock, Rig, eventually
+from tests.bot.kit import OWNER, TOKEN, HastyClock, Rig, eventually, telegram_settings
 from tests.bot.slack_kit import ANN, SlackRig, slack_rigged
 from tests.fakes import FixedClock
 
@@ -175,7 +175,7 @@ class Inbox:
 async def channel_of(clock: FixedClock) -> AsyncIterator[tuple[FakeTelegram, TelegramChannel]]:
     """A channel that polls without a long wait, on a clock that a pause moves on."""
     async with FakeTelegram(TOKEN) as fake:
-        options = TelegramOptions(token=TOKEN, base_url=fake.base_url, poll_timeout_s=0)
+        options = telegram_settings(base_url=fake.base_url, poll_timeout_s=0)
         async with TelegramChannel(options, clock=clock) as channel:
             yield fake, channel
 

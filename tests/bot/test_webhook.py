@@ -10,7 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bot.channels.telegram.webhook import BODY_BYTES_MAX, SECRET_HEADER
+from bot.channels.telegram.channel import SECRET_HEADER
+from bot.channels.webhook import BODY_BYTES_MAX
 from bot.inbox.intake import Intake
 from bot.lab.faults import bad_gateway
 from bot.lab.telegram import refusal

@@ -1,4 +1,5 @@
-"""Somebody without a time zone is asked about this machine's: once, and through the whole bot."""
+"""Somebody without a time zone is asked for it before the first thing that hangs on their clock is
+saved, and nothing is saved on a guess."""
 
 from __future__ import annotations
 
@@ -7,16 +8,10 @@ import re
 import pytest
 
 from bot.people.zone_question import NOT_YOURS
-from memory.database.connection import Database
 from memory.records.messages import Role
-from memory.stores.people import SqliteAssumedZones
-from scheduler.clock.machine import SystemClock
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually
 
-QUESTION = re.compile(
-    r"Is it \d\d:\d\d where you are\? I take Europe/Berlin, this machine's zone, for you\.\n"
-    r"/timezone CITY if not\."
-)
+QUESTION = re.compile(r"Is it \d\d:\d\d \(Europe/Berlin\) where you are\? /timezone CITY if not\.")
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +20,8 @@ def _in_berlin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(rig: Rig, chat: int = OWNER) -> list[str]:
-    """The questions in a chat, and what they became."""
-    return [text for text in rig.texts(chat) if "this machine's zone" in text]
+    """The cards in a chat, and what they became."""
+    return [text for text in rig.texts(chat) if "where you are" in text]
 
 
 def zone_of(rig: Rig, number: int = OWNER) -> str:
@@ -36,16 +31,17 @@ def zone_of(rig: Rig, number: int = OWNER) -> str:
     return str(zone)
 
 
-async def taps(
-    rig: Rig, label: str, *, chat: int = OWNER, by: int | None = None, text: str = ""
-) -> str:
-    """Presses the newest button of this label in a chat; what is answered. `text` is in the
-    message."""
+def jobs(rig: Rig) -> int:
+    return len(rig.rows("select id from jobs where kind <> 'heartbeat'"))
+
+
+async def taps(rig: Rig, label: str, *, chat: int = OWNER, by: int | None = None) -> str:
+    """Press the newest button of this label in a chat; return what is answered."""
     before = len(rig.telegram.answers())
     for message in reversed(rig.seen(chat)):
         for row in (message.markup or {}).get("inline_keyboard", ()):
             for button in row:
-                if button["text"] == label and text in message.text:
+                if button["text"] == label:
                     rig.telegram.callback(
                         chat_id=chat,
                         message_id=message.message_id,
@@ -58,92 +54,75 @@ async def taps(
 
 
 async def reminded(rig: Rig, words: str, *, chat: int = OWNER) -> None:
-    """A reminder that was typed and saved."""
+    """Type a reminder, and save it."""
     rig.says(f"/remind {words}", by=chat)
     await eventually(lambda: any("Save" in str(one.markup) for one in rig.seen(chat)))
     said = await taps(rig, "Save", chat=chat)
     assert said.startswith("Saved as j"), said
 
 
-async def test_the_first_reminder_at_a_time_of_the_day_asks_after_the_answer_and_yes_is_kept(
-    rig: Rig,
-) -> None:
+async def test_the_zone_is_asked_before_the_first_time_of_the_day_is_saved(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         await reminded(rig, "in 10 minutes look at the oven")
         await rig.quiet(bot)
         unasked = asked(rig)
-        await reminded(rig, "tomorrow at 9 call Bob")
+        rig.says("/remind tomorrow at 9 call Bob")
+        await eventually(lambda: asked(rig))
         await rig.quiet(bot)
-        last = rig.texts()[-1]
+        refusal, card = rig.texts()[-2:]
+        kept = jobs(rig)
         said = await taps(rig, "Yes")
-        again = zone_of(rig)
-        await rig.quiet(bot)
-        await reminded(rig, "every day at 8 stand up")
+        await reminded(rig, "tomorrow at 9 call Bob")
         await rig.quiet(bot)
 
     assert unasked == []
-    assert QUESTION.fullmatch(last)
-    assert (said, again) == ("Your time zone is Europe/Berlin.", "Europe/Berlin")
-    assert asked(rig) == [f"{last}\n\nYour time zone is Europe/Berlin."]
-    assert rig.rows("select * from assumed_times") == []
-    assert rig.model.requests == []
+    assert "In which time zone are you?" in refusal
+    assert "Nothing was saved" in refusal
+    assert QUESTION.fullmatch(card)
+    assert said == "Your time zone is Europe/Berlin. Say again what I am to save."
+    assert (kept, jobs(rig), zone_of(rig)) == (1, 2, "Europe/Berlin")
+    assert asked(rig) == [f"{card}\n\n{said}"]
 
 
-async def test_a_restart_asks_nobody_again_and_its_button_still_works(rig: Rig) -> None:
+async def test_nobody_has_to_answer_the_card(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
+        rig.says("/remind tomorrow at 9 call Bob")
+        await eventually(lambda: len(asked(rig)) == 1)
+        await rig.quiet(bot)
+        rig.says("/remind tomorrow at 9 call Bob")
+        await eventually(lambda: len(asked(rig)) == 2)
+        await rig.quiet(bot)
+        other = await taps(rig, "Other")
+        rig.says("/timezone Tokyo")
+        await eventually(lambda: "Your time zone is Asia/Tokyo" in rig.texts()[-1])
+        late = await taps(rig, "Yes")
         await reminded(rig, "tomorrow at 9 call Bob")
         await rig.quiet(bot)
 
-    async with rig.running() as bot:
-        await reminded(rig, "every day at 8 stand up")
-        await rig.quiet(bot)
-        [question] = asked(rig)
-        said = await taps(rig, "Yes")
-        await rig.quiet(bot)
-
-    assert QUESTION.fullmatch(question)
-    assert said == "Your time zone is Europe/Berlin."
-    assert zone_of(rig) == "Europe/Berlin"
+    assert "/timezone Berlin" in other
+    assert late == "You have set Asia/Tokyo since, and that stays."
+    [(when,)] = rig.rows("select runs_when from jobs")
+    assert "Asia/Tokyo" in when
 
 
-async def test_a_question_that_a_kill_kept_from_being_asked_is_asked_at_the_next_start(
-    rig: Rig,
-) -> None:
-    async with rig.opened() as bot:
-        await bot.access.approve(f"telegram:{OWNER}")
-        person = bot.access.owner_id()
-        assert person is not None
-    async with Database.open(rig.home.database, clock=SystemClock()) as database:
-        lane = f"telegram:{OWNER}"
-        await SqliteAssumedZones(database).want(person, lane=lane, zone="Europe/Berlin")
-
-    for _ in range(2):
-        async with rig.running() as bot:
-            await eventually(lambda: asked(rig))
-            await rig.quiet(bot)
-
-    assert len(asked(rig)) == 1
-
-
-async def test_what_the_model_sets_up_asks_after_its_answer(rig: Rig) -> None:
-    async with rig.running(OWNER, MEMBER) as bot:
+async def test_a_model_is_refused_with_what_to_ask(rig: Rig) -> None:
+    async with rig.running(OWNER) as bot:
         rig.model.call("remind_me", {"text": "call Bob", "when": "tomorrow at 9"})
-        rig.model.say("I shall remind you.")
+        rig.model.say("Where do you live?")
         rig.says("remind me to call Bob tomorrow at 9")
         await eventually(lambda: asked(rig))
         rig.model.call("record_event", {"name": "Dentist", "when": "in 3 days at 10:00"})
-        rig.model.say("Noted.")
-        rig.says("dentist in 3 days at 10", by=MEMBER)
-        await eventually(lambda: asked(rig, MEMBER))
+        rig.model.say("Where do you live?")
+        rig.says("dentist in 3 days at 10")
+        await eventually(lambda: len(asked(rig)) == 2)
         await rig.quiet(bot)
 
-    assert rig.texts()[0] == "I shall remind you."
-    assert QUESTION.fullmatch(rig.texts()[1])
-    assert rig.texts(MEMBER)[0] == "Noted."
-    assert len(rig.model.requests) == 4
+    assert rig.texts()[0] == "Where do you live?"
+    assert "nothing was saved; ask the person: In which time zone" in str(rig.model.requests[1])
+    assert (jobs(rig), rig.rows("select * from events")) == (0, [])
 
 
-async def test_quiet_hours_ask_too(rig: Rig) -> None:
+async def test_quiet_hours_are_asked_for_too(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         rig.says("/quiet off")
         await eventually(lambda: rig.wrote(1))
@@ -151,72 +130,25 @@ async def test_quiet_hours_ask_too(rig: Rig) -> None:
         await eventually(lambda: asked(rig))
         await rig.quiet(bot)
 
-    assert rig.texts()[1].startswith("Quiet hours: 22:00-07:00")
+    assert "No quiet hours were set." in rig.texts()[1]
     assert len(rig.texts()) == 3
-
-
-async def test_another_zone_moves_what_was_set_up_before_at_a_tap(rig: Rig) -> None:
-    async with rig.running(OWNER, MEMBER) as bot:
-        await reminded(rig, "every day at 8 stand up", chat=MEMBER)
-        await reminded(rig, "in 3 hours look at the oven", chat=MEMBER)
-        await rig.quiet(bot)
-        rig.says("/timezone Tokyo", by=MEMBER)
-        await eventually(lambda: "Your time zone is Asia/Tokyo" in rig.texts(MEMBER)[-1])
-        offer = rig.texts(MEMBER)[-1]
-        await rig.quiet(bot)
-        [question] = asked(rig, MEMBER)
-        foreign = await taps(rig, "Move to Asia/Tokyo", chat=MEMBER, by=OWNER)
-        said = await taps(rig, "Move to Asia/Tokyo", chat=MEMBER)
-        await rig.quiet(bot)
-        rig.says("/timezone", by=MEMBER)
-        await eventually(lambda: "To change it" in rig.texts(MEMBER)[-1])
-        await rig.quiet(bot)
-
-    assert "• j1 stand up: " in offer
-    assert "08:00" in offer
-    assert "j2" not in offer
-    assert question.endswith("You have set Asia/Tokyo.")
-    assert (foreign, said) == (NOT_YOURS, "Moved: j1.")
-    [(when,)] = rig.rows("select runs_when from jobs where id = 1")
-    assert '"zone":"Asia/Tokyo"' in when.replace(" ", "")
-    assert "Set up by" not in rig.texts(MEMBER)[-1]
-
-
-async def test_a_press_after_another_zone_was_set_changes_nothing(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        await reminded(rig, "tomorrow at 9 call Bob")
-        await rig.quiet(bot)
-        [card] = [one for one in rig.seen() if QUESTION.fullmatch(one.text)]
-        rig.says("/timezone Tokyo")
-        await eventually(lambda: "Your time zone is Asia/Tokyo" in rig.texts()[-1])
-        await rig.quiet(bot)
-        person = bot.access.owner_id()
-        before = len(rig.telegram.answers())
-        rig.telegram.callback(
-            chat_id=OWNER, message_id=card.message_id, data=f"zone:yes:{person}", user_id=OWNER
-        )
-        await eventually(lambda: len(rig.telegram.answers()) > before)
-        said = rig.telegram.answers()[-1]["text"]
-        await rig.quiet(bot)
-
-    assert said == "You have set Asia/Tokyo since, and that stays."
-    assert zone_of(rig) == "Asia/Tokyo"
 
 
 async def test_nobody_else_answers_for_a_person(rig: Rig) -> None:
     async with rig.running(OWNER, MEMBER) as bot:
-        await reminded(rig, "tomorrow at 9 call Bob")
+        rig.says("/remind tomorrow at 9 call Bob")
+        await eventually(lambda: asked(rig))
         await rig.quiet(bot)
         said = await taps(rig, "Yes", by=MEMBER)
         await rig.quiet(bot)
 
     assert said == NOT_YOURS
     assert (zone_of(rig), zone_of(rig, MEMBER)) == ("", "")
-    assert len(asked(rig)) == 1
-    assert QUESTION.fullmatch(asked(rig)[0])
 
 
-async def test_neither_a_group_nor_who_has_a_zone_nor_a_guest_is_asked(rig: Rig) -> None:
+async def test_the_card_comes_in_private_alone_and_to_nobody_with_a_zone_or_a_guest(
+    rig: Rig,
+) -> None:
     async with rig.running(OWNER, MEMBER, 7) as bot:
         await bot.access.approve(f"telegram:{GROUP}")
         await bot.access.set_role("telegram:7", Role.GUEST)
@@ -226,13 +158,13 @@ async def test_neither_a_group_nor_who_has_a_zone_nor_a_guest_is_asked(rig: Rig)
         await reminded(rig, "tomorrow at 9 call Bob")
         rig.says(f"/remind@{US} tomorrow at 9 call Bob", by=MEMBER, chat=GROUP)
         await eventually(lambda: rig.seen(GROUP))
-        await taps(rig, "Save", chat=GROUP, by=MEMBER)
         rig.says("/remind tomorrow at 9 call Bob", by=7)
-        rig.says("/timezone Tokyo", by=MEMBER, chat=GROUP)
-        await eventually(lambda: "Asia/Tokyo" in rig.texts(GROUP)[-1])
+        await rig.quiet(bot)
+        in_group = asked(rig, GROUP)
+        rig.says("/status", by=MEMBER)
+        await eventually(lambda: asked(rig, MEMBER))
         await rig.quiet(bot)
 
-    assert rig.rows("select * from zone_questions") == []
-    assert "call Bob" not in rig.texts(GROUP)[-1]
-    assert "`" not in rig.texts(GROUP)[-1]
-    assert "in a private chat shows them" in rig.texts(GROUP)[-1]
+    assert "In which time zone are you?" in rig.texts(GROUP)[-1]
+    assert (in_group, asked(rig), asked(rig, 7)) == ([], [], [])
+    assert jobs(rig) == 1

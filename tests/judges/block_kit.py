@@ -29,7 +29,7 @@ def judge_calls(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> Counter[str]:
     judged: Counter[str] = Counter()
     for method, params in calls:
         if "view" in params:
-            _judge_view(_read(params["view"]))
+            judge_view(_read(params["view"]))
             judged["view"] += 1
         elif "text" in params or "blocks" in params:
             _judge_text(str(params.get("text") or ""), method)
@@ -60,13 +60,25 @@ def _judge_text(text: str, method: str) -> None:
     assert "<" not in left, (method, text)
 
 
-def _judge_view(view: Mapping[str, Any]) -> None:
+def judge_view(view: Mapping[str, Any]) -> None:
+    """A home tab or a modal; AssertionError with what is wrong."""
     for block in view["blocks"]:
         judge_block(block)
     try:
         View(**view).to_dict()
     except SlackObjectFormationError as wrong:
         raise AssertionError(f"{wrong}: {view}") from wrong
+
+
+def words_of(node: Any) -> str:
+    """All words of blocks, one line each, as one would read them from top to bottom."""
+    if isinstance(node, str):
+        return node
+    if isinstance(node, dict):
+        parts = [words_of(v) for k, v in node.items() if k == "text" or not isinstance(v, str)]
+    else:
+        parts = [words_of(one) for one in node] if isinstance(node, list | tuple) else []
+    return "\n".join(part for part in parts if part)
 
 
 def _read(value: Any) -> Any:

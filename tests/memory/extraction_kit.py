@@ -1,22 +1,18 @@
-"""What the tests of extraction and insights share: talk that is stored, facts that are kept in a
-list, and a cheap model that says its lines.
-"""
+"""What the tests of extraction and insights share: talk that is stored, and a cheap model that says
+its lines."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
-from memory.records.facts import FactSource, NewFact, Stored, StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, PersonId, Role, RunId
-from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
 from memory.records.rows import Person
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
@@ -100,87 +96,6 @@ class Talk:
         return conversation
 
 
-class KeptFacts:
-    """Implements the part of `Facts` that the extractor needs, by the plainest rules."""
-
-    def __init__(self) -> None:
-        self.facts: list[StoredFact] = []
-        self.queries: list[tuple[Whose, str]] = []
-
-    def texts(self) -> list[str]:
-        return [fact.text for fact in self.facts if fact.superseded_by is None]
-
-    def put(self, text: str, *, of: Whose, speaker: str = "") -> StoredFact:
-        fact = StoredFact(
-            id=len(self.facts) + 1,
-            whose=of,
-            text=text,
-            category="background",
-            source=FactSource.PERSON,
-            confidence=1.0,
-            valid_from_ms=0,
-            created_ms=0,
-            speaker=speaker,
-        )
-        self.facts.append(fact)
-        return fact
-
-    async def generation(self) -> int:
-        return 0
-
-    async def store(self, new: NewFact) -> Stored:
-        if "password" in new.text:
-            return Stored(outcome=Storing.REFUSED, why="That reads like a password.")
-        same = [one for one in self.facts if one.text == new.text and one.whose == new.whose]
-        if same:
-            return Stored(outcome=Storing.REFRESHED, fact=same[0])
-        fact = replace(
-            self.put(new.text, of=new.whose, speaker=new.speaker),
-            category=new.category,
-            source=new.source,
-            message_id=new.message_id,
-            run_id=new.run_id,
-            quote=new.quote,
-            confidence=new.confidence,
-        )
-        self.facts[-1] = fact
-        for at, old in enumerate(self.facts[:-1]):
-            if old.id == new.replaces:
-                self.facts[at] = replace(old, superseded_by=fact.id)
-                return Stored(outcome=Storing.SUPERSEDED, fact=fact, replaced=old)
-        return Stored(outcome=Storing.STORED, fact=fact)
-
-    async def search(
-        self, of: Whose, query: str, *, k: int, at: datetime | None = None
-    ) -> Sequence[StoredFact]:
-        self.queries.append((of, query))
-        return self._seen(of)[:k]
-
-    def _seen(self, of: Whose) -> Sequence[StoredFact]:
-        return [
-            one
-            for one in self.facts
-            if one.whose.scope == of.scope and (of.scope or one.whose == of)
-        ]
-
-    async def get(self, of: Whose, fact_id: int) -> StoredFact | None:
-        raise NotImplementedError
-
-    async def list(self, of: Whose, *, at: datetime | None = None) -> Sequence[StoredFact]:
-        return self._seen(of)
-
-    async def past(self, of: Whose, fact_id: int) -> Sequence[StoredFact]:
-        raise NotImplementedError
-
-    async def forget(self, of: Whose, fact_ids: Sequence[int]) -> int:
-        raise NotImplementedError
-
-    async def undo(
-        self, of: Whose, run_id: RunId
-    ) -> tuple[Sequence[StoredFact], Sequence[StoredFact]]:
-        raise NotImplementedError
-
-
 class Cheap:
     """Implements `CheapModel`: says its lines in order, and keeps what it was asked."""
 
@@ -204,23 +119,9 @@ class Cheap:
         return line
 
 
-class Brief:
-    """A real `CheapModel` that is not let talk for long: the shipped one never comes to an end."""
-
-    def __init__(self, model: CheapModel, *, tokens_max: int = 100) -> None:
-        self._model = model
-        self._tokens_max = tokens_max
-
-    async def traits(self, lane: str) -> ModelTraits:
-        return await self._model.traits(lane)
-
-    async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
-        return await self._model.ask(prompt, charge, tokens_max=self._tokens_max)
-
-
 def a_fact(text: str, quote: str, *, speaker: str = "Ana", **more: object) -> Mapping[str, object]:
-    fact = {"text": text, "category": "background", "confidence": 0.9, "speaker": speaker}
-    return {**fact, "quote": quote, "replaces": None, **more}
+    fact = {"text": text, "category": "background", "certainty": 0.9, "speaker": speaker}
+    return {**fact, "quote": quote, "contradicts": None, **more}
 
 
 def answer(*facts: object) -> str:

@@ -90,7 +90,7 @@ def service_over(
             conversations,
             premises=home,
             clock=clock,
-            indexes=[SqliteArchive(database)],
+            rebuilds=[SqliteArchive(database).rebuild],
         ),
         premises=home,
     )

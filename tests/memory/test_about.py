@@ -8,7 +8,7 @@ import pytest
 
 from memory.database.connection import Database
 from memory.facts.profile import SqliteProfiles
-from memory.facts.recall import About, RecallParts, SqliteRecall
+from memory.facts.recall import SqliteRecall
 from memory.records.facts import RecallWanted, Whose
 from memory.records.messages import ConversationId, PersonId, Role
 from memory.records.rows import Person
@@ -38,34 +38,12 @@ async def profiles(database: Database, people: SqlitePeople) -> SqliteProfiles:
     return SqliteProfiles(database)
 
 
-async def test_row_and_profile_are_told_together(
-    database: Database, profiles: SqliteProfiles
-) -> None:
-    await profiles.update(ANA, "preferences.units", "metric", reason="x")
-    await profiles.update(ANA, "persona.system_prompt", "You are Iris.", reason="x")
-
-    about = await AboutPeople(database)(wanted())
-
-    assert about == About(
-        profile="Name: @ana\nRole: member\nPrefers units: metric", persona_prompt="You are Iris."
-    )
-
-
-async def test_of_somebody_unknown_nothing_is_told(
-    database: Database, profiles: SqliteProfiles
-) -> None:
-    assert await AboutPeople(database)(wanted(PersonId("nobody"))) == About()
-
-
 @pytest.mark.case("ME-07")
 async def test_profile_and_documents_of_one_are_in_nothing_for_another_or_a_group(
     database: Database, profiles: SqliteProfiles
 ) -> None:
     documents = SqliteDocuments(database, embedding=Embedding(enabled=False))
-    recall = SqliteRecall(
-        database,
-        parts=RecallParts(about=AboutPeople(database), chunks=documents.recalled),
-    )
+    recall = SqliteRecall(about=AboutPeople(database), documents=documents)
     await profiles.update(ANA, "preferences.canary", "CANARY", reason="x")
     await profiles.update(ANA, "persona.system_prompt", "CANARY", reason="x")
     await documents.save(

@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.learning.proposals import (
+from agent.learning.proposals import FoundFacts
+from agent.models.json_answer import (
     ANSWER_CHARS_MAX,
     AnswerUnreadable,
     ModelAnswer,
     PlainText,
     read_answer,
 )
+
+BERGEN = {"text": "Ana moved.", "quote": "I moved", "certainty": 0.9, "speaker": "Ana"}
 
 
 class Summary(ModelAnswer):
@@ -76,6 +79,47 @@ def test_an_object_that_may_mean_many_things_is_refused_with_words_for_the_model
 ) -> None:
     with pytest.raises(AnswerUnreadable, match="summary: input should be a valid string"):
         read_answer(json.dumps({"summary": value}), Summary)
+
+
+@pytest.mark.case("ME-03")
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        {"facts": [{**BERGEN, "text": {"text": BERGEN["text"]}}]},
+        {"facts": [{**BERGEN, "quote": {"line": 1, "quote": BERGEN["quote"]}}]},
+        {"facts": [{**BERGEN, "speaker": ["Ana"], "certainty": "0.9"}]},
+        {"facts": [{**BERGEN, "confidence": 0.9}]},
+        {"facts": BERGEN},
+        [BERGEN],
+        BERGEN,
+        {"facts": [BERGEN, "likes tea", {"fact": "lives in Oslo"}, 7, None]},
+    ],
+)
+def test_facts_are_taken_whatever_is_around_them_where_they_are_plain(wrapped: object) -> None:
+    found = read_answer(json.dumps(wrapped), FoundFacts)
+
+    (fact,) = found.facts
+    assert (fact.text, fact.quote, fact.certainty) == ("Ana moved.", "I moved", 0.9)
+    assert found.unreadable in {0, 4}
+
+
+@pytest.mark.case("ME-03")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"facts": ["likes tea", "lives in Oslo"]},
+        {"history_entry": {"summary": "x"}, "memory_update": {"facts": ["likes tea"]}},
+        {"facts": [{**BERGEN, "text": {"a": "likes tea", "b": "lives in Oslo"}}]},
+        {"facts": [{**BERGEN, "certainty": 95}]},
+        {"facts": [{**BERGEN, "certainty": float("nan")}]},
+        {"facts": [{**BERGEN, "quote": None}]},
+        {"facts": "none"},
+        {},
+    ],
+)
+def test_facts_that_are_not_plain_are_refused_with_words_for_the_model(wrong: object) -> None:
+    with pytest.raises(AnswerUnreadable, match="does not have the wanted form: facts"):
+        read_answer(json.dumps(wrong), FoundFacts)
 
 
 def test_a_line_break_in_a_string_is_taken_for_one() -> None:

@@ -24,7 +24,7 @@ from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.turns import SqliteJournal
-from tests.memory.kit import START_MS, StillClock, opened, rows, run, turn_end
+from tests.memory.kit import START_MS, StillClock, rows, run, turn_end
 
 TEN_MINUTES_MS = 600_000
 ANN, BOB = PersonId("p1"), PersonId("p2")
@@ -123,27 +123,6 @@ async def test_a_question_without_its_card_is_never_there(path: Path, database: 
     assert rows(path, "select * from approvals") == []
 
 
-async def test_a_question_can_be_kept_where_nobody_can_be_sent_a_card(
-    approvals: SqliteApprovals, outbox: SqliteOutbox
-) -> None:
-    ready = await approvals.add(
-        question(), role=Role.OWNER, expires_ms=START_MS + TEN_MINUTES_MS, card=None
-    )
-
-    found = await approvals.get("a1")
-    assert ready == []
-    assert found == replace(stored(question()), card_lane="", card=None)
-    assert await outbox.open_rows() == []
-
-
-async def test_half_characters_are_stored_too(approvals: SqliteApprovals) -> None:
-    await ask(approvals, replace(question(), shows="\ud800", why="\udfff"))
-
-    found = await approvals.get("a1")
-    assert found is not None
-    assert (found.asked.shows, found.asked.why) == ("?", "?")
-
-
 # --- answering ---------------------------------------------------------------------------------
 
 
@@ -199,11 +178,6 @@ async def test_an_answer_counts_until_the_time_is_over_and_not_a_moment_longer(
     assert await approvals.is_always(ANN, "default", "exec") is won
 
 
-async def test_what_nobody_asked_cannot_be_answered(approvals: SqliteApprovals) -> None:
-    assert await approvals.decide("a1", Outcome.ONCE, by=ANN) is None
-    assert await approvals.get("a1") is None
-
-
 async def test_an_answer_that_the_question_does_not_take_changes_nothing(
     approvals: SqliteApprovals,
 ) -> None:
@@ -215,20 +189,6 @@ async def test_an_answer_that_the_question_does_not_take_changes_nothing(
         await approvals.decide("a1", Outcome.EXPIRED, by=ANN)
 
     assert await approvals.open_ones() == [stored(question(once_only=True))]
-
-
-async def test_an_answer_outlives_the_process(path: Path) -> None:
-    async with opened(path) as database:
-        await ask(SqliteApprovals(database), question())
-    async with opened(path) as database:
-        await SqliteApprovals(database).decide("a1", Outcome.ALWAYS, by=ANN)
-    async with opened(path) as database:
-        approvals = SqliteApprovals(database)
-
-        found = await approvals.get("a1")
-        assert found is not None
-        assert found.outcome is Outcome.ALWAYS
-        assert await approvals.is_always(ANN, "default", "exec")
 
 
 # --- time --------------------------------------------------------------------------------------
@@ -339,16 +299,6 @@ async def test_always_holds_for_this_person_this_agent_and_this_tool(
     assert not await approvals.is_always(ANN, "default", "execute")
 
 
-@pytest.mark.parametrize("outcome", [Outcome.ONCE, Outcome.DENIED])
-async def test_no_other_answer_is_for_good(approvals: SqliteApprovals, outcome: Outcome) -> None:
-    await ask(approvals, question())
-
-    await approvals.decide("a1", outcome, by=ANN)
-
-    assert not await approvals.is_always(ANN, "default", "exec")
-    assert await approvals.grants(ANN) == []
-
-
 async def test_what_was_agreed_to_for_good_is_listed_once_and_can_be_taken_back(
     approvals: SqliteApprovals, path: Path, clock: StillClock
 ) -> None:
@@ -369,14 +319,3 @@ async def test_what_was_agreed_to_for_good_is_listed_once_and_can_be_taken_back(
     assert not await approvals.is_always(ANN, "default", "exec")
     (kept,) = rows(path, "select count(*), min(revoked_ms) from standing_grants")
     assert kept == (2, START_MS + 3_000), "who could do what, and until when, stays on record"
-
-
-async def test_what_was_taken_back_can_be_agreed_to_anew(approvals: SqliteApprovals) -> None:
-    await ask(approvals, question("a1"))
-    await approvals.decide("a1", Outcome.ALWAYS, by=ANN)
-    await approvals.revoke(ANN, "exec")
-    await ask(approvals, question("a2"))
-
-    await approvals.decide("a2", Outcome.ALWAYS, by=ANN)
-
-    assert await approvals.is_always(ANN, "default", "exec")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from memory.database.backup import make_backup, newest_good
+from memory.database.backup import newest_good
 from memory.database.connection import Database
-from memory.records.errors import StorageCorrupt, StorageError, StorageReadOnly
-from tests.memory.kit import StillClock, opened, rows
+from memory.records.errors import StorageCorrupt
+from tests.memory.kit import StillClock, rows
 
 DAY_S = 86_400
 
@@ -36,16 +36,6 @@ async def test_a_backup_made_amid_writes_has_whole_transactions_only(
     assert rows(to, "pragma integrity_check") == [("ok",)]
     assert stat.S_IMODE(to.stat().st_mode) == 0o600
     assert [file.name for file in to.parent.iterdir()] == ["copy.db"]
-
-
-async def test_a_backup_opens_as_a_bot(database: Database, tmp_path: Path) -> None:
-    await database.write(partial(keep_pair, n=1))
-    await database.backup(tmp_path / "other" / "hearthbot.db")
-
-    async with opened(tmp_path / "other" / "hearthbot.db") as other:
-        found = await other.read(lambda c: c.execute("select count(*) from texts").fetchone())
-
-    assert found == (2,)
 
 
 async def test_one_backup_a_day_and_the_last_three_are_kept(
@@ -99,17 +89,3 @@ async def test_a_backup_that_does_not_verify_replaces_nothing(
 
     assert to.read_bytes() == b"the former one"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["copy.db", "data"]
-
-
-async def test_where_a_backup_cannot_go_is_said(database: Database, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-
-    with pytest.raises(StorageReadOnly):
-        await database.backup(tmp_path / "file" / "copy.db")
-
-
-def test_there_is_nothing_to_back_up_without_a_file(tmp_path: Path) -> None:
-    with pytest.raises(StorageError):
-        make_backup(tmp_path / "none.db", tmp_path / "copy.db")
-
-    assert list(tmp_path.iterdir()) == []

@@ -65,7 +65,7 @@ def a_file(*facts: Made, **more: object) -> Made:
 
 async def moved(opened: Opened) -> None:
     """A correction: a fact, and the one that replaced it."""
-    for text in ("Ann lives in Oslo.", "Ann lives in Bergen."):
+    for text in ("Ann lives in Oslo.", "Ann moved to Bergen."):
         stored = await opened.facts.store(
             NewFact(
                 whose=Whose(person_id=ANN),
@@ -90,7 +90,7 @@ async def test_all_of_a_person_is_taken_out_with_what_no_longer_holds(home: Path
 
     assert [one["text"] for one in carried["facts"]] == [
         "Ann lives in Oslo.",
-        "Ann lives in Bergen.",
+        "Ann moved to Bergen.",
     ]
     assert carried["facts"][0]["superseded_by"] == carried["facts"][1]["id"]
     assert carried["facts"][0]["quote"] == "as I said"
@@ -147,12 +147,12 @@ async def test_brought_in_twice_it_is_there_once(home: Path, tmp_path: Path) -> 
 
 
 async def test_what_is_newer_here_is_not_replaced_by_a_file(home: Path, tmp_path: Path) -> None:
-    old = fact(text="Ann lives in Oslo.", valid_from_ms=START_MS - 10_000)
+    old = fact(text="Ann moved to Bergen.", valid_from_ms=START_MS - 10_000)
     async with opened_home(home) as opened:
         await opened.facts.store(
             NewFact(
                 whose=Whose(person_id=ANN),
-                text="Ann lives in Bergen.",
+                text="Ann lives in Oslo.",
                 category="background",
                 source=FactSource.PERSON,
             )
@@ -161,10 +161,10 @@ async def test_what_is_newer_here_is_not_replaced_by_a_file(home: Path, tmp_path
             ANN, written(tmp_path / "f.json", a_file(old)), is_owner=True
         )
 
-        assert await held(opened) == ["Ann lives in Bergen.", FACT]
+        assert await held(opened) == ["Ann lives in Oslo.", FACT]
         (current, _) = await opened.facts.list(Whose(person_id=ANN))
         past: list[StoredFact] = list(await opened.facts.past(Whose(person_id=ANN), current.id))
-    assert [one.text for one in past] == ["Ann lives in Oslo."]
+    assert [one.text for one in past] == ["Ann moved to Bergen."]
 
 
 async def test_what_was_forgotten_does_not_come_back_by_a_file(home: Path, tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from memory.database.checkup import look
 from memory.database.connection import Database
-from memory.records.errors import StorageCorrupt, StorageReadOnly
+from memory.records.errors import StorageCorrupt
 from memory.records.messages import PersonId, Role
 from memory.records.rows import NewEvent, Person
 from memory.records.usage import Changes, Pause, Paused
@@ -107,18 +106,3 @@ def test_what_is_no_database_is_said_to_be_none(tmp_path: Path, content: bytes) 
             look(file, limit_s=5.0, now_ms=0)
     else:
         assert not look(file, limit_s=5.0, now_ms=0).ours
-
-
-def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(StorageReadOnly):
-        look(tmp_path / "hearthbot.db", limit_s=5.0, now_ms=0)
-
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_another_program_s_database_is_not_looked_into(tmp_path: Path) -> None:
-    file = tmp_path / "hearthbot.db"
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("create table inbox (x)")
-
-    assert not look(file, limit_s=5.0, now_ms=0).ours

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -17,7 +16,6 @@ from memory.records.ports import StoredEntry
 from memory.records.transcript import Answered, Said, ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations, note_of, stored_note
 from memory.stores.turns import SqliteJournal
-from tests.fakes import FixedClock
 from tests.memory.kit import LANE, opened, rows, run, turn_end
 
 
@@ -62,27 +60,6 @@ async def test_two_people_never_share_a_conversation(
     assert texts((await conversations.history(five)).entries) == ["my PIN is 4711"]
 
 
-async def test_ids_are_random_or_as_chance_is_passed_in(database: Database) -> None:
-    chance = iter(["c_1", "c_2"])
-    passed_in = SqliteConversations(database, new_id=lambda: next(chance))
-
-    assert await passed_in.current("telegram:1") == "c_1"
-    assert re.fullmatch(r"c_[0-9a-f]{16}", await SqliteConversations(database).start_new(LANE))
-
-
-async def test_a_new_conversation_keeps_the_old_one(
-    conversations: SqliteConversations, journal: SqliteJournal, path: Path
-) -> None:
-    old = await conversations.current(LANE)
-    await finish(journal, "r1", old)
-
-    new = await conversations.start_new(LANE)
-
-    assert await conversations.current(LANE) == new != old
-    assert texts((await conversations.history(old)).entries) == ["r1"]
-    assert rows(path, "select count(*) from conversations where closed_ms is null") == [(1,)]
-
-
 async def test_a_cancelled_restart_leaves_no_stale_answer(
     database: Database, conversations: SqliteConversations
 ) -> None:
@@ -120,19 +97,6 @@ async def test_entries_read_back_equal_in_their_order(
     assert ids == sorted(set(ids))
 
 
-async def test_history_grows_with_each_turn_also_when_it_is_kept_in_memory(
-    database: Database, conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    conversation = await conversations.current(LANE)
-
-    for n in range(5):
-        await finish(journal, f"r{n}", conversation)
-        kept = await conversations.history(conversation)
-
-        assert texts(kept.entries) == [f"r{m}" for m in range(n + 1)]
-        assert kept == await SqliteConversations(database).history(conversation)
-
-
 async def test_history_begins_where_it_is_sent_from_and_can_go_back(
     database: Database, conversations: SqliteConversations, journal: SqliteJournal
 ) -> None:
@@ -148,55 +112,6 @@ async def test_history_begins_where_it_is_sent_from_and_can_go_back(
     found = await conversations.history(conversation)
     assert texts(found.entries) == ["r1", "r2", "r3", "r4", "r5"]
     assert found == await SqliteConversations(database).history(conversation)
-
-
-async def test_history_ends_at_an_id_inclusively(
-    conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    conversation = await conversations.current(LANE)
-    for run_id in ("r1", "r2"):
-        await finish(journal, run_id, conversation)
-    whole = (await conversations.history(conversation)).entries
-
-    cut = await conversations.history(conversation, upto=whole[1].id)
-
-    assert cut.entries == whole[:2]
-    assert (await conversations.history(conversation)).entries == whole
-
-
-async def test_entries_that_were_read_are_given_again_without_a_look(path: Path) -> None:
-    async with opened(path) as database:
-        conversations, journal = SqliteConversations(database), SqliteJournal(database)
-        conversation = await conversations.current(LANE)
-        for run_id in ("r1", "r2"):
-            await finish(journal, run_id, conversation)
-        whole = (await conversations.history(conversation)).entries
-        afresh = await SqliteConversations(database).entries(conversation, upto=whole[1].id)
-
-    again = await conversations.entries(conversation, upto=whole[1].id)
-
-    assert again == afresh == whole[:2]
-
-
-async def test_entries_that_were_erased_are_not_given_again(
-    database: Database, conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    conversation = await conversations.current(LANE)
-    await finish(journal, "r1", conversation)
-    upto = (await conversations.history(conversation)).entries[-1].id
-    await database.write(lambda c: c.execute("delete from messages").rowcount)
-
-    conversations.reread()
-
-    assert await conversations.entries(conversation, upto=upto) == ()
-
-
-async def test_the_history_of_an_unknown_conversation_is_empty(
-    conversations: SqliteConversations,
-) -> None:
-    history = await conversations.history(ConversationId("c_none"))
-
-    assert (history.entries, history.notes) == ((), ())
 
 
 async def test_memory_of_many_conversations_is_bounded_and_still_right(
@@ -257,22 +172,6 @@ def test_a_note_reads_back_as_it_was_kept_and_no_text_takes_its_mark_away(
     assert note.text == text.removeprefix("" if untrusted else "\x11\x13")
 
 
-async def test_the_mark_of_a_note_outlives_the_process(tmp_path: Path) -> None:
-    async with Database.open(tmp_path / "hearthbot.db", clock=FixedClock()) as database:
-        conversations = SqliteConversations(database)
-        conversation = await conversations.current(LANE)
-        await conversations.note(conversation, "Ada said outside", untrusted=True)
-        await conversations.note(conversation, "ours", untrusted=False)
-
-    async with Database.open(tmp_path / "hearthbot.db", clock=FixedClock()) as database:
-        notes = (await SqliteConversations(database).history(conversation)).notes
-
-    assert [(note.text, note.untrusted) for note in notes] == [
-        ("Ada said outside", True),
-        ("ours", False),
-    ]
-
-
 async def test_a_long_text_is_stored_once(
     database: Database, conversations: SqliteConversations
 ) -> None:
@@ -285,74 +184,6 @@ async def test_a_long_text_is_stored_once(
 
 
 # --- how many turns there were ---------------------------------------------------------------
-
-
-async def test_turns_are_counted_also_those_that_are_not_sent_any_more(
-    database: Database, conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    conversation = await conversations.current(LANE)
-    for n in range(5):
-        await finish(journal, f"r{n}", conversation)
-    ids = [stored.id for stored in (await conversations.history(conversation)).entries]
-
-    await finish(journal, "r5", conversation, sent_from=ids[8])
-
-    for one in (conversations, SqliteConversations(database)):
-        history = await one.history(conversation)
-        assert (len(history.entries), history.turns) == (4, 6)
-        assert (await one.history(conversation, upto=ids[8])).turns == 6
-
-
-async def test_a_start_behind_all_messages_loses_no_turn(
-    conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    conversation = await conversations.current(LANE)
-    await finish(journal, "r1", conversation, sent_from=1_000)
-
-    history = await conversations.history(conversation)
-    assert (history.entries, history.turns) == ((), 1)
-    await finish(journal, "r2", conversation)
-    assert (await conversations.history(conversation)).turns == 2
-
-
-async def test_a_new_conversation_starts_at_no_turns(
-    conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    old = await conversations.current(LANE)
-    await finish(journal, "r1", old)
-
-    new = await conversations.start_new(LANE)
-
-    assert (await conversations.history(new)).turns == 0
-    assert (await conversations.history(old)).turns == 1
-    assert (await conversations.history(ConversationId("c_none"))).turns == 0
-
-
-async def test_counts_of_many_conversations_are_bounded_and_still_right(
-    conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    conversation = await conversations.current(LANE)
-    await finish(journal, "r1", conversation)
-    assert (await conversations.history(conversation)).turns == 1
-
-    for n in range(10_000):
-        await conversations.history(ConversationId(f"c_none_{n}"))
-
-    assert len(conversations._counts) <= 10_000
-    await finish(journal, "r2", conversation)
-    assert (await conversations.history(conversation)).turns == 2
-
-
-async def test_where_results_are_shortened_is_read_each_time(
-    database: Database, conversations: SqliteConversations
-) -> None:
-    conversation = await conversations.current(LANE)
-    assert (await conversations.history(conversation)).shortened_to == 0
-
-    await database.write(lambda c: c.execute("update conversations set shortened_to = 17"))
-
-    assert (await conversations.history(conversation)).shortened_to == 17
-    assert (await conversations.history(conversation, upto=3)).shortened_to == 17
 
 
 lanes = st.sampled_from(["telegram:1", "telegram:2"])

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from memory.database.connection import Database
-from memory.database.worker import WorkLine
 from memory.records.errors import (
     Permanent,
     StorageError,
@@ -23,7 +22,7 @@ from memory.records.errors import (
     StorageReadOnly,
     Temporary,
 )
-from tests.memory.kit import StillClock, opened, rows
+from tests.memory.kit import opened, rows
 
 HOLD_THE_LOCK = """
 import sqlite3, sys
@@ -50,14 +49,6 @@ class Unexpected(Exception):
 
 
 # --- transactions ----------------------------------------------------------------------------
-
-
-async def test_a_write_returns_its_value_and_is_seen_by_the_next_read(database: Database) -> None:
-    assert await database.write(lambda c: keep(c, "a")) == "a"
-
-    assert await database.read(lambda c: c.execute("select digest from texts").fetchall()) == [
-        ("a",)
-    ]
 
 
 async def test_an_exception_rolls_the_whole_write_back(database: Database, path: Path) -> None:
@@ -125,26 +116,6 @@ async def test_a_cancelled_caller_leaves_a_whole_transaction(
     assert kept(path) == ["a", "b", "c"]
 
 
-async def test_a_line_runs_what_was_queued_whoever_still_waits() -> None:
-    # Pins what is used of aiosqlite's inside.
-    done: list[object] = []
-
-    def work(connection: sqlite3.Connection, n: int) -> int:
-        assert connection.execute("select 1").fetchone() == (1,)
-        done.append(n)
-        return n
-
-    async with WorkLine.open(lambda: sqlite3.connect(":memory:")) as line:
-        tasks = [asyncio.create_task(line.run(work, n)) for n in range(3)]
-        await asyncio.sleep(0)
-        tasks[1].cancel()
-        found = await asyncio.gather(*tasks, return_exceptions=True)
-
-    assert [found[0], found[2]] == [0, 2]
-    assert isinstance(found[1], asyncio.CancelledError)
-    assert done == [0, 1, 2]
-
-
 async def test_a_read_sees_one_moment_and_cannot_write(database: Database) -> None:
     with pytest.raises(StorageReadOnly):
         await database.read(lambda c: keep(c, "a"))
@@ -185,14 +156,6 @@ async def test_closing_finishes_what_was_asked_for(path: Path) -> None:
 
     await asyncio.gather(*tasks)
     assert len(kept(path)) == 9
-    assert not path.with_name("hearthbot.db-wal").exists()
-
-
-async def test_an_exception_in_its_block_closes_everything(path: Path) -> None:
-    with pytest.raises(Unexpected):
-        async with opened(path):
-            raise Unexpected
-
     assert not path.with_name("hearthbot.db-wal").exists()
 
 
@@ -316,17 +279,6 @@ async def test_a_held_lock_is_said_and_reads_go_on(database: Database, path: Pat
     assert kept(path) == ["after"]
 
 
-async def test_a_write_waits_for_a_lock_that_is_given_back(path: Path) -> None:
-    async with opened(path, busy_timeout_s=60) as database:
-        with lock_held_elsewhere(path) as process:
-            asking = asyncio.create_task(database.write(lambda c: keep(c, "a")))
-            await asyncio.sleep(0.05)
-            assert process.stdin is not None
-            process.stdin.close()
-
-            assert await asking == "a"
-
-
 async def test_a_file_that_somebody_holds_is_not_opened(path: Path) -> None:
     async with opened(path):
         pass
@@ -346,24 +298,7 @@ async def test_a_file_that_turns_read_only_is_said(database: Database, path: Pat
     assert str(path) in str(caught.value)
 
 
-async def test_a_broken_rule_of_the_schema_names_no_stored_words(database: Database) -> None:
-    await database.write(lambda c: keep(c, "secret"))
-
-    with pytest.raises(StorageError) as caught:
-        await database.write(lambda c: keep(c, "secret"))
-
-    assert "secret" not in str(caught.value)
-
-
 # --- time ------------------------------------------------------------------------------------
-
-
-async def test_time_comes_from_the_clock(database: Database, clock: StillClock) -> None:
-    before = database.now_ms()
-
-    clock.move(1.5)
-
-    assert database.now_ms() - before == 1_500
 
 
 async def test_reads_that_wait_together_see_one_picture_and_fail_alone(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from memory.database.connection import Database
 from memory.records.messages import PersonId, RunId
 from memory.records.schedule import Event, Remind
 from memory.stores.events import SqliteEvents
-from tests.memory.kit import START, START_MS, StillClock
+from tests.memory.kit import START, START_MS
 
 DENTIST = Event(
     person_id=PersonId("p1"),
@@ -48,27 +48,6 @@ async def test_an_event_reads_back_as_it_was_noted(database: Database) -> None:
     assert found.key == "e1"
 
 
-async def test_those_with_a_date_come_in_order_and_those_without_last(database: Database) -> None:
-    events = SqliteEvents(database)
-
-    for new in (SOME_DAY, replace(DENTIST, name="later", at=START + timedelta(days=9)), DENTIST):
-        await kept(events, new)
-
-    assert await names(events) == ["Dentist", "later", "Move house"]
-    assert await names(events, since_ms=START_MS + 4 * 86_400_000) == ["later", "Move house"]
-
-
-async def test_one_without_a_date_is_found_for_a_while(
-    database: Database, clock: StillClock
-) -> None:
-    events = SqliteEvents(database)
-    await kept(events, SOME_DAY)
-
-    found = await events.since(PersonId("p1"), "", since_ms=START_MS, undated_since_ms=START_MS + 1)
-
-    assert list(found) == []
-
-
 async def test_the_same_call_notes_nothing_anew(database: Database) -> None:
     events = SqliteEvents(database)
 
@@ -78,12 +57,6 @@ async def test_the_same_call_notes_nothing_anew(database: Database) -> None:
 
     assert again == first
     assert other.id != first.id
-
-
-async def test_events_without_a_call_are_each_their_own(database: Database) -> None:
-    events = SqliteEvents(database)
-
-    assert (await kept(events, DENTIST)).id != (await kept(events, DENTIST)).id
 
 
 async def test_nobody_finds_or_removes_those_of_somebody_else_or_of_another_chat(
@@ -122,13 +95,3 @@ async def test_a_row_that_cannot_be_read_hides_no_other(database: Database) -> N
     )
 
     assert await names(events) == ["Dentist"]
-
-
-async def test_any_text_and_any_year_is_kept(database: Database) -> None:
-    events = SqliteEvents(database)
-    far = datetime(2999, 12, 31, 23, 59, tzinfo=UTC)
-
-    made = await kept(events, replace(DENTIST, name="Zoë \ud83d \x00 '\"", at=far))
-
-    assert made.at == far
-    assert "Zoë" in made.name

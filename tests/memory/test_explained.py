@@ -111,13 +111,6 @@ async def test_a_message_leads_to_its_turn_in_its_own_chat_alone(chat: Chat) -> 
     assert found.run_id == "r2"
 
 
-async def test_what_a_command_said_leads_nowhere(chat: Chat) -> None:
-    await chat.turn("r1")
-    message = await chat.command()
-
-    assert await behind(chat, message) == Behind(sent_ms=START_MS + 1_000)
-
-
 async def test_a_reminder_leads_to_its_due_time_as_long_as_the_job_is_there(chat: Chat) -> None:
     message = await chat.reminded()
     kept = await behind(chat, message)
@@ -154,17 +147,6 @@ async def test_the_newest_is_the_last_answer_or_reminder_of_the_open_conversatio
     assert before.run_id == "r1"
     assert none is None
     assert fresh is None
-
-
-async def test_what_is_still_being_written_is_no_answer_yet(chat: Chat) -> None:
-    await chat.turn("r1")
-    await chat.journal.submit(run("r2"))
-    await chat.outbox.open_draft(RunId("r2"), LANE)
-
-    found = await chat.records.newest(LANE)
-
-    assert found is not None
-    assert found.run_id == "r1"
 
 
 async def test_a_question_leads_to_its_turn_where_that_runs(chat: Chat) -> None:
@@ -325,15 +307,3 @@ async def test_what_was_erased_is_known_to_be(chat: Chat) -> None:
     assert (await behind(chat, message) or Behind(sent_ms=0)).run_id == "r1"
     assert found is not None
     assert (found.is_erased, found.steps, found.entries) == (True, (), ())
-
-
-async def test_what_cannot_be_read_is_left_out(chat: Chat) -> None:
-    await chat.turn("r1", ("begin", {"upto": 0}))
-    await chat.database.write(lambda c: c.execute("update steps set output = '{{'"))
-    await chat.database.write(lambda c: c.execute("update messages set body = '[]' where id = 1"))
-
-    found = await chat.records.turn(RunId("r1"))
-
-    assert found is not None
-    assert [step.output for step in found.steps] == [None]
-    assert found.entries == (Answered(text="yes"),)

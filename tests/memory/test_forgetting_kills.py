@@ -6,11 +6,10 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from memory.erasure import run as erasing
+from memory.erasure.files import check_space
 from memory.records.erasure import ForgetStage, ForgettingRefused, Tell
 from memory.records.errors import StorageFull
 from memory.records.messages import ConversationId, RunId
@@ -19,7 +18,6 @@ from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,
     BEN,
-    CANARY,
     FACT,
     SECRET,
     TRACES_OF_IT,
@@ -93,7 +91,7 @@ async def test_turns_of_others_go_on_meanwhile(home: Path) -> None:
 
 async def test_without_room_for_the_copies_nothing_is_begun(home: Path) -> None:
     with pytest.raises(StorageFull, match="Nothing was erased"):
-        erasing.check_space(database_of(home), free=1_000)
+        check_space(database_of(home), free=1_000)
 
 
 async def test_a_reader_that_holds_on_is_found_out_by_the_proof(home: Path) -> None:
@@ -154,28 +152,6 @@ async def test_after_a_kill_the_same_wish_finishes_it(home: Path) -> None:
 
     assert proof.ok
     assert files_with(home, *TRACES_OF_IT) == []
-
-
-async def test_what_another_began_is_finished_before_ones_own(home: Path) -> None:
-    with pytest.raises(Killed):
-        async with opened_home(home) as opened:
-            await opened.forgetting.forget(wish(facts=(1,)), dies_at(ForgetStage.ROWS))
-
-    async with opened_home(home) as opened:
-        bens: dict[str, Any] = {"person_id": BEN, "is_owner": False}
-        proof = await opened.forgetting.forget(wish(phrases=(CANARY,), **bens))
-
-    assert proof.ok
-    assert files_with(home, *TRACES_OF_IT, CANARY) == []
-
-
-async def test_a_note_of_it_that_cannot_be_read_stops_nobody(home: Path) -> None:
-    (home / "data" / "forgetting.json").write_text("{")
-
-    async with opened_home(home) as opened:
-        assert await opened.forgetting.under_way() is None
-        assert (await opened.forgetting.forget(wish(facts=(1,)))).ok
-    assert not (home / "data" / "forgetting.json").exists()
 
 
 async def test_what_is_written_again_meanwhile_is_erased_again(home: Path) -> None:

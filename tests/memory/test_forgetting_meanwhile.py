@@ -13,7 +13,8 @@ import pytest
 from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.learning.extraction import ExtractionOptions, Extractor
-from agent.learning.insights import InsightMaker, SqliteInsights
+from agent.learning.insights import InsightMaker
+from memory.facts.insights import SqliteInsights
 from memory.facts.tombstones import ForgottenMeanwhile
 from memory.records.erasure import ForgetWish
 from memory.records.facts import CompactionWanted, FactSource, NewFact, Storing, Whose

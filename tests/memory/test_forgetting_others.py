@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from memory.records.erasure import PlaceKind
-from memory.records.errors import StorageError
 from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.messages import ConversationId
 from tests.memory.forgetting_kit import (
@@ -252,27 +251,6 @@ async def test_a_file_that_still_holds_it_is_a_failure_that_is_told(home: Path) 
 
     assert not proof.ok
     assert list(proof.hits) == [home / "logs" / "old.log"]
-
-
-async def test_a_file_that_is_no_text_is_not_blanked_and_told(home: Path) -> None:
-    photo = home / "workspace" / "files" / "scan.bin"
-    photo.parent.mkdir()
-    photo.write_bytes(b"\xff\xfe\x00\x81" + SECRET.encode() + b"\x00\xff")
-
-    async with opened_home(home) as opened:
-        proof = await opened.forgetting.forget(wish(facts=(1,), with_files=True))
-
-    assert list(proof.hits) == [photo]
-    assert SECRET.encode() in photo.read_bytes()
-
-
-async def test_what_the_disk_refuses_is_said_in_a_sentence_and_nothing_is_begun(home: Path) -> None:
-    (home / "data" / "forgetting.json.writing").mkdir()
-
-    async with opened_home(home) as opened:
-        with pytest.raises(StorageError, match=r"forgetting\.json"):
-            await opened.forgetting.forget(wish(facts=(1,)))
-        assert len(await opened.facts.list(Whose(person_id=ANN))) == 1
 
 
 # --- what was made of it for others ------------------------------------------------------------

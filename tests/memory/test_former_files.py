@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memory.database.connection import Database
-from memory.records.erasure import FileChange, loss_of
+from memory.records.erasure import FileChange
 from memory.records.messages import PersonId, RunId
 from memory.stores.undo import KEPT_MAX, SqliteFormerFiles
 from tests.memory.kit import rows
@@ -44,15 +42,6 @@ async def test_what_only_adds_is_not_kept_unless_something_went_before(
     assert await kept(files) == ["a\nb\nc\n"]
 
 
-async def test_what_somebody_else_wrote_in_between_is_what_is_kept(
-    files: SqliteFormerFiles,
-) -> None:
-    await files.keep(change("a\nb\n", "a\n"))
-    await files.keep(change("by hand\n", ""))
-
-    assert await kept(files) == ["by hand\n"]
-
-
 async def test_a_call_that_is_made_again_after_a_kill_keeps_the_same(
     files: SqliteFormerFiles,
 ) -> None:
@@ -69,31 +58,3 @@ async def test_there_are_few_and_the_oldest_go_first(files: SqliteFormerFiles, p
     assert rows(path, "select count(*) from former_files") == [(KEPT_MAX,)]
     assert await kept(files, "r2") == []
     assert await kept(files, "r3") == ["3\n"]
-
-
-LINES = st.lists(st.sampled_from(["a", "b", " a", "", "  ", "c\r"]), max_size=8)
-
-
-@given(LINES, LINES)
-def test_a_loss_is_never_more_than_there_was_and_nothing_where_all_is_still_there(
-    before: list[str], more: list[str]
-) -> None:
-    loss = loss_of("\n".join(before), "\n".join([*more, *before]))
-    wiped = loss_of("\n".join(before), "")
-    full = [line for line in before if line.strip()]
-
-    assert loss.gone == ()
-    assert not loss.is_most
-    assert (len(wiped.gone), wiped.of) == (len(full), len(full))
-    assert wiped.is_most == bool(full)
-
-
-@pytest.mark.parametrize(
-    ("gone", "of", "is_most"), [(20, 40, False), (21, 40, True), (1, 1, True), (0, 0, False)]
-)
-def test_most_is_more_than_half_of_the_lines_that_are_not_blank(
-    gone: int, of: int, is_most: bool
-) -> None:
-    lines = [f"line {n}\n\n" for n in range(of)]
-
-    assert loss_of("".join(lines), "".join(lines[gone:])).is_most is is_most

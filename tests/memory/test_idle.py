@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from memory.database.connection import Database
-from memory.records.errors import StorageError
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
 from memory.stores.heartbeats import SqliteIdle
 from memory.stores.turns import SqliteJournal
-from tests.memory.kit import LANE, START_MS, StillClock, opened, run, turn_end
+from tests.memory.kit import LANE, START_MS, StillClock, run, turn_end
 
 IDLE_MS = 300_000
 DAY_MS = 86_400_000
@@ -70,26 +67,6 @@ async def test_each_turn_begins_the_wait_anew(
 
     assert await due(idle, START_MS + IDLE_MS) == []
     assert await due(idle, START_MS + 200_000 + IDLE_MS) == [conversation]
-
-
-async def test_a_closed_conversation_is_due_at_once(idle: SqliteIdle, talk: Talk) -> None:
-    conversation = await talk.turn()
-
-    await talk.conversations.start_new(LANE)
-
-    assert await due(idle, START_MS) == [conversation]
-
-
-async def test_the_longest_silent_come_first_and_no_more_than_wanted(
-    idle: SqliteIdle, talk: Talk, clock: StillClock
-) -> None:
-    first = await talk.turn("telegram:1")
-    clock.move(1)
-    second = await talk.turn("telegram:2")
-
-    assert await due(idle, START_MS + 2 * IDLE_MS) == [first, second]
-    assert await due(idle, START_MS + 2 * IDLE_MS, limit=1) == [first]
-    assert await due(idle, START_MS + 2 * IDLE_MS, limit=-1) == []
 
 
 async def test_where_memory_is_off_nothing_is_due(
@@ -162,25 +139,6 @@ async def test_times_ahead_of_a_clock_that_was_set_back_are_taken_for_now(
     assert await due(idle, year_ago_ms + IDLE_MS) == [conversation]
 
 
-async def test_a_long_pause_ends_when_the_clock_was_set_back(idle: SqliteIdle, talk: Talk) -> None:
-    conversation = await talk.turn()
-    until_ms = START_MS + DAY_MS
-    await idle.put_off(conversation, touched_ms=START_MS, until_ms=until_ms)
-
-    assert await idle.steady(now_ms=START_MS, ahead_ms=DAY_MS) == 0
-    assert await idle.steady(now_ms=START_MS - DAY_MS, ahead_ms=DAY_MS) == 1
-
-    assert await due(idle, START_MS - DAY_MS + IDLE_MS) == [conversation]
-
-
-async def test_a_small_correction_of_the_clock_changes_nothing(
-    idle: SqliteIdle, talk: Talk
-) -> None:
-    await talk.turn()
-
-    assert await idle.steady(now_ms=START_MS - 5_000, ahead_ms=DAY_MS) == 0
-
-
 async def test_the_last_turn_of_an_address_is_that_of_its_open_conversation(
     idle: SqliteIdle, talk: Talk
 ) -> None:
@@ -191,19 +149,3 @@ async def test_the_last_turn_of_an_address_is_that_of_its_open_conversation(
     assert await idle.last_touched("telegram:9") is None
     await talk.conversations.start_new(LANE)
     assert await idle.last_touched(LANE) is None
-
-
-async def test_timers_outlive_the_process(path: Path) -> None:
-    async with opened(path) as database:
-        conversation = await Talk(database).turn()
-
-    async with opened(path) as database:
-        assert await due(SqliteIdle(database), START_MS + IDLE_MS) == [conversation]
-
-
-async def test_a_database_that_is_closed_is_said_so(path: Path) -> None:
-    async with opened(path) as database:
-        idle = SqliteIdle(database)
-
-    with pytest.raises(StorageError):
-        await due(idle, START_MS)

@@ -16,9 +16,7 @@ from memory.facts.rows import holding, owned_by, seen_by
 from memory.facts.store import SqliteFacts
 from memory.records.facts import Whose
 from memory.records.messages import PersonId, RunId
-from memory.search.hybrid import Search
 from memory.search.indexes import Indexes
-from memory.search.vectors import Embedding, VectorTable
 from tests.memory.facts_kit import (
     ADA,
     ADA_IN_GROUP,
@@ -47,18 +45,6 @@ async def found(indexes: Indexes, query: str, of: Whose = ADA, k: int = 5) -> li
     return [hit.fact.text for hit in await indexes.search(of, query, k=k)]
 
 
-async def test_a_row_that_others_closed_is_never_served(
-    database: Database, facts: SqliteFacts, indexes: Indexes
-) -> None:
-    await told(facts, "Ada plays the violin.", "Ada plays chess.")
-    await found(indexes, "plays")
-
-    await database.write(lambda c: c.execute("update facts set valid_to_ms = 1 where id = 1"))
-
-    assert await found(indexes, "violin") == ["Ada plays chess."]
-    assert indexes.size == 1
-
-
 async def test_a_row_that_others_erased_or_gave_away_is_never_served(
     database: Database, facts: SqliteFacts, indexes: Indexes
 ) -> None:
@@ -71,42 +57,6 @@ async def test_a_row_that_others_erased_or_gave_away_is_never_served(
     )
 
     assert await found(indexes, "violin chess") == ["Ada plays tennis."]
-
-
-async def test_enough_is_found_though_most_of_the_index_is_gone(
-    database: Database, facts: SqliteFacts, indexes: Indexes
-) -> None:
-    words = ["violin", "chess", "tennis", "golf", "cards", "darts", "squash", "polo"]
-    await told(facts, *(f"Ada plays {word} {n}." for n in range(5) for word in words))
-    await found(indexes, "plays")
-
-    await database.write(lambda c: c.execute("delete from facts where id <= 38"))
-
-    assert len(await found(indexes, "Ada plays violin 0.", k=2)) == 2
-
-
-async def test_rows_that_others_added_are_found(
-    database: Database, facts: SqliteFacts, indexes: Indexes
-) -> None:
-    await told(facts, "Ada plays the violin.")
-    await found(indexes, "violin")
-
-    other = SqliteFacts(database, Indexes(database, embedding=WORDS_ALONE))
-    await told(other, "Ada is allergic to nuts.")
-
-    assert (await found(indexes, "nuts"))[0] == "Ada is allergic to nuts."
-
-
-async def test_without_facts_nothing_is_loaded(database: Database) -> None:
-    def never() -> VectorTable:
-        raise AssertionError("this must not be loaded")
-
-    indexes = Indexes(database, embedding=Embedding(load=never))
-    facts = SqliteFacts(database, indexes)
-
-    assert await indexes.search(ADA, "anything", k=5) == []
-    assert await facts.recall(ADA, "What do I play?", k=5) == []
-    assert (await facts.store(fact("Ada plays the violin."))).fact is not None
 
 
 async def test_who_has_no_facts_costs_one_query(database: Database) -> None:
@@ -136,17 +86,6 @@ class CountingDatabase:
         return await self._database.read(work)  # type: ignore[arg-type]
 
 
-async def test_an_embedding_that_is_broken_leaves_words(database: Database) -> None:
-    def broken() -> VectorTable:
-        raise OSError("the weights are damaged")
-
-    indexes = Indexes(database, embedding=Embedding(load=broken))
-    await told(SqliteFacts(database, indexes), "Ada plays the violin.", "Ada has a cat.")
-
-    assert await found(indexes, "violin") == ["Ada plays the violin."]
-    assert await indexes.likeness("one", ["two"]) is None
-
-
 async def test_the_least_recently_used_goes_first(database: Database) -> None:
     indexes = Indexes(database, embedding=WORDS_ALONE, items_max=5)
     facts = SqliteFacts(database, indexes)
@@ -161,13 +100,6 @@ async def test_the_least_recently_used_goes_first(database: Database) -> None:
     assert indexes.is_empty(people[0])
     assert not indexes.is_empty(people[2])
     assert await found(indexes, "violin", people[0]) == ["Plays the violin."]
-
-
-async def test_one_person_with_more_than_fits_is_still_served(database: Database) -> None:
-    indexes = Indexes(database, embedding=WORDS_ALONE, items_max=1)
-    await told(SqliteFacts(database, indexes), "Ada plays the violin.", "Ada has a cat.")
-
-    assert await found(indexes, "violin") == ["Ada plays the violin."]
 
 
 async def test_a_group_shares_one_index(facts: SqliteFacts, indexes: Indexes) -> None:
@@ -229,10 +161,6 @@ def test_the_modules_about_facts_load_no_heavy_library() -> None:
     )
 
     assert done.stdout.strip() == "[]"
-
-
-def test_a_search_without_items_can_be_empty() -> None:
-    assert not Search([])
 
 
 STEP = st.tuples(

@@ -14,25 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.learning.insight_rules import (
+from agent.learning.insights import (
     NOTE_CHARS_MAX,
+    InsightMaker,
+    MadeInsights,
     ToolUse,
     pins_by_rules,
     recommendations_by_rules,
     tidy,
 )
-from agent.learning.insights import (
-    InsightMaker,
-    Insights,
-    MadeInsights,
-    SqliteInsights,
-    best,
-    relevance,
-)
-from agent.models.embedded import Embedded, weights
 from agent.prompt.templates import harmless
-from agent.subagents.background import Background, BackgroundOptions
 from memory.database.connection import Database
+from memory.facts.insights import Insights, SqliteInsights, relevance
 from memory.records.errors import AssistantError, BrokenAnswer, Overloaded, StorageError
 from memory.records.messages import (
     Address,
@@ -48,8 +41,7 @@ from memory.records.request import ModelTraits
 from memory.records.text import one_line
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from memory.records.usage import Purpose, SpendingRefused
-from tests.fakes import OneModel
-from tests.memory.extraction_kit import ANA, BOB, Brief, Cheap, Talk, shipped
+from tests.memory.extraction_kit import ANA, BOB, Cheap, Talk, shipped
 from tests.memory.kit import START, StillClock, opened, rows, turn_end
 
 ASKED = "Find me a train to Lisbon for tomorrow, no flights please, and I must be there by 5 pm"
@@ -155,15 +147,6 @@ async def test_what_a_model_is_shown(house: House) -> None:
         "telegram:5",
         "",
     )
-
-
-async def test_a_new_set_replaces_the_old_one_also_with_nothing(house: House) -> None:
-    await house.by_model(NO_FLIGHTS)
-
-    insights = await house.by_model({"pins": [], "recommendations": []})
-
-    assert (insights.pins, insights.recommendations) == ((), ())
-    assert await house.kept() == insights
 
 
 async def test_a_former_note_is_kept_word_for_word(house: House) -> None:
@@ -321,23 +304,22 @@ async def test_rules_that_find_nothing_leave_the_notes_and_their_age(house: Hous
     assert await house.kept() == before
 
 
-def test_pins_by_rules_are_the_persons_own_sentences() -> None:
+def test_pins_by_rules_are_the_persons_own_sentences_with_a_number_or_a_no() -> None:
     said = (
-        "Hi there. I need it in metric units; the colour does not matter. Must I bring a passport? "
-        "We leave by 5 pm. A needle is no need... Nothing without sugar!\n- Only trains.\n"
-        "Ich brauche ein Hotel ohne Frühstück. Version 2.5 only."
+        "Hi there. I need it within 3 days; the colour does not matter. Must I bring 2 passports? "
+        "We leave by 5 pm. I like it... Nothing without sugar!\n- Only trains.\n"
     )
 
     assert pins_by_rules(said) == [
-        "I need it in metric units",
+        "I need it within 3 days",
+        "the colour does not matter",
         "We leave by 5 pm",
-        "A needle is no need",
     ]
-    assert pins_by_rules("Ich brauche ein Hotel ohne Frühstück.") == [
+    assert pins_by_rules("Ich brauche ein Hotel ohne Frühstück. Danke.") == [
         "Ich brauche ein Hotel ohne Frühstück"
     ]
     assert pins_by_rules("Version 2.5 only. A needle. By friends.") == ["Version 2.5 only"]
-    assert pins_by_rules("Look " * 200 + "only") == []
+    assert pins_by_rules("Look " * 200 + "5") == []
 
 
 def test_recommendations_by_rules_say_what_failed_and_why() -> None:
@@ -385,10 +367,10 @@ def test_whatever_a_note_holds_it_is_kept_as_one_harmless_line(text: str) -> Non
 @pytest.mark.parametrize(
     ("text", "makes"),
     [
-        ("one two three four five six seven eight must", False),
-        ("one two three four five six seven eight nine must", True),
-        ("我必须在五点之前到达里斯本，不坐飞机，请找火车 max", True),
-        ("我必须 max", False),
+        ("one two three four five six seven eight 9", False),
+        ("one two three four five six seven eight nine 10", True),
+        ("我必须在五点之前到达里斯本，不坐飞机，请找火车", True),
+        ("我必须5", False),
     ],
 )
 async def test_a_short_message_without_tools_makes_none(
@@ -397,12 +379,6 @@ async def test_a_short_message_without_tools_makes_none(
     made = await house.after(Said(text=text))
 
     assert (made is not None) == makes
-
-
-async def test_a_short_message_with_a_tool_makes_some(house: House) -> None:
-    entries = (Said(text="I need it"), *used("clock", "noon"))
-
-    assert await house.after(*entries) is not None
 
 
 @pytest.mark.parametrize(
@@ -542,34 +518,3 @@ def test_relevance_is_the_share_of_words_and_a_little_for_the_first_three(
     note: str, text: str, score: float
 ) -> None:
     assert relevance(note, text) == pytest.approx(score)
-
-
-def test_a_note_must_be_above_the_bound_and_ties_keep_their_order() -> None:
-    text = "a b c d e f g h i units"
-
-    assert best(["units"], text, above=0.1, k=2) == ()
-    assert best(["units"], text, above=0.05, k=2) == ("units",)
-    assert best(["a x", "b y", "c z"], text, above=0.1, k=2) == ("a x", "b y")
-
-
-# --- a real model ------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-async def test_with_a_real_model_nothing_is_noted_that_the_turn_does_not_carry(
-    house: House,
-) -> None:
-    pytest.importorskip("xllamacpp")
-    async with Embedded(f"embedded:{weights('embedded')}", window=4_096) as model:
-        cheap = Background(OneModel(model), options=BackgroundOptions())
-        maker = InsightMaker(house.store, Brief(cheap), house.library.texts, house.clock)
-        end = turn_end(
-            "r1", house.conversation, entries=(Said(text=ASKED), Answered(text="One at 9."))
-        )
-
-        made = await maker.after(a_turn(house.conversation), end)
-
-    assert made is not None
-    for pin in made.insights.pins:
-        assert set(pin.lower().split()) & set(ASKED.lower().split())
-    assert made.by == "model" or made.insights.pins == (ASKED,)

@@ -7,11 +7,10 @@ import pytest
 
 from memory.database.connection import Database
 from memory.records.errors import StorageError
-from memory.records.messages import ConversationId, InboxId, PersonId, Role, RunId
+from memory.records.messages import ConversationId, PersonId, Role, RunId
 from memory.records.ports import (
     ChildOf,
     Finished,
-    InboxState,
     LeftNote,
     NewRun,
     RunStatus,
@@ -69,13 +68,6 @@ async def test_a_known_run_is_not_submitted_again(
     assert await journal.unfinished() == []
 
 
-async def test_a_run_of_an_unknown_message_is_refused(journal: SqliteJournal) -> None:
-    with pytest.raises(StorageError):
-        await journal.submit(run("r1", inbox_id=InboxId(99)))
-
-    assert await journal.unfinished() == []
-
-
 # --- steps -----------------------------------------------------------------------------------
 
 
@@ -92,17 +84,6 @@ async def test_begin_returns_the_steps_by_number(journal: SqliteJournal) -> None
         1: StepRecord(n=1, name="mail", output=None),
     }
     assert (await only(journal)).status == RunStatus.RUNNING
-
-
-async def test_a_run_may_be_stored_as_begun(journal: SqliteJournal, path: Path) -> None:
-    stored = await journal.submit(run("r1"), begins=True)
-
-    assert stored == await only(journal)
-    assert (stored.status, stored.resumes) == (RunStatus.RUNNING, 1)
-    assert rows(path, "select started_ms from turns") == [(START_MS,)]
-    assert await journal.replace(LANE, "1", {}) is None
-    assert await journal.begin(R1) == {}
-    assert (await only(journal)).resumes == 2
 
 
 async def test_steps_may_be_written_with_the_end(
@@ -123,33 +104,6 @@ async def test_steps_may_be_written_with_the_end(
     ]
 
 
-async def test_resumptions_are_counted_since_the_last_step(journal: SqliteJournal) -> None:
-    await journal.submit(run("r1"))
-    counted = []
-
-    for _ in range(3):
-        await journal.begin(R1)
-        counted.append((await only(journal)).resumes)
-    await journal.record(R1, 0, "model", {})
-    counted.append((await only(journal)).resumes)
-    await journal.begin(R1)
-    counted.append((await only(journal)).resumes)
-
-    assert counted == [1, 2, 3, 0, 1]
-
-
-async def test_the_start_of_a_run_is_its_first_begin(
-    journal: SqliteJournal, clock: StillClock, path: Path
-) -> None:
-    await journal.submit(run("r1"))
-    await journal.begin(R1)
-    clock.move(60)
-
-    await journal.begin(R1)
-
-    assert rows(path, "select started_ms from turns") == [(START_MS,)]
-
-
 async def test_an_intent_gets_its_output_and_keeps_it(journal: SqliteJournal) -> None:
     await journal.submit(run("r1"))
     await journal.intend(R1, 0, "mail")
@@ -160,18 +114,6 @@ async def test_an_intent_gets_its_output_and_keeps_it(journal: SqliteJournal) ->
     await journal.intend(R1, 0, "mail")
 
     assert await journal.begin(R1) == {0: StepRecord(n=0, name="mail", output={"sent": 1})}
-
-
-async def test_what_is_unknown_or_has_ended_cannot_begin(
-    journal: SqliteJournal, conversation: ConversationId
-) -> None:
-    await journal.submit(run("r1"))
-    await journal.finish(R1, turn_end("r1", conversation))
-
-    with pytest.raises(StorageError, match="ended"):
-        await journal.begin(R1)
-    with pytest.raises(StorageError, match="unknown"):
-        await journal.begin(R2)
 
 
 async def test_joined_runs_and_their_messages_end_with_the_step(
@@ -218,23 +160,7 @@ async def test_a_signal_that_comes_first_is_kept(journal: SqliteJournal) -> None
     assert await journal.signalled("child") == {"n": 1}
 
 
-async def test_the_first_signal_of_a_key_stands(journal: SqliteJournal) -> None:
-    await journal.signal("approval", {"ok": True})
-
-    await journal.signal("approval", {"ok": False})
-
-    assert await journal.signalled("approval") == {"ok": True}
-
-
 # --- stopping and editing --------------------------------------------------------------------
-
-
-async def test_why_a_run_is_to_end_is_kept(journal: SqliteJournal) -> None:
-    await journal.submit(run("r1"))
-
-    await journal.stopping(R1, "stopped by Ann")
-
-    assert (await only(journal)).stopping == "stopped by Ann"
 
 
 async def test_an_edit_replaces_what_has_not_begun(journal: SqliteJournal) -> None:
@@ -260,15 +186,6 @@ async def test_an_edit_comes_too_late_for_what_has_begun_joined_or_ended(
     await journal.signal("key", {})
 
     assert [await journal.replace(LANE, n, {}) for n in ("1", "2", "3", "4")] == [None] * 4
-
-
-async def test_an_edit_finds_only_its_own_message(journal: SqliteJournal) -> None:
-    await journal.submit(run("r1", message_id=""))
-    await journal.submit(run("r2", message_id="7"))
-
-    assert await journal.replace(LANE, "", {}) is None
-    assert await journal.replace("telegram:6", "7", {}) is None
-    assert await journal.replace(LANE, "8", {}) is None
 
 
 # --- the end ---------------------------------------------------------------------------------
@@ -311,17 +228,6 @@ async def test_a_turn_ends_once(
     assert len((await conversations.history(conversation)).entries) == 2
 
 
-async def test_a_joined_turn_has_ended(
-    journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId
-) -> None:
-    await journal.submit(run("r1"))
-    await journal.submit(run("r2"))
-    await journal.record(R1, 0, "receive", {}, joined=[R2])
-
-    assert await journal.finish(R2, turn_end("r2", conversation)) == Finished()
-    assert await outbox.open_rows() == []
-
-
 async def test_an_end_that_fails_leaves_nothing_of_itself(
     journal: SqliteJournal, outbox: SqliteOutbox, inbox: SqliteInbox, path: Path
 ) -> None:
@@ -334,33 +240,6 @@ async def test_an_end_that_fails_leaves_nothing_of_itself(
     assert rows(path, "select count(*) from messages") == [(0,)]
     assert await outbox.open_rows() == []
     assert await inbox.counts() == {"queued": 1}
-
-
-async def test_an_unknown_turn_cannot_end(
-    journal: SqliteJournal, conversation: ConversationId
-) -> None:
-    with pytest.raises(StorageError, match="unknown"):
-        await journal.finish(R1, turn_end("r1", conversation))
-
-
-@pytest.mark.parametrize("status", [RunStatus.QUEUED, RunStatus.SUSPENDED, RunStatus.JOINED])
-async def test_only_an_end_ends_a_turn(
-    journal: SqliteJournal, conversation: ConversationId, status: RunStatus
-) -> None:
-    with pytest.raises(ValueError, match="not an end"):
-        await journal.finish(R1, turn_end("r1", conversation, status=status))
-
-
-async def test_a_message_that_has_ended_keeps_its_state(
-    journal: SqliteJournal, inbox: SqliteInbox, conversation: ConversationId
-) -> None:
-    (stored,) = await inbox.store([event("1")])
-    await journal.submit(run("r1", inbox_id=stored.id))
-    await inbox.end(stored.id, InboxState.CANCELLED, reply=None)
-
-    await journal.finish(R1, turn_end("r1", conversation))
-
-    assert await inbox.counts() == {"cancelled": 1}
 
 
 async def test_a_draft_becomes_the_reply(
@@ -416,15 +295,6 @@ async def test_without_a_reply_a_draft_that_was_shown_stays_as_it_is(
     assert (row.state, row.parts) == (OutboxState.SENT, (part,))
 
 
-async def test_without_a_reply_and_a_draft_nothing_goes_out(
-    journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId
-) -> None:
-    await journal.submit(run("r1"))
-
-    assert await journal.finish(R1, turn_end("r1", conversation, reply="")) == Finished()
-    assert await outbox.counts() == {}
-
-
 async def test_a_reply_whose_chat_was_lost_is_kept_but_not_sent(
     journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId
 ) -> None:
@@ -454,19 +324,6 @@ async def test_the_owner_is_told_in_a_private_chat(
     reply, notice = await outbox.open_rows()
     assert list(ended.ready) == [(LANE, reply.id), ("telegram:5", notice.id)]
     assert (notice.run_id, notice.lane, notice.text) == (None, "telegram:5", "the disk is full")
-
-
-async def test_without_an_owner_in_reach_no_notice_goes_out(
-    journal: SqliteJournal, outbox: SqliteOutbox, people: SqlitePeople, conversation: ConversationId
-) -> None:
-    owner = Person(id=PersonId("o"), role=Role.OWNER, addresses=("console:local",))
-    await people.add_person(owner)
-    await journal.submit(run("r1"))
-
-    ended = await journal.finish(R1, turn_end("r1", conversation, reply="", owner_notice="look"))
-
-    assert list(ended.ready) == []
-    assert await outbox.counts() == {}
 
 
 # --- restarts --------------------------------------------------------------------------------
@@ -525,14 +382,6 @@ def child(run_id: str, *, parent: str = "r1", waits: bool = True, lane: str = LA
     )
 
 
-async def test_a_subagents_run_reads_back_equal(journal: SqliteJournal) -> None:
-    await journal.submit(child("k1", waits=False))
-
-    stored = await only(journal)
-
-    assert stored.run == child("k1", waits=False)
-
-
 async def test_an_end_signals_and_wakes_who_waits_in_its_own_transaction(
     journal: SqliteJournal, conversation: ConversationId
 ) -> None:
@@ -546,19 +395,6 @@ async def test_an_end_signals_and_wakes_who_waits_in_its_own_transaction(
     assert ended.woken == (R1,)
     assert (await only(journal)).status is RunStatus.QUEUED
     assert await journal.signalled("k1 is done") == {"ok": True}
-
-
-async def test_a_signal_of_an_end_is_kept_for_who_waits_later(
-    journal: SqliteJournal, conversation: ConversationId
-) -> None:
-    for name in ("r1", "r2"):
-        await journal.submit(run(name))
-
-    end = replace(turn_end("r2", conversation), signals=(("k1 is done", {"ok": True}),))
-    ended = await journal.finish(R2, end)
-
-    assert ended.woken == ()
-    assert await journal.suspend(R1, "k1 is done") is False
 
 
 async def test_a_run_that_follows_an_end_is_submitted_with_it_and_once(

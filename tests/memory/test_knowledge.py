@@ -92,30 +92,6 @@ async def test_the_same_name_is_replaced_and_its_old_words_are_found_no_more(
     assert rows(path, "select text from chunks") == [("The rent is 1,300 euros.",)]
 
 
-async def test_the_same_text_again_changes_nothing(
-    documents: SqliteDocuments, clock: StillClock, path: Path
-) -> None:
-    first = await save(documents, LEASE)
-    before = rows(path, "select * from chunks")
-    clock.move(60)
-
-    assert await save(documents, f" {LEASE}\r\n") == first
-    assert rows(path, "select * from chunks") == before
-
-
-async def test_a_removed_document_is_gone_with_its_passages(
-    documents: SqliteDocuments, path: Path
-) -> None:
-    saved = await save(documents, LEASE)
-    await documents.search(ANA, "rent", k=5)
-
-    assert await documents.remove(ANA, " lease.txt ") == saved
-
-    assert await documents.remove(ANA, "lease.txt") is None
-    assert await documents.search(ANA, "rent", k=5) == []
-    assert rows(path, "select * from chunks") == []
-
-
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -135,17 +111,6 @@ async def test_what_cannot_be_saved_is_refused_with_a_sentence(
         await save(documents, text, name=name)
 
     assert await documents.list(ANA) == []
-
-
-async def test_a_document_of_too_many_passages_is_refused(
-    database: Database, embedding: Embedding
-) -> None:
-    documents = SqliteDocuments(
-        database, embedding=embedding, bounds=DocumentBounds(passages_max=2)
-    )
-
-    with pytest.raises(DocumentWrong, match=r"3 passages \(at most 2\)"):
-        await save(documents, "x" * 2_000)
 
 
 async def test_too_many_documents_are_refused_and_a_known_one_can_still_be_replaced(
@@ -230,25 +195,6 @@ async def test_what_has_nothing_to_do_with_a_query_is_not_found(
     assert await documents.search(ANA, query, k=5) == []
 
 
-async def test_without_embeddings_words_alone_serve(database: Database) -> None:
-    documents = SqliteDocuments(database, embedding=Embedding(enabled=False))
-    await save(documents, LEASE)
-
-    assert "1,200" in await found(documents, "what rent do I pay")
-    assert await found(documents, "how expensive is my home") == ""
-
-
-async def test_without_documents_nothing_is_loaded(database: Database) -> None:
-    embedding = Embedding()
-    documents = SqliteDocuments(database, embedding=embedding)
-    await save(documents, LEASE, of=BEN)
-
-    assert await documents.search(ANA, "rent", k=5) == []
-    assert await documents.search(BEN_IN_GROUP, "rent", k=5) == []
-
-    assert not embedding.is_loaded
-
-
 async def test_what_is_saved_later_is_found_without_a_new_start(
     documents: SqliteDocuments,
 ) -> None:
@@ -260,32 +206,6 @@ async def test_what_is_saved_later_is_found_without_a_new_start(
 
         assert "abcdefgh"[n] * 5 in await found(documents, f"code word of day {n}")
     assert "1,200" in await found(documents, "rent")
-
-
-async def test_what_somebody_else_took_out_of_the_table_is_found_no_more(
-    documents: SqliteDocuments, database: Database
-) -> None:
-    """As when a person has all that they said forgotten."""
-    await save(documents, LEASE)
-    await save(documents, MANUAL, name="manual")
-    await documents.search(ANA, "rent", k=5)
-
-    await database.write(lambda c: c.execute("delete from documents where name = 'lease.txt'"))
-    assert await found(documents, "rent") == ""
-
-    await database.write(lambda c: c.execute("update chunks set text = 'Error E15: erased'"))
-    assert await found(documents, "E15") == "Error E15: erased"
-
-
-async def test_searches_at_the_same_time_build_one_index(
-    documents: SqliteDocuments,
-) -> None:
-    await save(documents, LEASE)
-
-    answers = await asyncio.gather(*(found(documents, "rent") for _ in range(8)))
-
-    assert len(set(answers)) == 1
-    assert "1,200" in answers[0]
 
 
 class Gate:
@@ -377,17 +297,6 @@ async def test_what_was_not_used_for_days_is_offered_once_in_as_many(
     assert [one.name for one in await documents.unused(ANA, days=30)] == ["lease.txt"]
     clock.move(1 * DAY_S)
     assert [one.name for one in await documents.unused(ANA, days=30)] == ["manual"]
-
-
-async def test_nobody_is_offered_to_remove_what_others_saved(
-    documents: SqliteDocuments, clock: StillClock
-) -> None:
-    await save(documents, LEASE, of=ANA_IN_GROUP)
-    clock.move(31 * DAY_S)
-
-    assert await documents.unused(BEN_IN_GROUP, days=30) == []
-    assert await documents.unused(ANA, days=30) == []
-    assert len(await documents.unused(ANA_IN_GROUP, days=30)) == 1
 
 
 # --- nobody else's -------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from memory.database.backup import APPLICATION_ID
 from memory.database.connection import Database
-from memory.database.schema import APPLICATION_ID, MIGRATIONS, read_migrations
+from memory.database.migrate import MIGRATIONS, read_migrations
 from memory.records.messages import ConversationId
 from memory.records.ports import WaitingNote
 from memory.stores.conversations import SqliteConversations

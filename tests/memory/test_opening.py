@@ -11,10 +11,9 @@ from random import Random
 
 import pytest
 
-from memory.database.backup import make_backup
+from memory.database.backup import APPLICATION_ID, make_backup
 from memory.database.connection import Database
-from memory.database.schema import APPLICATION_ID
-from memory.records.errors import StorageCorrupt, StorageError, StorageReadOnly
+from memory.records.errors import StorageCorrupt, StorageError
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
@@ -56,27 +55,9 @@ async def test_a_first_file_is_made_whole_and_private(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["hearthbot.db"]
 
 
-async def test_what_was_stored_is_there_after_a_restart(path: Path) -> None:
-    async with opened(path) as database:
-        conversation = await fill(database, turns=3)
-
-    async with opened(path) as database:
-        history = await SqliteConversations(database).history(conversation)
-
-    assert len(history.entries) == 6
-
-
 async def test_a_leftover_of_an_interrupted_first_start_is_no_obstacle(path: Path) -> None:
     path.parent.mkdir()
     path.with_name("hearthbot.db.creating").write_bytes(b"half")
-
-    async with opened(path) as database:
-        assert await database.check() == ""
-
-
-async def test_an_empty_file_with_nothing_beside_it_is_a_first_start(path: Path) -> None:
-    path.parent.mkdir()
-    path.touch()
 
     async with opened(path) as database:
         assert await database.check() == ""
@@ -139,16 +120,6 @@ async def test_following_the_offer_brings_everything_back(path: Path) -> None:
         assert await database.check() == ""
 
 
-async def test_without_a_backup_the_message_says_so(path: Path) -> None:
-    path.parent.mkdir()
-    path.write_bytes(b"These are my notes.\n" * 20)
-
-    told = await refused(path)
-
-    assert "no good backup" in told
-    assert path.read_bytes().startswith(b"These are my notes")
-
-
 async def test_a_database_of_another_program_is_refused(path: Path) -> None:
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as connection:
@@ -173,22 +144,6 @@ async def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
             pass
 
     assert rows(path, "pragma user_version") == [(999,)]
-
-
-async def test_a_folder_in_place_of_the_file_cannot_be_opened(path: Path) -> None:
-    path.mkdir(parents=True)
-
-    with pytest.raises(StorageReadOnly, match="cannot be opened for writing"):
-        async with opened(path):
-            pass
-
-
-async def test_a_file_in_place_of_the_folder_cannot_be_opened(tmp_path: Path) -> None:
-    (tmp_path / "data").touch()
-
-    with pytest.raises(StorageReadOnly, match="cannot be opened for writing"):
-        async with opened(tmp_path / "data" / "hearthbot.db"):
-            pass
 
 
 # --- damaged ---------------------------------------------------------------------------------

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
-from memory.database.connection import Database
 from memory.records.messages import OutboxId, RunId
 from memory.records.rows import (
     Button,
@@ -15,7 +12,7 @@ from memory.records.rows import (
     OutPart,
     PartState,
 )
-from memory.stores.outbox import SqliteOutbox, close_reply
+from memory.stores.outbox import SqliteOutbox
 from tests.memory.kit import LANE
 
 READY, SENDING, SENT = PartState.READY, PartState.SENDING, PartState.SENT
@@ -29,17 +26,6 @@ async def parts_of(outbox: SqliteOutbox, outbox_id: OutboxId) -> tuple[OutPart, 
     row = await outbox.row(outbox_id)
     assert row is not None
     return row.parts
-
-
-async def test_a_message_is_ready_at_once(outbox: SqliteOutbox) -> None:
-    outbox_id = await add(outbox, "hi \ud83d")
-
-    row = await outbox.row(outbox_id)
-
-    assert row is not None
-    assert (row.run_id, row.lane, row.text, row.state) == (None, LANE, "hi ?", OutboxState.READY)
-    assert row.parts == ()
-    assert await outbox.open_rows() == [row]
 
 
 async def test_open_rows_are_the_ready_ones_with_their_parts_oldest_first(
@@ -64,21 +50,6 @@ async def test_a_draft_begins_with_its_first_part_being_sent(outbox: SqliteOutbo
     assert await outbox.row_of_run(RunId("r1")) == row
 
 
-async def test_an_existing_row_of_a_run_comes_back_unchanged(outbox: SqliteOutbox) -> None:
-    made = await outbox.open_draft(RunId("r1"), LANE)
-    await outbox.mark(made.id, OutPart(n=0, state=SENT, message_id="77"))
-
-    again = await outbox.open_draft(RunId("r1"), "telegram:6")
-
-    assert (again.id, again.lane) == (made.id, LANE)
-    assert again.parts == (OutPart(n=0, state=SENT, message_id="77"),)
-
-
-async def test_what_is_not_there_is_none(outbox: SqliteOutbox) -> None:
-    assert await outbox.row(OutboxId(9)) is None
-    assert await outbox.row_of_run(RunId("r9")) is None
-
-
 async def test_a_plan_replaces_parts_and_removes_those_beyond(outbox: SqliteOutbox) -> None:
     outbox_id = await add(outbox)
     await outbox.plan(outbox_id, [OutPart(n=n, source=f"old {n}") for n in range(3)])
@@ -87,38 +58,6 @@ async def test_a_plan_replaces_parts_and_removes_those_beyond(outbox: SqliteOutb
     await outbox.plan(outbox_id, [kept, OutPart(n=1, source="new 1")])
 
     assert await parts_of(outbox, outbox_id) == (kept, OutPart(n=1, source="new 1"))
-
-
-async def test_an_empty_plan_removes_all_parts(outbox: SqliteOutbox) -> None:
-    outbox_id = await add(outbox)
-    await outbox.plan(outbox_id, [OutPart(n=0), OutPart(n=1)])
-
-    await outbox.plan(outbox_id, [])
-
-    assert await parts_of(outbox, outbox_id) == ()
-
-
-async def test_a_mark_writes_state_and_message_id_and_leaves_the_words(
-    outbox: SqliteOutbox,
-) -> None:
-    outbox_id = await add(outbox)
-    await outbox.plan(outbox_id, [OutPart(n=0, markup="m", source="s"), OutPart(n=1)])
-
-    await outbox.mark(outbox_id, OutPart(n=0, state=SENT, message_id="8"))
-
-    sent = OutPart(n=0, markup="m", source="s", state=SENT, message_id="8")
-    assert await parts_of(outbox, outbox_id) == (sent, OutPart(n=1))
-
-
-async def test_a_mark_can_end_the_row(outbox: SqliteOutbox) -> None:
-    outbox_id = await add(outbox)
-    await outbox.plan(outbox_id, [OutPart(n=0)])
-
-    sent = OutPart(n=0, state=SENT, message_id="8")
-    await outbox.mark(outbox_id, sent, end=OutboxState.SENT)
-
-    assert await outbox.open_rows() == []
-    assert await outbox.counts() == {"sent": 1}
 
 
 async def test_an_ended_row_stays_as_it_ended(outbox: SqliteOutbox) -> None:
@@ -130,33 +69,6 @@ async def test_an_ended_row_stays_as_it_ended(outbox: SqliteOutbox) -> None:
     assert await outbox.counts() == {"sent": 1}
 
 
-async def test_marks_and_plans_of_a_row_that_is_gone_do_nothing(outbox: SqliteOutbox) -> None:
-    gone = OutboxId(404)
-
-    await outbox.plan(gone, [OutPart(n=0)])
-    await outbox.mark(gone, OutPart(n=0, state=SENT, message_id="1"), end=OutboxState.SENT)
-
-    assert await outbox.row(gone) is None
-
-
-@pytest.mark.parametrize("state", [OutboxState.DRAFT, OutboxState.READY])
-async def test_an_open_state_does_not_end_a_row(outbox: SqliteOutbox, state: OutboxState) -> None:
-    outbox_id = await add(outbox)
-
-    with pytest.raises(ValueError, match="not an end"):
-        await outbox.mark(outbox_id, end=state)
-
-
-async def test_when_to_try_again_is_kept(outbox: SqliteOutbox) -> None:
-    outbox_id = await add(outbox)
-
-    await outbox.postpone(outbox_id, not_before_ms=123, attempts=2)
-
-    row = await outbox.row(outbox_id)
-    assert row is not None
-    assert (row.not_before_ms, row.attempts, row.state) == (123, 2, OutboxState.READY)
-
-
 # --- buttons, and what is to read otherwise ------------------------------------------------------
 
 BUTTONS = (
@@ -166,22 +78,11 @@ BUTTONS = (
 
 
 @pytest.mark.parametrize("buttons", [(), BUTTONS])
-async def test_buttons_are_kept_with_a_message_and_with_a_reply(
-    outbox: SqliteOutbox, database: Database, buttons: ButtonRows
-) -> None:
-    said = await outbox.add(NewMessage(lane=LANE, text="hi", buttons=buttons))
-    await outbox.open_draft(RunId("r1"), LANE)
-    reply = NewMessage(lane=LANE, text="hi", buttons=buttons)
-    for run_id in ("r1", "r2"):
-        await database.write(partial(close_reply, run_id=RunId(run_id), reply=reply, now_ms=1))
-
-    drafted, plain = await outbox.row_of_run(RunId("r1")), await outbox.row_of_run(RunId("r2"))
-    row = await outbox.row(said)
+async def test_buttons_are_kept_with_a_message(outbox: SqliteOutbox, buttons: ButtonRows) -> None:
+    row = await outbox.row(await outbox.add(NewMessage(lane=LANE, text="hi", buttons=buttons)))
 
     assert row is not None
-    assert drafted is not None
-    assert plain is not None
-    assert row.buttons == drafted.buttons == plain.buttons == buttons
+    assert row.buttons == buttons
 
 
 async def test_half_a_character_in_a_label_does_no_harm(outbox: SqliteOutbox) -> None:
@@ -233,15 +134,6 @@ async def test_rows_that_ended_are_to_be_revised_until_they_are(outbox: SqliteOu
     assert further is not None
     assert further.text == "rest"
     assert await outbox.to_revise() == []
-
-
-async def test_to_wish_what_is_so_already_is_nothing_to_do(outbox: SqliteOutbox) -> None:
-    plain = await add(outbox, "a")
-    card = await outbox.add(NewMessage(lane=LANE, text="a", buttons=BUTTONS))
-
-    assert await outbox.revise(plain, "a") is None
-    assert await outbox.revise(card, "a") == LANE
-    assert await outbox.revise(OutboxId(99), "a") is None
 
 
 async def test_what_was_sent_with_buttons_and_has_them_is_found_by_its_channel(
@@ -306,8 +198,3 @@ async def test_a_notice_is_added_once_with_the_end_that_it_tells_of(outbox: Sqli
     assert row is not None
     assert (row.text, row.state) == ("It could not be sent.", OutboxState.READY)
     assert await outbox.counts() == {"failed": 1, "ready": 1}
-
-
-def test_a_file_has_no_buttons() -> None:
-    with pytest.raises(ValueError, match="neither keyboard nor buttons"):
-        NewMessage(lane=LANE, text="", file=FILE, keyboard=("x",))

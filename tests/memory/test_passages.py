@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.search.documents import OVERLAP_CHARS, PASSAGE_CHARS, passages, table_passages
 
-SENTENCE = "The tenant pays the rent by the third working day of each month. "
-
-
-def test_a_short_text_is_one_passage() -> None:
-    assert list(passages("  Hello.\n")) == ["Hello."]
-    assert list(passages(" \n ")) == []
-
 
 def test_a_passage_ends_with_a_paragraph_if_one_ends_near() -> None:
     first, second = "word " * 140, "next " * 140
 
     assert next(iter(passages(f"{first.strip()}.\n\n{second}"))) == f"{first.strip()}."
-
-
-def test_else_with_a_sentence_and_else_with_a_word() -> None:
-    for passage in list(passages(SENTENCE * 40))[:-1]:
-        assert passage.endswith("month.")
-    for passage in passages("unbroken " * 300):
-        assert passage.startswith("unbroken")
-        assert passage.endswith("unbroken")
-
-
-def test_each_passage_begins_with_the_end_of_the_one_before() -> None:
-    found = list(passages(" ".join(str(n) for n in range(1_000))))
-
-    for before, after in pairwise(found):
-        shared = after.split(" ")[0]
-        assert shared in before[-OVERLAP_CHARS - 4 :].split(" ")
 
 
 TEXTS = st.text(alphabet=st.sampled_from("ab .!\n日。"), max_size=300).map(lambda text: text * 12)
@@ -67,12 +43,6 @@ def test_a_table_repeats_its_first_line_and_cuts_between_rows() -> None:
     assert all(passage.startswith("name,price,state\n") for passage in found)
     assert all(len(passage) <= PASSAGE_CHARS for passage in found)
     assert [row for passage in found for row in passage.split("\n")[1:]] == rows
-
-
-def test_a_table_without_rows_or_with_a_long_first_line_is_just_lines() -> None:
-    assert list(table_passages("a,b\n")) == ["a,b"]
-    assert list(table_passages("x" * 900)) == ["x" * 800, "x" * 100]
-    assert list(table_passages("\n \n")) == []
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,11 +8,10 @@ from memory.database.connection import Database
 from memory.records.errors import StorageError
 from memory.records.messages import PersonId, Role
 from memory.records.rows import LinkCode, NewMessage, Pairing, Person
-from memory.stores.inbox import SqliteInbox
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
 from memory.stores.turns import SqliteJournal
-from tests.memory.kit import START_MS, StillClock, event, run
+from tests.memory.kit import run
 
 ANN = Person(
     id=PersonId("p1"),
@@ -35,12 +34,6 @@ def pairing(address: str, *, code: str = "1234") -> Pairing:
         expires_ms=2,
         answered_ms=3,
     )
-
-
-async def test_an_empty_directory_has_nobody(people: SqlitePeople) -> None:
-    directory = await people.directory()
-
-    assert (directory.people, directory.chats, directory.pairings) == ((), {}, ())
 
 
 async def test_people_read_back_equal_in_order_of_arrival(people: SqlitePeople) -> None:
@@ -77,38 +70,6 @@ async def test_an_address_never_moves_to_another_person(people: SqlitePeople) ->
     assert (await people.directory()).people == (ANN, BOB)
 
 
-async def test_an_address_needs_a_person(people: SqlitePeople) -> None:
-    with pytest.raises(StorageError):
-        await people.add_address(PersonId("nobody"), "telegram:1")
-
-
-async def test_a_removed_address_leaves_the_person(people: SqlitePeople) -> None:
-    await people.add_person(BOB)
-
-    await people.remove_address("telegram:6")
-
-    assert (await people.directory()).people == (replace(BOB, addresses=()),)
-
-
-async def test_a_chat_is_admitted_and_shut(people: SqlitePeople) -> None:
-    await people.set_chat("telegram:-100", "admitted")
-    await people.set_chat("telegram:-200", "admitted")
-    await people.set_chat("telegram:-100", "denied")
-
-    chats = (await people.directory()).chats
-    assert chats == {"telegram:-100": "denied", "telegram:-200": "admitted"}
-
-
-async def test_a_pairing_is_replaced_and_forgotten(people: SqlitePeople) -> None:
-    for address in ("telegram:1", "telegram:2", "telegram:3"):
-        await people.put_pairing(pairing(address))
-
-    await people.put_pairing(pairing("telegram:1", code="9999"))
-    await people.remove_pairings("telegram:2", "telegram:3", "telegram:4")
-
-    assert (await people.directory()).pairings == (pairing("telegram:1", code="9999"),)
-
-
 # --- changed later -----------------------------------------------------------------------------
 
 
@@ -121,15 +82,6 @@ def link_code(code: str, whose: Person = BOB, *, created_ms: int = 1) -> LinkCod
         created_ms=created_ms,
         expires_ms=created_ms + 10,
     )
-
-
-async def test_a_person_is_updated_and_keeps_the_addresses(people: SqlitePeople) -> None:
-    await people.add_person(BOB)
-    changed = replace(BOB, role=Role.GUEST, name="Rob", time_zone="Asia/Tokyo", language="ja")
-
-    await people.update_person(replace(changed, addresses=()))
-
-    assert (await people.directory()).people == (changed,)
 
 
 async def test_a_removed_person_has_no_address_and_no_code_but_a_row(people: SqlitePeople) -> None:
@@ -145,17 +97,6 @@ async def test_a_removed_person_has_no_address_and_no_code_but_a_row(people: Sql
     assert directory.people == (ANN, replace(BOB, addresses=()))
     assert directory.pairings == (shut,)
     assert directory.links == (link_code("ANNSCODE", ANN),)
-
-
-async def test_a_person_has_one_open_code_and_past_ones_are_forgotten(people: SqlitePeople) -> None:
-    await people.add_person(ANN)
-    await people.add_person(BOB)
-    await people.put_link_code(link_code("PASTCODE", ANN))
-    await people.put_link_code(link_code("OPENCODE", created_ms=10))
-
-    await people.put_link_code(link_code("NEXTCODE", created_ms=11))
-
-    assert (await people.directory()).links == (link_code("NEXTCODE", created_ms=11),)
 
 
 async def test_a_link_joins_marks_the_code_and_tells_in_one(
@@ -234,19 +175,6 @@ async def test_an_owner_and_somebody_with_more_addresses_are_never_taken_apart(
 
     assert await people.link(ANN.id, "telegram:6") is None
     assert (await people.directory()).people == (ANN, other)
-
-
-async def test_who_wrote_last_is_known_by_person(
-    people: SqlitePeople, journal: SqliteJournal, inbox: SqliteInbox, clock: StillClock
-) -> None:
-    (first, second) = await inbox.store([event("1"), event("2")])
-    await journal.submit(replace(run("r1", inbox_id=first.id), by=BOB.id))
-    clock.move(60)
-    await journal.submit(replace(run("r2", inbox_id=second.id), by=BOB.id))
-    clock.move(60)
-    await journal.submit(replace(run("a job of Ann"), by=ANN.id))
-
-    assert await people.last_seen() == {BOB.id: START_MS + 60_000}
 
 
 async def test_on_slack_a_person_reads_alone_where_they_have_written_in_private(

@@ -36,11 +36,6 @@ async def put(profiles: SqliteProfiles, path: str, value: object, run: str = "r1
 # --- what it holds -------------------------------------------------------------------------------
 
 
-async def test_nothing_is_known_of_somebody_new(profiles: SqliteProfiles) -> None:
-    assert await profiles.get(ANA) == {}
-    assert await profiles.history(ANA) == []
-
-
 async def test_a_path_sets_one_thing_and_leaves_the_rest(profiles: SqliteProfiles) -> None:
     await put(profiles, "name", " Ana\x07 ")
     await put(profiles, "preferences.units", "metric")
@@ -176,20 +171,6 @@ async def test_secrets_are_refused_wherever_they_stand(
     assert rows(path, "select * from profile_changes") == []
 
 
-async def test_a_long_persona_is_no_secret(database: Database) -> None:
-    prompt = "You are Iris, who knows the sea. " * 150
-
-    await SqliteProfiles(database).update(ANA, "persona.system_prompt", prompt, reason="x")
-
-    assert persona_prompt(await SqliteProfiles(database).get(ANA)) == prompt.strip()
-
-
-async def test_half_characters_are_stored_as_marks(profiles: SqliteProfiles) -> None:
-    await put(profiles, "name", "A\ud83d")
-
-    assert (await profiles.get(ANA))["name"] in {"A?", "A\ufffd"}
-
-
 KEYS = st.sampled_from(["a", "b", "units"])
 SCALARS = st.booleans() | st.integers(-5, 5) | st.text(max_size=5) | st.none()
 VALUES = st.recursive(
@@ -302,15 +283,6 @@ async def test_a_turn_is_undone_as_a_whole_and_only_where_it_still_stands(
     assert await profiles.undo(ANA, RunId("")) == []
 
 
-async def test_the_same_call_again_changes_nothing(profiles: SqliteProfiles) -> None:
-    """As after a kill between the change and the end of its step."""
-    await put(profiles, "name", "Ana")
-
-    assert await put(profiles, "name", "Ana") == 0
-
-    assert len(await profiles.history(ANA)) == 1
-
-
 # --- nobody else's -------------------------------------------------------------------------------
 
 
@@ -375,8 +347,3 @@ def test_a_long_profile_is_cut_at_a_line_and_says_so() -> None:
     assert len(text) <= TEXT_CHARS_MAX
     assert text.startswith("Name: ana_1990")
     assert text.endswith("(more is in the profile: get_profile)")
-
-
-@pytest.mark.parametrize("profile", [{}, {"persona": {}}, {"persona": {"system_prompt": 5}}])
-def test_without_a_persona_there_is_no_prompt_of_it(profile: dict[str, object]) -> None:
-    assert persona_prompt(profile) == ""

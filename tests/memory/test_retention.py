@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import pytest
 
-from memory.database.backup import connect, newest_good, remove_older
+from memory.database.backup import newest_good, remove_older
 from memory.database.connection import BITE_ROWS, FREE_PAGES, Database, Work
-from memory.database.schema import MIGRATIONS, apply, read_migrations
+from memory.database.migrate import MIGRATIONS, apply, read_migrations
 from memory.records.messages import ConversationId, PersonId, Role, RunId
-from memory.records.ports import RunStatus, StepRecord
+from memory.records.ports import StepRecord
 from memory.records.rows import NewApproval, NewMessage, OutboxState, Outcome, OutPart, PartState
 from memory.search.archive import SqliteArchive
 from memory.stores.approvals import SqliteApprovals
@@ -121,21 +121,6 @@ async def test_whatever_is_removed_a_transaction_removes_a_bite_at_most(
     assert count(path, "messages") == count(path, "steps") == count(path, "exchanges") == 0
 
 
-async def test_the_steps_of_many_turns_go_in_bites(
-    database: Counted, conversation: ConversationId, clock: StillClock, path: Path
-) -> None:
-    for number in range(60):
-        await answered(database, conversation, number, steps=8)
-    await answered(database, conversation, 60, steps=3 * BITE_ROWS)
-    clock.move(DAY_S)
-    database.changes.clear()
-
-    await pruned(database, START_MS + 1_000)
-
-    assert max(database.changes) <= BITE_ROWS + 3
-    assert count(path, "steps") == 0
-
-
 async def test_of_what_was_answered_the_history_alone_stays(
     database: Database, conversation: ConversationId, clock: StillClock, path: Path
 ) -> None:
@@ -152,20 +137,6 @@ async def test_of_what_was_answered_the_history_alone_stays(
     assert rows(path, "select event_id from inbox") == [("5",)]
     assert count(path, "outbox") == count(path, "outbox_parts") == 1
     assert {run_id for (run_id,) in rows(path, "select run_id from steps")} == {"in-6"}
-
-
-async def test_a_turn_that_said_nothing_goes_as_a_whole(
-    database: Database, conversation: ConversationId, journal: SqliteJournal, path: Path
-) -> None:
-    for name in ("joined", "spoke"):
-        await journal.submit(run(name), begins=True)
-    silent = turn_end("joined", conversation, entries=(), reply="", status=RunStatus.CANCELLED)
-    await journal.finish(RunId("joined"), silent)
-    await journal.finish(RunId("spoke"), turn_end("spoke", conversation))
-
-    await journal.prune(START_MS + 1)
-
-    assert rows(path, "select run_id from turns") == [("spoke",)]
 
 
 async def test_numbers_of_events_and_replies_are_never_given_again(
@@ -277,20 +248,6 @@ async def test_a_result_stays_for_a_turn_that_waited_through_a_long_pause(
     assert await journal.signalled("child:k1") == {"text": "done"}
 
 
-async def test_who_wrote_last_is_known_when_the_event_is_not(
-    database: Database, conversation: ConversationId, clock: StillClock
-) -> None:
-    from memory.stores.people import SqlitePeople
-
-    await answered(database, conversation, 1)
-    await answered(database, conversation, 2)
-    clock.move(DAY_S)
-
-    await pruned(database, START_MS + 1_000)
-
-    assert await SqlitePeople(database).last_seen() == {"p1": START_MS}
-
-
 # --- history, where the settings say how long ------------------------------------------------
 
 
@@ -336,27 +293,6 @@ async def test_one_who_comes_back_after_long_is_heard_and_answered_from_the_star
     # Numbers begin anew: a mark of before would hide what is said now.
     assert await conversations.current(LANE) == conversation
     assert len((await conversations.history(conversation)).entries) == 2
-
-
-async def test_an_old_summary_goes_with_what_it_sums_up(
-    database: Database, conversation: ConversationId, clock: StillClock, sessions: SqliteSessions,
-    path: Path,
-) -> None:  # fmt: skip
-    await answered(database, conversation, 1)
-    await database.write(
-        lambda c: c.execute(
-            "insert into compactions (conversation_id, kind, from_id, sent_from, summary, messages,"
-            " tokens_before, tokens_after, made_ms)"
-            " values (?, 'summarise', 0, 2, 'Ada', 2, 9, 1, ?)",
-            (conversation, START_MS),
-        )
-    )
-    clock.move(10 * DAY_S)
-    await answered(database, conversation, 2)
-
-    await sessions.prune(START_MS + DAY_S * 1000)
-
-    assert count(path, "compactions") == 0
 
 
 async def test_a_turn_whose_words_went_by_age_goes_with_its_trace(
@@ -414,25 +350,6 @@ async def test_a_file_of_before_can_do_so_after_its_upgrade(path: Path, clock: S
     assert given >= FREE_PAGES
 
 
-async def test_turns_that_said_nothing_long_ago_go_after_the_upgrade(
-    path: Path, clock: StillClock
-) -> None:
-    path.parent.mkdir()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("pragma application_id = 0x48524254")
-        apply(connection, read_migrations(MIGRATIONS)[:17])
-        connection.execute(
-            "insert into turns (run_id, lane, person_id, payload, status, created_ms, ended_ms)"
-            " values ('r1', 'telegram:5', 'p1', '{}', 'joined', 1, 1)"
-        )
-        connection.commit()
-
-    async with Database.open(path, clock=clock) as database:
-        await SqliteJournal(database).prune(START_MS)
-
-    assert rows(path, "select count(*) from turns") == [(0,)]
-
-
 # --- backups ----------------------------------------------------------------------------------
 
 
@@ -460,11 +377,3 @@ async def test_what_a_killed_process_left_half_written_goes(database: Database, 
     await database.drop_old_backups()
 
     assert [file.name for file in folder.iterdir()] == ["hearthbot-20260801.db"]
-
-
-def test_the_file_can_shrink_from_its_first_day(tmp_path: Path) -> None:
-    path = tmp_path / "hearthbot.db"
-    lay(path)
-
-    with closing(connect(path)) as connection:
-        assert connection.execute("pragma auto_vacuum").fetchone() == (2,)

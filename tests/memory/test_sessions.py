@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from memory.search.archive import SqliteArchive
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
 from memory.stores.people import SqlitePeople
-from memory.stores.sessions import SessionBusy, SqliteSessions, erase_conversation
+from memory.stores.sessions import SessionBusy, SqliteSessions
 from memory.stores.turns import SqliteJournal
 from tests.memory.history_kit import ScriptedCheap, add_turns, compactor, detected, talk, wanted
 from tests.memory.kit import LANE, StillClock, event, run, turn_end
@@ -133,20 +132,6 @@ async def test_one_is_found_by_how_its_id_begins(
     assert await sessions.find("") == []
 
 
-async def test_entries_are_read_page_by_page_and_from_the_end(
-    database: Database, conversation: ConversationId, sessions: SqliteSessions
-) -> None:
-    await add_turns(database, conversation, [talk(f"q{n}") for n in range(5)])
-
-    first = await sessions.entries(conversation, after=0, limit=4)
-    second = await sessions.entries(conversation, after=first[-1].id, limit=100)
-    last = await sessions.last_entries(conversation, limit=2)
-
-    assert [len(first), len(second)] == [4, 6]
-    assert [one.id for one in last] == [one.id for one in second[-2:]]
-    assert last[0].at_ms == database.now_ms()
-
-
 @pytest.mark.parametrize("is_open", [True, False])
 async def test_an_erased_conversation_leaves_no_word_anywhere(
     database: Database,
@@ -176,7 +161,7 @@ async def test_an_erased_conversation_leaves_no_word_anywhere(
     conversations._open.clear()
     assert await conversations.current(LANE) != conversation
     assert await tables_with(database, "kilimanjaro") == ["messages"]
-    await database._writer.run(lambda c: c.execute("pragma wal_checkpoint(truncate)").fetchall())
+    await database.between(lambda c: c.execute("pragma wal_checkpoint(truncate)").fetchall())
     assert WORD.encode() not in path.read_bytes()
     erased = await database.read(
         lambda c: c.execute("select erased_ms, payload from turns where run_id = 'm1'").fetchone()
@@ -203,19 +188,6 @@ async def test_what_its_subagents_said_goes_with_it(
     await SqliteSessions(database).erase(conversation)
 
     assert await tables_with(database, WORD) == []
-
-
-async def test_no_file_of_the_database_holds_what_was_erased(
-    database: Database, conversation: ConversationId, sessions: SqliteSessions
-) -> None:
-    await a_turn(database, conversation)
-    files = list(database.path.parent.glob(f"{database.path.name}*"))
-    before = [file for file in files if WORD.encode() in file.read_bytes()]
-
-    await sessions.erase(conversation)
-
-    assert before
-    assert [file for file in files if WORD.encode() in file.read_bytes()] == []
 
 
 async def test_a_turn_that_said_nothing_and_one_that_was_joined_go_too(
@@ -302,19 +274,3 @@ async def test_closed_conversations_are_erased_after_their_days(
     assert old not in left
     assert len(left) == 2
     assert await sessions.prune(database.now_ms() - 3_600_000) == 0
-
-
-async def test_erasing_is_part_of_the_callers_transaction(
-    database: Database, conversation: ConversationId
-) -> None:
-    await a_turn(database, conversation)
-
-    def work(connection: Any) -> None:
-        assert erase_conversation(connection, conversation, 1)
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        await database.write(work)
-
-    assert "messages" in await tables_with(database, WORD)
-    assert json.dumps(await tables_with(database, conversation))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memory.database.connection import Database
-from memory.database.schema import MIGRATIONS, read_migrations
+from memory.database.migrate import MIGRATIONS, read_migrations
 from memory.database.stored_text import dump
 from memory.records.transcript import Answered, Entry, Note, Said, ToolResult, kind_of, to_json
 from memory.stores.conversations import SqliteConversations

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from memory.database.connection import Database
 from memory.records.messages import PersonId, RunId
-from memory.records.ports import Json, Traces
+from memory.records.ports import Json
 from memory.records.rows import PromptTrace
 from memory.stores.conversations import SqliteConversations
 from memory.stores.traces import SqliteTraces
@@ -24,7 +24,7 @@ STRANGE = ["", "{", "[]", "null", "7", '"text"', "[" * 100_000, "1" * 5_000, '{"
 
 
 @pytest.fixture
-def traces(database: Database) -> Traces:
+def traces(database: Database) -> SqliteTraces:
     return SqliteTraces(database)
 
 
@@ -56,7 +56,7 @@ async def spoil(database: Database, run_id: str, n: int, output: str) -> None:
 
 
 async def test_a_trace_has_the_beginning_and_each_answer_in_order(
-    traces: Traces, journal: SqliteJournal, clock: StillClock
+    traces: SqliteTraces, journal: SqliteJournal, clock: StillClock
 ) -> None:
     await journal.submit(run("r1"))
     clock.move(2)
@@ -82,33 +82,8 @@ async def test_a_trace_has_the_beginning_and_each_answer_in_order(
     )
 
 
-async def test_a_turn_is_ordered_by_number_also_past_ten(
-    traces: Traces, journal: SqliteJournal
-) -> None:
-    asked = [answer(str(n)) for n in range(15)]
-    await take_turn(journal, "r1", ("begin", BEGIN), *(("model", one) for one in asked))
-
-    trace = await traces.prompt(RunId("r1"))
-
-    assert trace is not None
-    assert list(trace.asked) == asked
-
-
-async def test_a_turn_that_is_unknown_or_has_not_begun_has_no_trace(
-    traces: Traces, journal: SqliteJournal
-) -> None:
-    await journal.submit(run("queued"))
-    await take_turn(journal, "begun")
-    await journal.intend(RunId("begun"), 0, "begin")
-    await take_turn(journal, "odd", ("model", answer("x")))
-
-    for run_id in ("unknown", "queued", "begun", "odd"):
-        assert await traces.prompt(RunId(run_id)) is None
-    assert await traces.prompts(LANE, limit=10) == []
-
-
 async def test_the_newest_turns_of_an_address_come_first_and_of_no_other(
-    traces: Traces, journal: SqliteJournal
+    traces: SqliteTraces, journal: SqliteJournal
 ) -> None:
     for n in range(8):
         await take_turn(journal, f"r{n}", ("begin", BEGIN | {"upto": n}))
@@ -126,18 +101,8 @@ async def test_the_newest_turns_of_an_address_come_first_and_of_no_other(
     assert [await traces.prompts(LANE, limit=limit) for limit in (0, -1)] == [[], []]
 
 
-async def test_a_joined_turn_leaves_its_place_to_an_older_one(
-    traces: Traces, journal: SqliteJournal
-) -> None:
-    await take_turn(journal, "r1", ("begin", BEGIN))
-    await journal.submit(run("joined"))
-    await journal.record(RunId("r1"), 1, "receive", {"messages": []}, joined=[RunId("joined")])
-
-    assert [trace.run_id for trace in await traces.prompts(LANE, limit=1)] == ["r1"]
-
-
 async def test_a_trace_goes_with_the_steps(
-    traces: Traces,
+    traces: SqliteTraces,
     journal: SqliteJournal,
     conversations: SqliteConversations,
     clock: StillClock,
@@ -156,7 +121,7 @@ async def test_a_trace_goes_with_the_steps(
 
 @pytest.mark.parametrize("strange", STRANGE, ids=lambda text: text[:8])
 async def test_a_beginning_that_cannot_be_read_is_left_out_and_logged(
-    traces: Traces, journal: SqliteJournal, database: Database, strange: str
+    traces: SqliteTraces, journal: SqliteJournal, database: Database, strange: str
 ) -> None:
     for run_id in ("r1", "r2", "r3"):
         await take_turn(journal, run_id, ("begin", BEGIN), ("model", answer("x")))
@@ -170,35 +135,6 @@ async def test_a_beginning_that_cannot_be_read_is_left_out_and_logged(
     assert [trace.run_id for trace in found] == ["r3", "r1"]
     line = {"event": "trace.unreadable", "turn": "r2", "step": 0, "kind": "begin"}
     assert logs == [line | {"log_level": "warning"}] * 2
-
-
-async def test_an_answer_that_cannot_be_read_leaves_the_others(
-    traces: Traces, journal: SqliteJournal, database: Database
-) -> None:
-    steps = [("model", answer(text)) for text in ("a", "b", "c")]
-    await take_turn(journal, "r1", ("begin", BEGIN), *steps)
-    await spoil(database, "r1", 2, "{")
-
-    with capture_logs() as logs:
-        trace = await traces.prompt(RunId("r1"))
-
-    assert trace is not None
-    assert trace.asked == (answer("a"), answer("c"))
-    assert [(log["event"], log["step"]) for log in logs] == [("trace.unreadable", 2)]
-
-
-async def test_looking_back_writes_nothing(
-    traces: Traces, journal: SqliteJournal, path: Path
-) -> None:
-    await take_turn(journal, "r1", ("begin", BEGIN), ("model", answer("x")))
-    wal = path.with_name(f"{path.name}-wal")
-    before = (path.read_bytes(), wal.read_bytes())
-
-    for _ in range(20):
-        await traces.prompt(RunId("r1"))
-        await traces.prompts(LANE, limit=10)
-
-    assert (path.read_bytes(), wal.read_bytes()) == before
 
 
 any_json = st.recursive(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory.database.connection import Database
-from memory.database.schema import MIGRATIONS, read_migrations
+from memory.database.migrate import MIGRATIONS, read_migrations
 from memory.records.errors import StorageError, StorageLocked
 from memory.stores.turns import SqliteJournal
 from tests.memory.kit import StillClock, opened, rows, run
@@ -51,22 +51,6 @@ def names(path: Path) -> list[str]:
     return sorted(file.name for file in path.parent.iterdir())
 
 
-async def test_a_pending_turn_goes_on_after_an_upgrade(path: Path, migrations: Path) -> None:
-    await make_old(path)
-
-    async with Database.open(path, clock=StillClock(), migrations=migrations) as database:
-        journal = SqliteJournal(database)
-        (pending,) = await journal.unfinished()
-        steps = await journal.begin(pending.run.run_id)
-        mode = await database.write(lambda c: c.execute("pragma journal_mode").fetchone())
-
-    assert steps[0].output == {"text": "a"}
-    assert mode == ("wal",)
-    assert rows(path, "pragma user_version") == [(newest() + 1,)]
-    assert rows(path, "select kept_ms from texts") == []
-    assert names(path) == ["hearthbot.db", f"hearthbot.db.before-{newest() + 1}"]
-
-
 async def test_the_old_file_is_kept_until_the_next_upgrade(path: Path, migrations: Path) -> None:
     await make_old(path)
     async with Database.open(path, clock=StillClock(), migrations=migrations):
@@ -79,16 +63,6 @@ async def test_the_old_file_is_kept_until_the_next_upgrade(path: Path, migration
         pass
 
     assert names(path) == ["hearthbot.db", f"hearthbot.db.before-{newest() + 2}"]
-
-
-async def test_an_upgrade_happens_once(path: Path, migrations: Path) -> None:
-    await make_old(path)
-
-    for _ in range(3):
-        async with Database.open(path, clock=StillClock(), migrations=migrations):
-            pass
-
-    assert len(names(path)) == 2
 
 
 async def test_what_a_kill_left_of_an_upgrade_is_no_obstacle(path: Path, migrations: Path) -> None:

@@ -21,8 +21,6 @@ from memory.records.usage import (
     ModelCall,
     Notice,
     NoticeButton,
-    Pause,
-    Paused,
     Purpose,
     Scope,
     Spent,
@@ -130,13 +128,7 @@ async def test_no_account_looks_at_every_row(
 ) -> None:
     from memory.stores import usage as sql
 
-    statement = {
-        Scope.PERSON: sql._SUM_PERSON,
-        Scope.AGENT: sql._SUM_AGENT,
-        Scope.JOB: sql._SUM_JOB,
-        Scope.BOT: sql._SUM_BOT,
-    }[scope]
-    statement = sql._SUM_TURN if run else statement
+    statement = sql._SUM_TURN if run else sql._SUMS[scope]
     values = [1] * statement.count("?")
 
     plan = await database.read(
@@ -185,26 +177,6 @@ async def test_a_notice_is_kept_once_until_it_is_told(usage: SqliteUsage) -> Non
 
     assert untold == (replace(notice, text="Stopped ☕ ?"),)
     assert (after.notices_untold, after.notices_known) == ((), frozenset({"brake/1"}))
-
-
-async def test_the_last_pause_of_each_kind_stands(usage: SqliteUsage) -> None:
-    tripped = Paused(kind=Pause.BRAKE, since_ms=1, words="too fast")
-    over = Paused(kind=Pause.BRAKE, since_ms=5, is_on=False)
-    by_hand = Paused(kind=Pause.HAND, since_ms=3)
-
-    await usage.put(Changes(pauses=[tripped, by_hand]))
-    await usage.put(Changes(pauses=[over]))
-
-    assert (await usage.open(minutes_from_ms=0)).pauses == (over, by_hand)
-
-
-async def test_a_change_that_fails_leaves_nothing_behind(usage: SqliteUsage, path: Path) -> None:
-    wrong = replace(call(2), state="nonsense")  # type: ignore[arg-type]
-
-    with pytest.raises(Exception, match="CHECK"):
-        await usage.put(Changes(calls=[call(1), wrong]))
-
-    assert rows(path, "select id from usage") == []
 
 
 # --- sums that people ask for --------------------------------------------------------------------
@@ -262,14 +234,6 @@ async def test_groups_of_every_dimension_add_up_to_the_whole(usage: SqliteUsage)
         pairs[one.charge.person_id, one.model] += one.tokens
     assert {(group.person_id, group.model): group.tokens for group in by_both} == pairs
     assert own[0].tokens == pairs["p1", "m"] + pairs["p1", "n"]
-
-
-async def test_a_span_holds_its_first_moment_and_not_its_last(usage: SqliteUsage) -> None:
-    await usage.put(Changes(calls=[call(1, at_ms=10), call(2, at_ms=20), call(3, at_ms=19)]))
-
-    found = await usage.groups(UsageQuery(since_ms=10, until_ms=20))
-
-    assert found[0].calls == 2
 
 
 async def test_old_calls_can_be_forgotten(usage: SqliteUsage, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ import pytest
 
 from memory.records.facts import RecallWanted
 from memory.records.jobs import JobKind, What
-from memory.records.messages import ConversationId, PersonId, Role, RunId
+from memory.records.messages import ConversationId, PersonId, Role
 from memory.records.schedule import Event, RecordedEvent, Remind
 from scheduler.jobs.events import COMING_MAX, NotAnEvent, UnknownEvent
-from tests.scheduler.service_kit import ANN, BY_ANN, BY_BEN, LANE, MORNING, Services
+from tests.scheduler.service_kit import ANN, BY_ANN, BY_BEN, LANE, Services
 
 BOTH = (Remind.BEFORE, Remind.ON)
 
@@ -105,17 +105,6 @@ async def test_nothing_reminds_of_what_has_no_date(counter: Services) -> None:
     assert (await note(counter, "Move house")).event.at is None
 
 
-async def test_the_same_call_again_makes_neither_event_nor_reminders_anew(
-    counter: Services,
-) -> None:
-    first = await note(counter, "Dentist", "Thursday 15:30", remind=BOTH, run_id=RunId("r#1"))
-    counter.clock.move(3)
-    again = await note(counter, "Dentist", "Thursday 15:30", remind=BOTH, run_id=RunId("r#1"))
-
-    assert again == first
-    assert len(await counter.jobs.of(ANN)) == 2
-
-
 async def test_an_event_goes_with_its_reminders(counter: Services) -> None:
     kept = await note(counter, "Dinner", "Friday 19:00", remind=BOTH)
     gone = await note(counter, "Dentist", "Thursday 15:30", remind=BOTH)
@@ -180,15 +169,3 @@ async def test_in_a_group_and_with_memory_off_a_prompt_gets_nothing(counter: Ser
     assert await coming(counter, scope="telegram:-100") == []
     assert await coming(counter, memory_off=True) == []
     assert await coming(counter, person_id=PersonId("p2")) == []
-
-
-async def test_events_of_a_group_are_not_those_of_the_person(counter: Services) -> None:
-    await note(counter, "Party", "Friday 19:00", scope="telegram:-100")
-
-    assert await coming(counter) == []
-    found = await counter.events.ahead(ANN, "telegram:-100")
-    assert [one.name for one in found] == ["Party"]
-
-
-async def test_it_begins_on_a_monday_morning(counter: Services) -> None:
-    assert counter.clock.now() == MORNING == datetime(2026, 6, 1, 6, 0, tzinfo=UTC)

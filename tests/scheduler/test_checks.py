@@ -11,17 +11,11 @@ import pytest
 
 from memory.records.errors import Overloaded
 from scheduler.kinds.checks import (
+    Check,
     CheckFailed,
-    CommandSays,
-    FileChanged,
     FileMarks,
     Means,
-    PageChanged,
-    Patient,
-    Unread,
-    checks_of,
     is_nothing,
-    read_check,
 )
 
 
@@ -51,75 +45,79 @@ def marks(tmp_path: Path) -> FileMarks:
     return FileMarks(tmp_path / "checks.json")
 
 
-def means(tmp_path: Path, outside: Outside) -> Means:
-    return Means(folder=tmp_path, fetch=outside.text, call=outside.text, run=outside.code)
+@pytest.fixture
+def check(tmp_path: Path, marks: FileMarks) -> Callable[..., Check]:
+    def made(text: str, outside: Outside | None = None, kept: FileMarks = marks) -> Check:
+        world = outside or Outside()
+        means = Means(folder=tmp_path, fetch=world.text, call=world.text, run=world.code)
+        return Check(text, means, kept)
+
+    return made
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 
 async def test_a_file_is_news_when_it_comes_and_when_its_content_changes(
-    tmp_path: Path, marks: FileMarks
+    tmp_path: Path, check: Callable[..., Check]
 ) -> None:
-    path = tmp_path / "todo.md"
-    check = FileChanged("file:todo.md", path, marks)
-    said = [await check()]
+    path, looks = tmp_path / "todo.md", check("file:todo.md")
+    said = [await looks()]
     for text in ("milk", "milk", "milk, bread"):
         path.write_text(text)
-        said.append(await check())
+        os.utime(path, (1, 1))  # to touch it is no change
+        said.append(await looks())
     path.unlink()
-    said.append(await check())
+    said.append(await looks())
     path.write_text("milk, bread")
-    said.append(await check())
+    said.append(await looks())
 
     assert said == [False, True, False, True, False, True]
 
 
-async def test_to_touch_a_file_is_no_change(tmp_path: Path, marks: FileMarks) -> None:
-    path = tmp_path / "todo.md"
-    path.write_text("milk")
-    check = FileChanged("file:todo.md", path, marks)
-    await check()
+async def test_a_folder_changes_with_the_files_in_it(
+    tmp_path: Path, check: Callable[..., Check]
+) -> None:
+    (tmp_path / "inbox").mkdir()
+    looks = check("file:inbox")
+    await looks()
 
-    os.utime(path, (1, 1))
+    (tmp_path / "inbox" / "letter.txt").write_text("Dear")
 
-    assert not await check()
-
-
-async def test_a_folder_changes_with_the_files_in_it(tmp_path: Path, marks: FileMarks) -> None:
-    folder = tmp_path / "inbox"
-    folder.mkdir()
-    check = FileChanged("file:inbox", folder, marks)
-    await check()
-
-    (folder / "letter.txt").write_text("Dear")
-
-    assert [await check(), await check()] == [True, False]
-
-
-async def test_a_path_that_cannot_be_walked_is_trouble(tmp_path: Path, marks: FileMarks) -> None:
-    (tmp_path / "todo.md").write_text("milk")
-
-    with pytest.raises(CheckFailed, match="cannot be read"):
-        await FileChanged("file:x", tmp_path / "todo.md" / "x", marks)()
+    assert [await looks(), await looks()] == [True, False]
 
 
 # --- pages, tools, commands ---------------------------------------------------------------------
 
 
-async def test_a_page_is_news_when_its_words_change(marks: FileMarks) -> None:
-    outside = Outside("Open from 9", "Open  from\n9", "Open from 10", "")
-    check = PageChanged("url:u", "https://shop.example/hours", outside.text, marks)
+@pytest.mark.parametrize(
+    ("text", "answers", "said"),
+    [
+        (
+            "url:https://shop.example/hours",
+            ["Open from 9", "Open  from\n9", "Open from 10", ""],
+            [True, False, True, False],
+        ),
+        (
+            "tool:mail__unread",
+            ["0", "2: Jo, Ann", "2: Jo, Ann", "3: Jo, Ann, Li", "0", "0"],
+            [False, True, False, True, False, False],
+        ),
+        ("command:test -s mail", [0, 0, 1], [True, True, False]),
+        # Trouble is no change, and the next look tries again.
+        ("command:no-such", [127, 0], [False, True]),
+        ("url:https://shop.example", [Overloaded("no answer"), "Open"], [False, True]),
+    ],
+)
+async def test_what_is_new_is_said_once(
+    check: Callable[..., Check], text: str, answers: list[str], said: list[bool]
+) -> None:
+    outside = Outside(*answers)
+    looks = check(f" {text} ", outside)
 
-    assert [await check() for _ in range(4)] == [True, False, True, False]
-    assert outside.asked == ["https://shop.example/hours"] * 4
-
-
-async def test_what_is_unread_is_news_once(marks: FileMarks) -> None:
-    answers = ["0", "2 unread: Jo, Ann", "2 unread: Jo, Ann", "3 unread: Jo, Ann, Li", "0", "0"]
-    check = Unread("tool:t", "mail__unread", Outside(*answers).text, marks)
-
-    assert [await check() for _ in answers] == [False, True, False, True, False, False]
+    assert [await looks() for _ in answers] == said
+    assert looks.name == text
+    assert outside.asked == [text.partition(":")[2]] * len(answers)
 
 
 @pytest.mark.parametrize(
@@ -137,29 +135,6 @@ def test_anything_else_is_something(answer: str) -> None:
     assert not is_nothing(answer)
 
 
-@pytest.mark.parametrize(("code", "said"), [(0, True), (1, False)])
-async def test_a_command_says_it_by_its_exit_code(code: int, said: bool) -> None:
-    outside = Outside(code)
-
-    assert await CommandSays("command:c", "test -s mail", outside.code)() is said
-    assert outside.asked == ["test -s mail"]
-
-
-async def test_any_other_exit_code_is_trouble() -> None:
-    with pytest.raises(CheckFailed, match="ended with 127"):
-        await CommandSays("command:c", "no-such", Outside(127).code)()
-
-
-# --- trouble --------------------------------------------------------------------------------------
-
-
-async def test_trouble_is_no_change_and_the_next_look_tries_again(marks: FileMarks) -> None:
-    outside = Outside(Overloaded("it does not answer"), "Open from 9")
-    check = Patient(PageChanged("url:u", "https://shop.example", outside.text, marks))
-
-    assert [await check(), await check()] == [False, True]
-
-
 @pytest.mark.parametrize("spoilt", ["", "{", "[1]", '{"a": 1}', "\x00"])
 async def test_marks_that_cannot_be_read_count_as_none(
     tmp_path: Path, marks: FileMarks, spoilt: str
@@ -171,17 +146,16 @@ async def test_marks_that_cannot_be_read_count_as_none(
     assert FileMarks(tmp_path / "checks.json").get("file:todo.md") == "x"
 
 
-async def test_marks_outlive_a_restart_and_are_private(tmp_path: Path, marks: FileMarks) -> None:
-    path = tmp_path / "checks.json"
-    make: Callable[[FileMarks], PageChanged] = lambda kept: PageChanged(  # noqa: E731
-        "url:u", "https://shop.example", Outside("same").text, kept
-    )
+async def test_marks_outlive_a_restart_and_are_private(
+    tmp_path: Path, check: Callable[..., Check]
+) -> None:
+    path, page = tmp_path / "checks.json", "url:https://shop.example"
 
-    said = [await make(marks)(), await make(FileMarks(path))()]
+    said = [await check(page, Outside("same"), FileMarks(path))() for _ in range(2)]
 
     assert said == [True, False]
     assert path.stat().st_mode & 0o777 == 0o600
-    assert list(json.loads(path.read_text())) == ["url:u"]
+    assert list(json.loads(path.read_text())) == [page]
 
 
 async def test_marks_that_cannot_be_kept_are_trouble(tmp_path: Path) -> None:
@@ -191,24 +165,11 @@ async def test_marks_that_cannot_be_kept_are_trouble(tmp_path: Path) -> None:
         marks.put("a", "b")
 
 
-# --- as the settings name them ------------------------------------------------------------------
-
-
-async def test_checks_are_made_of_what_the_settings_name(tmp_path: Path, marks: FileMarks) -> None:
-    (tmp_path / "todo.md").write_text("milk")
-    outside = Outside("words", "1", 1)
-    texts = ["file:todo.md", "url:https://shop.example", "tool:mail__unread", "command:test -s m"]
-
-    checks = checks_of([read_check(text) for text in texts], means(tmp_path, outside), marks)
-
-    assert [check.name for check in checks] == texts
-    assert [await check() for check in checks] == [True, True, True, False]
-    assert outside.asked == ["https://shop.example", "mail__unread", "test -s m"]
-
-
 @pytest.mark.parametrize(
     "text", ["", "file:", "url:ftp://x", "page:x", "todo.md", "tool:" + "x" * 3000]
 )
-def test_what_is_no_check_is_refused_with_what_is_allowed(text: str) -> None:
+def test_what_is_no_check_is_refused_with_what_is_allowed(
+    check: Callable[..., Check], text: str
+) -> None:
     with pytest.raises(CheckFailed, match=r"file:PATH|begins with https"):
-        read_check(text)
+        check(text)

@@ -25,13 +25,12 @@ from memory.records.jobs import (
     What,
 )
 from memory.records.messages import PersonId, Role, RunId
-from memory.records.schedule import JobChanges, NoTime, TimeAsked, TimeRead
+from memory.records.schedule import JobChanges, TimeAsked
 from scheduler.clock.misfire import NAGS_MAX
 from scheduler.jobs import service
 from scheduler.jobs.rules import JobRefused, NotYours, UnknownJob
 from scheduler.jobs.service import LEFT_OUT, MADE_UP, NeedsBot
-from scheduler.jobs.times import TimeUnclear
-from scheduler.kinds.message import spell_s
+from scheduler.jobs.times import TimeReader
 from tests.scheduler.service_kit import ANN, BEN, BENS, BY_ANN, BY_BEN, GROUP, MORNING, Services
 
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)
@@ -52,37 +51,28 @@ async def keys(all_of_it: Services, person_id: PersonId | None = ANN) -> list[st
 # --- times ----------------------------------------------------------------------------------------
 
 
-async def test_times_are_read_asked_about_or_refused(all_of_it: Services) -> None:
-    times = all_of_it.jobs.times
-    read = times.read(ANN, "every weekday at 8")
-    assert isinstance(read, TimeRead)
-    assert [f"{one:%a %H:%M}" for one in read.next] == ["Tue 06:00", "Wed 06:00", "Thu 06:00"]
-    asked = times.read(ANN, "every day at 6:30")
-    assert isinstance(asked, TimeAsked)
-    assert [one.sentence for one in asked.options] == ["every day at 06:30", "every day at 18:30"]
-    assert isinstance(times.read(ANN, "blue"), NoTime)
-
-
-async def test_a_sentence_is_parted_into_its_time_and_the_rest(all_of_it: Services) -> None:
-    found = all_of_it.jobs.times.find(ANN, "tomorrow at 5 call Bob")
-
-    assert found is not None
-    assert isinstance(found.answer, TimeRead)
-    assert (found.rest, found.answer.sentence) == (
-        "call Bob",
-        "once, on Tuesday 2 June 2026 at 17:00",
-    )
-    assert all_of_it.jobs.times.find(ANN, "call Bob") is None
-
-
-@pytest.mark.parametrize("when", ["yesterday at 5", "purple", ""])
-async def test_a_time_that_is_none_is_refused_with_a_sentence(
-    all_of_it: Services, when: str
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        *(("tomorrow at 9", True), ("every day at 8", True), ("every day at 5", True)),
+        *(("in 10 minutes", False), ("in 3 days", False), ("every 2 hours", False)),
+        *(("tomorrow at 9 Asia/Tokyo", False), ("2026-07-01T17:00Z", False), ("purple", False)),
+    ],
+)
+async def test_the_zone_is_asked_for_where_the_time_is_not_the_same_everywhere(
+    all_of_it: Services, text: str, asks: bool
 ) -> None:
-    with pytest.raises(TimeUnclear) as refused:
-        all_of_it.time(when)
+    times = TimeReader(
+        all_of_it.people.zone,
+        clock=all_of_it.clock,
+        is_open=lambda person_id: person_id == ANN,
+        ask_zone=lambda person_id: "In which zone?",
+    )
+    found, sentence = times.read(ANN, text), times.find(ANN, f"remind me to call Bob {text}")
 
-    assert str(refused.value)
+    answers = [found, *([sentence.answer] if sentence else [])]
+    assert [one == TimeAsked(text="In which zone?") for one in answers] == [asks] * len(answers)
+    assert times.read(BEN, text) == all_of_it.jobs.times.read(BEN, text)
 
 
 # --- keeping --------------------------------------------------------------------------------------
@@ -570,14 +560,6 @@ async def test_what_failed_and_is_done_or_put_off_waits_for_nothing(all_of_it: S
     done = await all_of_it.now(job)
     assert (done.next, done.paused, done.failures) == (None, "", 0)
     assert await keys(all_of_it) == []
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(59, "59 s"), (61, "1 min"), (119, "119 s"), (180, "3 min"), (7_300, "2 h"), (200_000, "2 d")],
-)
-def test_a_delay_is_told_roughly(seconds: int, words: str) -> None:
-    assert spell_s(seconds) == words
 
 
 # --- misfires -------------------------------------------------------------------------------------

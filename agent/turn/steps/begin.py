@@ -8,6 +8,7 @@ import structlog
 
 from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
+from agent.history.compaction import SqliteCompactor
 from agent.history.window import (
     estimate_tokens,
     sent_since,
@@ -24,21 +25,14 @@ from agent.tools.selection import Selection, ToolSelector
 from agent.tools.toolbox import Toolbox
 from agent.trace.prefix_cache import entry_parts, tools_part
 from agent.turn.steps.plan import PromptPlan, PromptTokens, as_sent, plan_as_json
-from memory.records.facts import Compaction, CompactionWanted, Compactor
+from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import Role, TurnInput
-from memory.records.ports import (
-    Conversations,
-    History,
-    InUse,
-    Json,
-    Models,
-    StoredEntry,
-    TurnContext,
-)
+from memory.records.ports import History, InUse, Json, Models, StoredEntry, TurnContext
 from memory.records.request import ModelTraits
 from memory.records.transcript import Context
 from memory.records.turns import BeginRequest
 from memory.records.usage import Level
+from memory.stores.conversations import SqliteConversations
 
 log = structlog.get_logger()
 
@@ -93,7 +87,7 @@ class BeginStep:
 
     def __init__(
         self,
-        conversations: Conversations,
+        conversations: SqliteConversations,
         gathering: ContextBuilder,
         toolbox: Toolbox,
         choosing: ToolSelector,
@@ -101,7 +95,7 @@ class BeginStep:
         *,
         options: PromptOptions,
         budget: Budget | None = None,
-        compactor: Compactor | None = None,
+        compactor: SqliteCompactor | None = None,
     ) -> None:
         """Without a `compactor` nobody else keeps the history small: then it is cut here at the
         limits of messages and tokens too, and not only where it does not fit the model."""
@@ -116,8 +110,8 @@ class BeginStep:
         self._told_missing: set[str] = set()
 
     async def __call__(self, ctx: TurnContext, request: BeginRequest) -> Json:
-        """The output is read back as `FixedPrompt`, and by whoever looks back (`Traces`). What does
-        not fit is summed up before any of it is cut off."""
+        """The output is read back as `FixedPrompt`, and by `memory.stores.traces`. What does not
+        fit is summed up before any of it is cut off."""
         turn, came = request.turn, request.brought_tokens
         occasion, is_lean = await self._occasion(turn), await self._is_lean(ctx, turn)
         plan = await self.plan(occasion, is_lean=is_lean, brought_tokens=came)
@@ -131,7 +125,12 @@ class BeginStep:
             plan = await self.plan(occasion, is_lean=is_lean, brought_tokens=came)
         await self._conversations.keep_text(plan.prompt.digest, plan.prompt.system)
         self._choosing.remember(plan.gathered.scene.turn, plan.selection)
-        self._warn_of_missing(plan)
+        # A playbook that needs a tool which does not exist is told once, for the owner to see to:
+        # most often an MCP server gives it.
+        news = [name for name in plan.selection.unknown if name not in self._told_missing]
+        if news:
+            self._told_missing.update(news)
+            log.warning("prompt.tools_missing", tools=news)
         can_compact = self._compactor is not None and compacted is None and bool(plan.sent)
         return plan_as_json(plan) | {"compacts": can_compact and not plan.model.traits.demo}
 
@@ -321,14 +320,6 @@ class BeginStep:
 
     def _prompt_max(self, traits: ModelTraits) -> int:
         return self._options.prompt_tokens_max or int(traits.window * WINDOW_SHARE_MAX)
-
-    def _warn_of_missing(self, plan: PromptPlan) -> None:
-        """A playbook that needs a tool which does not exist is told once, for the owner to see to:
-        most often an MCP server gives it."""
-        news = [name for name in plan.selection.unknown if name not in self._told_missing]
-        if news:
-            self._told_missing.update(news)
-            log.warning("prompt.tools_missing", tools=news)
 
 
 def _sent(history: History, sent_from: int | None) -> _SentHistory:

@@ -27,7 +27,6 @@ from agent.prompt.layers import knowledge as notes
 from agent.prompt.templates import PromptLibrary
 from agent.tools.toolbox import Toolbox
 from agent.trace.prefix_cache import (
-    Prefix,
     PrefixPart,
     compare,
     entry_parts,
@@ -39,16 +38,7 @@ from agent.turn.steps.plan import as_sent
 from memory.records.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
 from memory.records.hidden_text import VisibleText, visible
 from memory.records.messages import ConversationId, TurnInput
-from memory.records.ports import (
-    Conversations,
-    Draft,
-    Drafts,
-    Json,
-    Model,
-    Models,
-    Traces,
-    TurnContext,
-)
+from memory.records.ports import Draft, Drafts, Json, Model, Models, TurnContext
 from memory.records.request import ModelRequest
 from memory.records.transcript import (
     Answered,
@@ -63,6 +53,8 @@ from memory.records.transcript import (
 )
 from memory.records.turns import TurnState
 from memory.records.usage import Charge, SpendingRefused, Verdict
+from memory.stores.conversations import SqliteConversations
+from memory.stores.traces import SqliteTraces
 
 log = structlog.get_logger()
 
@@ -122,9 +114,9 @@ class ModelStep:
     def __init__(
         self,
         models: Models,
-        conversations: Conversations,
+        conversations: SqliteConversations,
         drafts: Drafts,
-        traces: Traces,
+        traces: SqliteTraces,
         *,
         toolbox: Toolbox,
         library: PromptLibrary,
@@ -283,7 +275,15 @@ class ModelStep:
             cacheable=round(prefix.share, 3),
             changed=prefix.first_changed,
         )
-        return {"prefix": _prefix_as_json(prefix), "digests": " ".join(digests)}
+        return {
+            "prefix": {
+                "first_changed": prefix.first_changed,
+                "kept": prefix.kept_tokens,
+                "tokens": prefix.tokens,
+                "intact": prefix.intact,
+            },
+            "digests": " ".join(digests),
+        }
 
     def _is_unhelpful(self, reply: str, message: str) -> bool:
         texts = self._library.texts()
@@ -311,8 +311,14 @@ class ModelStep:
         entries = repair(_told(model, sent))
         # A message that wants no thinking is not thought about for long (SPEC §5).
         lowered = state.prompt.direct and model.traits.effort
+        if state.prompt.system not in self._systems:
+            if len(self._systems) >= SYSTEMS_KEPT_MAX:
+                self._systems.clear()
+            self._systems[state.prompt.system] = (
+                await self._conversations.text(state.prompt.system) or ""
+            )
         return ModelRequest(
-            system=self._redact(await self._system(state.prompt.system)),
+            system=self._redact(self._systems[state.prompt.system]),
             entries=tuple(map(self._fit_to_send, entries)),
             tools=self._toolbox.named(state.prompt.tools if state.offered else ()),
             temperature=self._warmth(state),
@@ -358,13 +364,6 @@ class ModelStep:
                 room=room,
             )
 
-    async def _system(self, digest: str) -> str:
-        if digest not in self._systems:
-            if len(self._systems) >= SYSTEMS_KEPT_MAX:
-                self._systems.clear()
-            self._systems[digest] = await self._conversations.text(digest) or ""
-        return self._systems[digest]
-
 
 def _redacted(entry: Entry, redact: Callable[[str], str]) -> Entry:
     """Without the secrets of the settings, whoever wrote them there."""
@@ -403,7 +402,7 @@ def _told(model: Model, entries: list[Entry]) -> list[Entry]:
 class _FormerPrefixes:
     """The digests of each conversation's last request; after a restart from the recorded steps."""
 
-    def __init__(self, traces: Traces) -> None:
+    def __init__(self, traces: SqliteTraces) -> None:
         self._traces = traces
         self._known: dict[ConversationId, list[str] | None] = {}
 
@@ -424,15 +423,6 @@ class _FormerPrefixes:
             if trace.begin.get("conversation") == turn.conversation and trace.asked:
                 return str(trace.asked[-1].get("digests", "")).split()
         return None
-
-
-def _prefix_as_json(prefix: Prefix) -> Json:
-    return {
-        "first_changed": prefix.first_changed,
-        "kept": prefix.kept_tokens,
-        "tokens": prefix.tokens,
-        "intact": prefix.intact,
-    }
 
 
 class _DraftStream:

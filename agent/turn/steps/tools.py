@@ -11,23 +11,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.files.attachments import Brought, brought
+from agent.guards.loose_json import TOOL_CALL
 from agent.policy.gate import Gate, Passed, Stopped, Waits, Wish
-from agent.policy.taint import TOOL_CALL, rests_on_memory, tainted_by
-from agent.policy.tool_access import Reach
+from agent.policy.taint import rests_on_memory, tainted_by
 from agent.prompt.scene import PromptKind
 from agent.subagents.subagents import SubagentCall, waits_for
 from agent.tools.agents import SUBAGENT, AgentTools
 from agent.tools.call import KeepResult, ToolLimits, arguments_of, run_parsed
 from agent.tools.selection import UNATTENDED
 from agent.tools.tool import Caller, Effect, FunctionTool, Tool
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.turn.progress import CALLS_MAX, TurnProgress, heard, without_surplus
 from memory.records.errors import StepUnknown
 from memory.records.messages import RunId, TurnInput
 from memory.records.ports import Clock, Drafts, Json, TurnContext, waits_on
 from memory.records.rows import Outcome
-from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
-from memory.records.turns import ToolCallState, TurnState
+from memory.records.transcript import Answered, ToolCall, ToolResult
+from memory.records.turns import ToolCallState
 
 OTHER_WORDS = "working …"
 """A status line in plain words: a tool's name means nothing to a person (case PR-05)."""
@@ -72,7 +72,17 @@ class ToolStep:
         tool = judged.tool
         delegates = None
         if isinstance(tool, FunctionTool) and isinstance(tool.group, AgentTools):
-            delegates = tool.group.bound(_order(ctx, wished.state, judged))
+            delegates = tool.group.bound(
+                SubagentCall(
+                    turn=wished.state.turn,
+                    run_id=ctx.run_id,
+                    call_id=judged.call.id,
+                    place=judged.place,
+                    offered=wished.state.prompt.tools,
+                    tainted=judged.caller.tainted,
+                    unattended=judged.caller.unattended,
+                )
+            )
             tool = tool.of(delegates)
         draft = self._drafts.open(ctx.run_id, judged.caller.address)
         draft.status(tool.card.status or OTHER_WORDS)
@@ -109,7 +119,7 @@ class ToolStep:
         wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=wished.place)
         if _is_ordered(turn, call):
             return replace(wish, caller=replace(caller, agreed=True))
-        match await self._gate.judge(wish, wished, self._toolbox):
+        match await self._gate.judge(wish, wished):
             case Passed(caller=passed):
                 return replace(wish, caller=passed)
             case Stopped(why=why):
@@ -138,6 +148,7 @@ class ToolStep:
 
 def _caller(ctx: TurnContext, wished: ToolCallState, *, described: bool) -> Caller:
     turn = wished.state.turn
+    # Whether nobody watches the run that gave a subagent its task.
     return Caller(
         person_id=turn.person_id,
         role=turn.role,
@@ -147,7 +158,8 @@ def _caller(ctx: TurnContext, wished: ToolCallState, *, described: bool) -> Call
         is_group=turn.message.is_group,
         tainted=bool(wished.tainted),
         described=described or bool(turn.message.chat_title),
-        unattended=PromptKind(wished.state.prompt.kind) in UNATTENDED or _is_unattended(turn),
+        unattended=PromptKind(wished.state.prompt.kind) in UNATTENDED
+        or any(part is not None and part.unattended for part in (turn.task, turn.report)),
         makes_jobs=turn.job is not None and turn.job.makes_jobs,
         parent=None if turn.task is None else turn.task.conversation,
         message_id=turn.message.message_id,
@@ -159,23 +171,6 @@ def _is_ordered(turn: TurnInput, call: ToolCall) -> bool:
     """Whether this is the very call that a job was made for: a person agreed to it then, with
     exactly these arguments (SPEC §11)."""
     return turn.job is not None and turn.job.call == (call.name, call.arguments)
-
-
-def _is_unattended(turn: TurnInput) -> bool:
-    """Whether nobody watches the run that gave a subagent its task."""
-    return any(part is not None and part.unattended for part in (turn.task, turn.report))
-
-
-def _order(ctx: TurnContext, state: TurnState, judged: Wish) -> SubagentCall:
-    return SubagentCall(
-        turn=state.turn,
-        run_id=ctx.run_id,
-        call_id=judged.call.id,
-        place=judged.place,
-        offered=state.prompt.tools,
-        tainted=judged.caller.tainted,
-        unattended=judged.caller.unattended,
-    )
 
 
 def _as_json(result: ToolResult) -> Json:
@@ -333,7 +328,16 @@ class CallRunner:
                 agreed = await self._once_agreed(call, asked=asked)
                 return await self._settled(call, agreed)
             case _ForSubagent(run_id=child):
-                return _reported(call, await self._ctx.wait(waits_for(child)))
+                # What a subagent came to. Its words are a model's, about what it has read.
+                value = await self._ctx.wait(waits_for(child))
+                effect = Effect.PERSON.value if value["ok"] else ""
+                return ToolResult(
+                    call_id=call.id,
+                    content=value["text"],
+                    ok=value["ok"],
+                    untrusted=True,
+                    effect=effect,
+                )
             case result:
                 return result
 
@@ -377,7 +381,12 @@ class CallRunner:
     def _wish(self, call: ToolCall, *, agreed: str = "") -> ToolCallState:
         state = self._now.state
         entries = without_surplus(state.entries)
-        read = _read(entries)
+        # What the model had read when it wished for its calls: results of the same answer came
+        # later, and moved it to none of them.
+        answers = (
+            place for place in reversed(range(len(entries))) if isinstance(entries[place], Answered)
+        )
+        read = entries[: next(answers, len(entries))]
         return ToolCallState(
             state=state,
             call=call,
@@ -407,15 +416,6 @@ class _ForSubagent:
     run_id: RunId
 
 
-def _read(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """What the model had read when it wished for its calls: results of the same answer came later,
-    and moved it to none of them."""
-    answers = (
-        place for place in reversed(range(len(entries))) if isinstance(entries[place], Answered)
-    )
-    return entries[: next(answers, len(entries))]
-
-
 def _outcome(call: ToolCall, output: Json) -> ToolResult | _ForApproval | _ForSubagent | None:
     """What a step about a call came to: its result, what it waits for, or None: go on."""
     if "ask" in output:
@@ -432,12 +432,4 @@ def _outcome(call: ToolCall, output: Json) -> ToolResult | _ForApproval | _ForSu
         effect=output.get("effect", ""),
         file=output.get("file", ""),
         lost=output.get("lost", ""),
-    )
-
-
-def _reported(call: ToolCall, value: Json) -> ToolResult:
-    """What a subagent came to. Its words are a model's, about what it has read."""
-    effect = Effect.PERSON.value if value["ok"] else ""
-    return ToolResult(
-        call_id=call.id, content=value["text"], ok=value["ok"], untrusted=True, effect=effect
     )

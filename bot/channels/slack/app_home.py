@@ -11,28 +11,28 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import count
-from typing import Protocol
 
 import structlog
 
-from bot.channels.base import EDIT_FACT, NEW_REMINDER, HomeLine, HomeSection, Outage, TellsHome
+from agent.models.router import Router
+from bot.channels.base import EDIT_FACT, NEW_REMINDER, Outage
 from bot.channels.slack.api import Limited, SlackTrouble, SlackWeb
-from bot.channels.slack.raw import HOME_CHANNEL
 from bot.channels.slack.send import ROW_BUTTONS_MAX, SECTION_CHARS_MAX, Block, button_block, marked
-from bot.commands import schedule_messages as words
+from bot.channels.slack.wire import HOME_CHANNEL
+from bot.commands.jobs import messages as words
 from bot.commands.usage import cost_words
 from bot.markup.command_text import bare, day
 from bot.markup.render import slack_parts
-from bot.people.access import Policy
+from bot.people.access import Access
 from memory.records.errors import AssistantError
 from memory.records.facts import Facts, Whose
 from memory.records.jobs import Job, JobKind, JobStatus, SetBy
 from memory.records.messages import Address, PersonId, Role
-from memory.records.ports import Clock, InUse
+from memory.records.ports import Clock
 from memory.records.recurrence import At
 from memory.records.rows import Button, Person, StoredApproval
 from memory.records.schedule import Event, due_words
-from memory.records.usage import Period, Scope, UsageQuery, UsageSum, added, bounds, zone_for
+from memory.records.usage import Period, UsageQuery, UsageSum, added, bounds
 from scheduler.jobs.events import EventService
 from scheduler.jobs.service import JobService
 
@@ -54,6 +54,22 @@ SAID_CHARS_MAX = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HomeLine:
+    """One thing on a page, in Markdown, with the buttons that belong to it."""
+
+    text: str
+    buttons: tuple[Button, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeSection:
+    """Lines under a title; an empty title: none is shown."""
+
+    lines: tuple[HomeLine, ...]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _HomeRequest:
     """A home that is to be written. `said` is what came of the press on it."""
 
@@ -64,9 +80,9 @@ class _HomeRequest:
 class HomeWriter:
     """Writes homes, one after the other, in `work`."""
 
-    def __init__(self, web: SlackWeb, tells: TellsHome, *, clock: Clock) -> None:
+    def __init__(self, web: SlackWeb, page: HomeView, *, clock: Clock) -> None:
         self._web = web
-        self._tells = tells
+        self._page = page
         self._clock = clock
         self._wishes: dict[str, _HomeRequest] = {}
         self._strangers: dict[str, float] = {}
@@ -76,7 +92,7 @@ class HomeWriter:
 
     def knows(self, sender: str) -> bool:
         """Whether this address is somebody's who is let in."""
-        return self._tells.knows(sender)
+        return self._page.knows(sender)
 
     def opened(self, sender: str, chat_id: str) -> None:
         """Somebody who is let in looks at their home. Returns at once."""
@@ -133,7 +149,7 @@ class HomeWriter:
 
     async def _write(self, sender: str, wish: _HomeRequest) -> None:
         lane = Address(channel="slack", chat_id=wish.chat_id).key
-        shown = await self._tells.sections(sender, lane)
+        shown = await self._page.sections(sender, lane)
         view = {
             "type": "home",
             "blocks": home_blocks(shown, said=wish.said),
@@ -196,13 +212,10 @@ def _header(title: str) -> Block:
     return {"type": "header", "text": text}
 
 
-# --- home view ----------------------------------------------------------------------------------
+# --- what stands on a home ----------------------------------------------------------------------
 #
-# A person's own page: what comes next, what is known of them, what it cost.
-#
-# Implements `bot.channels.base.TellsHome`; shown by channels that have such a page. Every question
-# names the person whose page it is, so that nobody reads another's. Their words get there without
-# markup.
+# What comes next, what is known of the person, what it cost. Every question names the person whose
+# page it is, so that nobody reads another's. Their words get there without markup.
 
 NEXT_SHOWN = 10
 STOPPED_SHOWN = 5
@@ -229,58 +242,41 @@ NEW = Button(label="New reminder", data=NEW_REMINDER)
 _LAST = 2**62
 
 
-class HomePeople(Protocol):
-    """Who is let in; `bot.people.access` is one."""
-
-    @property
-    def policy(self) -> Policy:
-        """What becomes of strangers."""
-
-    def who(self, sender: str) -> Person | None:
-        """The person behind an address; None is a stranger."""
-
-
-class HomeModels(Protocol):
-    """Which model answers at an address; `agent.models.router` is one."""
-
-    async def at(self, lane: str) -> InUse: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HomeSources:
-    """What a page is made of. `counted` returns once the figures of `sums` are up to date.
-    `open_questions` are what waits for a yes or no: of them, and of everybody's jobs, the owner
-    alone reads a number."""
-
-    jobs: JobService
-    events: EventService
-    facts: Facts
-    sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]]
-    counted: Callable[[], Awaitable[object]]
-    models: HomeModels
-    open_questions: Callable[[], Awaitable[Sequence[StoredApproval]]]
-
-
 class HomeView:
-    """Implements `bot.channels.base.TellsHome`."""
+    """The page of each person."""
 
     def __init__(
-        self, people: HomePeople, told: HomeSources, *, clock: Clock, host_zone: tzinfo
+        self,
+        access: Access,
+        *,
+        jobs: JobService,
+        events: EventService,
+        facts: Facts,
+        models: Router,
+        sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]],
+        open_questions: Callable[[], Awaitable[Sequence[StoredApproval]]],
+        clock: Clock,
     ) -> None:
-        self._people = people
-        self._told = told
+        """`sums` counts what was used up to now. Of `open_questions`, which wait for a yes or no,
+        and of everybody's jobs, the owner alone reads a number."""
+        self._access = access
+        self._jobs = jobs
+        self._events = events
+        self._facts = facts
+        self._models = models
+        self._sums = sums
+        self._open_questions = open_questions
         self._clock = clock
-        self._host_zone = host_zone
 
     def knows(self, sender: str) -> bool:
         """Whether this address is somebody's who is let in."""
-        return self._people.who(sender) is not None
+        return self._access.who(sender) is not None
 
     async def sections(self, sender: str, lane: str) -> Sequence[HomeSection]:
         """The page of whoever has this address. Raises StorageError."""
-        person = self._people.who(sender)
+        person = self._access.who(sender)
         if person is None:
-            return (_section("", [ASK_TO_BE_LET_IN[self._people.policy]]),)
+            return (_section("", [ASK_TO_BE_LET_IN[self._access.policy]]),)
         if person.role is Role.GUEST:
             return (_section("", [FOR_GUESTS]),)
         found = [
@@ -296,10 +292,10 @@ class HomeView:
     # --- what comes ---------------------------------------------------------------------------
 
     async def _ahead(self, person: Person) -> list[HomeSection]:
-        zone = self._told.jobs.times.zone(person.id)
-        jobs = await self._told.jobs.of(person.id)
+        zone = self._jobs.times.zone(person.id)
+        jobs = await self._jobs.of(person.id)
         found = [(job.next.at_ms, _of_job(job, zone)) for job in jobs if job.enabled and job.next]
-        for event in await self._told.events.ahead(person.id, ""):
+        for event in await self._events.ahead(person.id, ""):
             found.append((_at_ms(event), HomeLine(text=f"- {words.event_words(event, zone)}")))
         found.sort(key=lambda one: one[0])
         lines = [line for _, line in found[:NEXT_SHOWN]]
@@ -310,7 +306,7 @@ class HomeView:
         sections = [HomeSection(title=f"Next ({zone})", lines=tuple(lines))]
         stopped = [job for job in jobs if not job.enabled]
         if stopped:
-            still = [_standing(self._told.jobs.status(job)) for job in stopped[:STOPPED_SHOWN]]
+            still = [_standing(self._jobs.status(job)) for job in stopped[:STOPPED_SHOWN]]
             if len(stopped) > STOPPED_SHOWN:
                 more = len(stopped) - STOPPED_SHOWN
                 still.append(HomeLine(text=f"… and {more} more: `/hearth jobs`"))
@@ -320,8 +316,8 @@ class HomeView:
     # --- what is known, and what it cost ------------------------------------------------------
 
     async def _known(self, person: Person) -> HomeSection:
-        facts = await self._told.facts.list(Whose(person_id=person.id))
-        zone = self._told.jobs.times.zone(person.id)
+        facts = await self._facts.list(Whose(person_id=person.id))
+        zone = self._jobs.times.zone(person.id)
         many = "1 fact" if len(facts) == 1 else f"{len(facts):,} facts"
         shown = [
             HomeLine(
@@ -336,19 +332,18 @@ class HomeView:
         return HomeSection(title="What I know of you", lines=lines)
 
     async def _spent(self, person: Person) -> HomeSection:
-        await self._told.counted()
-        zone = zone_for(Scope.PERSON, person.time_zone, self._host_zone)
+        zone = self._jobs.times.zone(person.id)
         lines = []
         for name, period in (("Today", Period.DAY), ("This month", Period.MONTH)):
             since_ms, until_ms = bounds(period, self._clock.now(), zone)
             wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person.id)
-            lines.append(f"**{name}**: {_spent_words(added(await self._told.sums(wanted)))}")
+            lines.append(f"**{name}**: {_spent_words(added(await self._sums(wanted)))}")
         return _section("What you used", lines)
 
     async def _set(self, person: Person, lane: str) -> HomeSection:
-        model = bare((await self._told.models.at(lane)).name)
-        hours = await self._told.jobs.quiet_hours(person.id)
-        quiet = f"{hours} ({self._told.jobs.times.zone(person.id)})" if hours else "none"
+        model = bare((await self._models.at(lane)).name)
+        hours = await self._jobs.quiet_hours(person.id)
+        quiet = f"{hours} ({self._jobs.times.zone(person.id)})" if hours else "none"
         return _section(
             "How I am set for you",
             [
@@ -361,11 +356,9 @@ class HomeView:
         now_ms = int(self._clock.now().timestamp() * 1000)
         waiting = sum(
             one.expires_ms > now_ms and _answers(owner.id, one)
-            for one in await self._told.open_questions()
+            for one in await self._open_questions()
         )
-        stopped = sum(
-            job.failures > 0 and not job.enabled for job in await self._told.jobs.of(None)
-        )
+        stopped = sum(job.failures > 0 and not job.enabled for job in await self._jobs.of(None))
         return _section(
             "For you as the owner",
             [

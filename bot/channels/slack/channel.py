@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 import structlog
 
 from bot.channels.base import (
+    Channel,
     ChannelTrouble,
     Delivery,
     DeliveryRefused,
@@ -30,41 +30,47 @@ from bot.channels.base import (
     Pressed,
     Reaction,
     SentMessage,
-    TellsHome,
     Understood,
     Upload,
     Uploaded,
     chat_of,
     reader_of,
 )
-from bot.channels.slack.api import CALL_LIMITS, Limited, NoAnswer, SaidNo, SlackTrouble, SlackWeb
-from bot.channels.slack.app_home import HomeWriter
+from bot.channels.slack.api import (
+    CALL_LIMITS,
+    Limited,
+    SaidNo,
+    SlackTokens,
+    SlackTrouble,
+    SlackWeb,
+    Us,
+)
+from bot.channels.slack.app_home import HomeView, HomeWriter
 from bot.channels.slack.assistant_pane import AssistantPanes, Offer
 from bot.channels.slack.files import SlackFiles, has_link, show, upload, without_caption
 from bot.channels.slack.http_events import SlackHttpRoute, serve_events
 from bot.channels.slack.intake import SlackIntake
-from bot.channels.slack.lookup import Parents, find_file, find_marked
+from bot.channels.slack.lookup import Learn, Parents, SlackPeople, find_file, find_marked
 from bot.channels.slack.modals import Forms
-from bot.channels.slack.parse import ON_HOME, GroupPolicy, SlackParser
-from bot.channels.slack.people import Learn, SlackPeople
-from bot.channels.slack.raw import StoredPayload
+from bot.channels.slack.parse import ON_HOME, SlackParser
 from bot.channels.slack.send import (
     EphemeralMessages,
     channel_of,
-    file_refused,
+    fate,
+    fate_of_file,
     looked_up,
     posted_text,
     put_reaction,
-    refused,
     whispered,
 )
 from bot.channels.slack.socket_mode import OpenAddress, SlackSockets, read_once
-from bot.channels.slack.tokens import SlackTokens, Us
-from bot.channels.throttle import EditPace, SendRates, SendThrottle
+from bot.channels.slack.wire import SlackPayload
+from bot.channels.throttle import EditPace, SendThrottle
 from bot.channels.tokens import TokenNotices
 from bot.inbox.intake import Intake
 from bot.markup.command_text import as_typed
 from bot.markup.render import slack_parts
+from bot.settings.schema.settings import SlackSettings
 from memory.records.messages import Address, Attachment
 from memory.records.ports import Clock
 
@@ -74,68 +80,42 @@ TEXT_CHARS_MAX = 4_000 - 40
 """Slack's limit of an edit, less room for the mark of a second copy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlackOptions:
-    """What the channel needs of the settings. Times in seconds."""
-
-    bot_token: str
-    app_token: str = ""
-    signing_secret: str = ""
-    over_http: bool = False
-    listen: str = "127.0.0.1:3000"
-    base_url: str = "https://slack.com/api/"
-    group_policy: GroupPolicy = "mention"
-    streaming: bool = True
-    stream_every_s: float = 1.5
-    send_timeout_s: float = 20.0
-    edits_per_minute: float = 50.0
-    rates: SendRates = field(default_factory=lambda: SendRates(per_group_minute=0, total=5.0))
-
-
-class SlackChannel:
-    """Implements `bot.channels.base.Channel` and `SettlesDoubt`, and takes events in. An async
-    context manager."""
+class SlackChannel(Channel):
+    """Slack for one workspace: sends, and takes events in. An async context manager."""
 
     name = "slack"
 
     def __init__(
         self,
-        options: SlackOptions,
+        settings: SlackSettings,
         *,
         clock: Clock,
         learn: Learn | None = None,
         offer: Offer | None = None,
         dated: Callable[[str | None], None] | None = None,
         notices: TokenNotices | None = None,
-        make_home: Callable[[], TellsHome] | None = None,
+        make_home: Callable[[], HomeView] | None = None,
     ) -> None:
         """`dated` gets Slack's time with each of its answers. `learn` gets the profiles of those
         who are let in; `offer` returns the texts that somebody is offered in the assistant's pane
         (only those who are let in); `notices` tell of a refused token; `make_home` builds what
         people read on their home (None: none is shown)."""
-        self._options = options
+        self._settings = settings
         self._make_home = make_home
         self._clock = clock
-        self._pace = SendThrottle(options.rates, clock=clock)
-        self._edits = EditPace(options.edits_per_minute, clock=clock)
-        self._web = SlackWeb(
-            options.bot_token,
-            base_url=options.base_url,
-            timeout_s=options.send_timeout_s,
-            dated=dated,
-        )
-        self._files = SlackFiles(
-            self._web,
-            token=options.bot_token,
-            base_url=options.base_url,
-            silence_s=options.send_timeout_s,
-        )
-        self._people = SlackPeople(self._web, clock, learn=learn)
-        self._parents = Parents(self._web)
-        self._asides = EphemeralMessages(self._web, base_url=options.base_url, clock=clock)
+        token, base_url = settings.bot_token.get_secret_value(), settings.base_url
+        limit_s = settings.send_timeout_s
+        self._pace = SendThrottle(clock, per_chat=settings.rate_per_chat, total=settings.rate_total)
+        self._edits = EditPace(settings.rate_edits_minute, clock=clock)
+        self._web = SlackWeb(token, base_url=base_url, timeout_s=limit_s, dated=dated)
+        self._files = SlackFiles(self._web, token=token, base_url=base_url, silence_s=limit_s)
+        self.people = SlackPeople(self._web, clock, learn=learn)
+        self.parents = Parents(self._web)
+        self.asides = EphemeralMessages(self._web, base_url=base_url, clock=clock)
         self._us = Us()
-        self._tokens = SlackTokens(self._web, options.app_token, clock=clock, notices=notices)
-        self._panes = AssistantPanes(self._web, clock=clock, offer=offer)
+        app_token = settings.app_token.get_secret_value()
+        self._tokens = SlackTokens(self._web, app_token, clock=clock, notices=notices)
+        self.panes = AssistantPanes(self._web, clock=clock, offer=offer)
         self._homes: HomeWriter | None = None
         self._disconnected = Outage("slack.disconnected", clock)
 
@@ -153,7 +133,7 @@ class SlackChannel:
 
     @property
     def trouble(self) -> ChannelTrouble | None:
-        """What keeps messages from coming in just now (`bot.channels.base.TellsTrouble`)."""
+        """What keeps messages from coming in just now."""
         return self._tokens.trouble or self._disconnected.trouble
 
     # --- coming in -------------------------------------------------------------------------------
@@ -169,13 +149,13 @@ class SlackChannel:
         async with asyncio.TaskGroup() as group:
             group.create_task(intake.work(), name="slack intake")
             group.create_task(self.connect(), name="slack connect")
-            if self._options.over_http:
+            if self._settings.mode == "http":
                 events = SlackHttpRoute(
                     intake.receive,
-                    secret=self._options.signing_secret,
+                    secret=self._settings.signing_secret.get_secret_value(),
                     now_s=lambda: self._clock.now().timestamp(),
                 )
-                await serve_events(events, self._options.listen)
+                await serve_events(events, self._settings.listen)
             else:
                 await self._sockets(intake, self._tokens.socket_address).run()
 
@@ -186,11 +166,11 @@ class SlackChannel:
         Raises SlackRefused; Temporary when Slack cannot be asked now.
         """
         self._us = await self._tokens.who_we_are_now()
-        if self._options.over_http:
+        if self._settings.mode == "http":
             return
         intake = self._intake(inbox)
         sockets = self._sockets(intake, self._tokens.socket_address_now)
-        limit_s = self._options.send_timeout_s
+        limit_s = self._settings.send_timeout_s
         await read_once(intake, sockets, clock=self._clock, greeted_s=limit_s)
 
     async def connect(self) -> None:
@@ -201,21 +181,17 @@ class SlackChannel:
             await self._web.doubted.wait()
 
     def _intake(self, inbox: Intake) -> SlackIntake:
-        if self._homes is None and self._make_home is not None:
+        if self._homes is None:
+            assert self._make_home is not None, "whoever takes events in shows homes"
             self._homes = HomeWriter(self._web, self._make_home(), clock=self._clock)
-        intake = SlackIntake(
+        return SlackIntake(
             self,
             inbox,
-            self._people,
             self._web.client,
-            clock=self._clock,
-            panes=self._panes,
             homes=self._homes,
             forms=Forms(self._web),
+            clock=self._clock,
         )
-        intake.parents = self._parents
-        intake.asides = self._asides
-        return intake
 
     def _sockets(self, intake: SlackIntake, address: OpenAddress) -> SlackSockets:
         return SlackSockets(
@@ -225,20 +201,21 @@ class SlackChannel:
     def understand(self, payload: str) -> Understood:
         """A stored event as a message. Raises ValueError when it cannot be read."""
         reading = SlackParser(
-            policy=self._options.group_policy,
+            policy=self._settings.group_policy,
             us=self._us.user_id,
             our_name=self._us.name,
-            name_of=lambda team, user: self._people.profile(team, user).name,
-            parent_of=self._parents.text,
-            title_of=lambda team, user: self._people.profile(team, user).title,
+            name_of=lambda team, user: self.people.profile(team, user).name,
+            parent_of=self.parents.text,
+            title_of=lambda team, user: self.people.profile(team, user).title,
         )
-        return reading.understand(StoredPayload.of(payload))
+        return reading.understand(SlackPayload.of(payload))
 
     # --- going out -------------------------------------------------------------------------------
 
     def stream_every(self, address: Address) -> float | None:
         """Seconds between edits; more while several replies grow."""
-        return self._edits.every(self._options.stream_every_s) if self._options.streaming else None
+        wished = self._settings
+        return self._edits.every(wished.stream_every_s) if wished.streaming else None
 
     def parts(self, text: str) -> Sequence[MessagePart]:
         """Markdown as messages of mrkdwn."""
@@ -255,22 +232,17 @@ class SlackChannel:
         """One new message, in the thread of the address, or to its one reader; plain where Slack
         wants it so. What has buttons is for the chat: what comes of it is written into it."""
         if reader_of(address) and not any(part.buttons):
-            return await self._asides.say(address, part)
+            return await self.asides.say(address, part)
         chat = chat_of(address)
         where = {"channel": channel_of(chat)}
         if chat.thread_id is not None:
             where["thread_ts"] = chat.thread_id
         try:
             heard = await posted_text(self._web, "chat.postMessage", part, where)
-        except Limited as error:
-            self._pace.pause(address.chat_id, error.seconds)
-            return NotSent(reason=str(error), retry_after_s=error.seconds)
-        except SaidNo as error:
-            return refused(error)
-        except NoAnswer as error:
-            why = str(error)
-            return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
-        self._panes.posted(address)
+        except SlackTrouble as error:
+            self._slow_down(address, error)
+            return fate(error)
+        self.panes.posted(address)
         ts = heard.data.get("ts")
         if not isinstance(ts, str) or not ts:
             return InDoubt(reason="Slack's answer could not be read")
@@ -284,29 +256,23 @@ class SlackChannel:
         where = {"channel": channel_of(address), "ts": message_id}
         try:
             await posted_text(self._web, "chat.update", part, where)
-        except Limited as error:
-            self._edits.pause(error.seconds)
-            return NotSent(reason=str(error), retry_after_s=error.seconds)
-        except SaidNo as error:
+        except SlackTrouble as error:
+            if isinstance(error, Limited):
+                self._edits.pause(error.seconds)
             # Whatever is wrong with editing this message, a new one may work; if that is refused
             # too, the row ends there.
-            done = refused(error)
+            done = fate(error)
             return MessageGone() if isinstance(done, DeliveryRefused) else done
-        except NoAnswer as error:
-            return InDoubt(reason=str(error))
         return SentMessage(message_id=message_id)
 
     async def remove(self, address: Address, message_id: str) -> EditOutcome:
-        """Takes a message of ours away (`bot.channels.base.Removes`)."""
+        """Takes a message of ours away."""
         try:
             await self._web.call("chat.delete", channel=channel_of(address), ts=message_id)
-        except Limited as error:
-            return NotSent(reason=str(error), retry_after_s=error.seconds)
-        except SaidNo as error:
-            gone = error.error in {"message_not_found", "channel_not_found"}
-            return MessageGone() if gone else refused(error)
-        except NoAnswer as error:
-            return InDoubt(reason=str(error))
+        except SlackTrouble as error:
+            gone = {"message_not_found", "channel_not_found"}
+            is_gone = isinstance(error, SaidNo) and error.error in gone
+            return MessageGone() if is_gone else fate(error)
         return SentMessage(message_id=message_id)
 
     async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
@@ -320,7 +286,11 @@ class SlackChannel:
             return DeliveryRefused(reason="nobody can tell what one person alone saw")
         return found
 
-    # --- files and reactions (bot.channel.SendsFiles, UploadsAhead, Reacts) -----------------------
+    def _slow_down(self, address: Address, error: SlackTrouble) -> None:
+        if isinstance(error, Limited):
+            self._pace.pause(address.chat_id, error.seconds)
+
+    # --- files and reactions ----------------------------------------------------------------------
 
     def captioned(self, text: str) -> Sequence[MessagePart]:
         """A caption, and what is left as messages; all of it where Slack would look into it."""
@@ -329,15 +299,13 @@ class SlackChannel:
 
     async def upload(self, address: Address, file: FileOut) -> Upload:
         """The bytes, which nobody sees yet."""
-        limit_s = CALL_LIMITS * self._options.send_timeout_s
+        limit_s = CALL_LIMITS * self._settings.send_timeout_s
         try:
             return Uploaded(ref=await upload(self._web, file, usual_s=limit_s))
-        except Limited as error:
-            return NotSent(reason=str(error), retry_after_s=error.seconds)
-        except SaidNo as error:
-            return file_refused(error)
         except SlackTrouble as error:
-            return NotSent(reason=str(error))
+            done = fate_of_file(error)
+            # Nobody sees the bytes before `send_file`, so there is no doubt about them.
+            return NotSent(reason=done.reason) if isinstance(done, InDoubt) else done
 
     async def send_file(self, address: Address, file: FileOut, part: MessagePart) -> Delivery:
         """Shows the uploaded file, in the thread of the address."""
@@ -345,15 +313,10 @@ class SlackChannel:
             await show(
                 self._web, file, part.markup.strip(), channel=channel_of(address), to=address
             )
-        except Limited as error:
-            self._pace.pause(address.chat_id, error.seconds)
-            return NotSent(reason=str(error), retry_after_s=error.seconds)
-        except SaidNo as error:
-            return file_refused(error)
-        except NoAnswer as error:
-            why = str(error)
-            return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
-        self._panes.posted(address)
+        except SlackTrouble as error:
+            self._slow_down(address, error)
+            return fate_of_file(error)
+        self.panes.posted(address)
         return SentMessage(message_id=file.ref)  # Slack posts the message a moment later
 
     async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
@@ -368,19 +331,19 @@ class SlackChannel:
         return await put_reaction(self._web, address, message_id, emoji)
 
     async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
-        """The whole file that came with a message (`bot.channels.base.FetchesFiles`)."""
+        """The whole file that came with a message."""
         return await self._files.fetch(attachment, bytes_max=bytes_max)
 
     async def typing(self, address: Address) -> None:
         """A status in an assistant's thread. Elsewhere Slack lets nobody be seen typing."""
-        await self._panes.typing(address)
+        await self.panes.typing(address)
 
     def doing(self, address: Address, line: str) -> None:
-        """What that status says (`bot.channels.base.ShowsWork`)."""
-        self._panes.doing(address, line)
+        """What that status says."""
+        self.panes.doing(address, line)
 
     async def answered(self, pressed: Pressed, text: str) -> None:
-        """Where the button is, to the person who pressed it (`bot.channels.base.AnswersPresses`).
+        """Where the button is, to the person who pressed it.
         Slack shows by itself that a press arrived; a home is shown anew in any case."""
         text = as_typed(text, self.name)
         if pressed.message_id.startswith(ON_HOME):

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from slack_bolt.app.async_app import AsyncApp
@@ -20,19 +20,18 @@ from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.channels.base import Channel, Outage
+from bot.channels.base import Outage
 from bot.channels.slack.app_home import HomeWriter
-from bot.channels.slack.assistant_pane import AssistantPanes
-from bot.channels.slack.lookup import Parents
 from bot.channels.slack.modals import Forms, filled, form_wish
-from bot.channels.slack.people import SlackPeople
-from bot.channels.slack.raw import EventKind, SlackSketch, opened, sketch
-from bot.channels.slack.send import EphemeralMessages
+from bot.channels.slack.wire import EventKind, SlackEvent, opened, sketch
 from bot.inbox.intake import InboundEvent, Intake
 from memory.records.errors import StorageError
 from memory.records.messages import Address, IncomingMessage
 from memory.records.ports import Clock
 from memory.records.rows import StoredEvent
+
+if TYPE_CHECKING:
+    from bot.channels.slack.channel import SlackChannel
 
 log = structlog.get_logger()
 
@@ -60,37 +59,23 @@ class Acknowledgement:
 class SlackIntake:
     """Stores what comes, one after the other, and has the inbox act on it in that order."""
 
-    parents: Parents | None = None
-    """Told of what is said to us, before it is acted on; set once, before the first event."""
-
-    asides: EphemeralMessages | None = None
-    """Told where commands can be answered to one person alone; set once, before the first event."""
-
     def __init__(
         self,
-        channel: Channel,
+        channel: SlackChannel,
         inbox: Intake,
-        people: SlackPeople,
         client: AsyncWebClient,
         *,
+        homes: HomeWriter,
+        forms: Forms,
         clock: Clock,
-        panes: AssistantPanes | None = None,
-        homes: HomeWriter | None = None,
-        forms: Forms | None = None,
     ) -> None:
-        """`panes` is told of threads that were opened in the assistant's pane, `homes` of homes
-        that were, `forms` of those that somebody wants to fill in on their home; without them,
-        nothing is done about it."""
         self._channel = channel
         self._inbox = inbox
-        self._people = people
-        self._clock = clock
-        self._panes = panes
         self._homes = homes
         self._forms = forms
         self._storage = Outage("slack.not_stored", clock)
         self._one_at_a_time = asyncio.Lock()
-        self._waiting: asyncio.Queue[tuple[SlackSketch, StoredEvent]] = asyncio.Queue(WAITING_MAX)
+        self._waiting: asyncio.Queue[tuple[SlackEvent, StoredEvent]] = asyncio.Queue(WAITING_MAX)
         self._app = self._bolt(client)
 
     def _bolt(self, client: AsyncWebClient) -> AsyncApp:
@@ -121,33 +106,30 @@ class SlackIntake:
         """Acts on what was stored, until cancelled; what is left then is taken up at the next
         start."""
         async with asyncio.TaskGroup() as group:
-            if self._panes is not None:
-                group.create_task(self._panes.work(), name="slack panes")
-            if self._homes is not None:
-                group.create_task(self._homes.work(), name="slack homes")
-            if self._forms is not None:
-                group.create_task(self._forms.work(), name="slack forms")
+            for beside in (self._channel.panes, self._homes, self._forms):
+                group.create_task(beside.work(), name=f"slack {type(beside).__name__}")
             while True:
                 found, event = await self._waiting.get()
-                await self._people.meet(found.home, found.sender, group)
-                await self._meet_parent(found, event)
+                await self._channel.people.meet(found.payload.home, found.sender, group)
+                if found.payload.kind is EventKind.POST:
+                    await self._meet_parent(event)
                 await self._inbox.handle(self._channel, [event])
-                if found.kind is EventKind.POST and self._panes is not None:
-                    self._panes.said(found.channel, found.thread, found.body.get("text"))
-                if found.kind is EventKind.HOME and self._homes is not None:
-                    self._homes.opened(found.person, found.chat_id)
+                match found.payload.kind:
+                    case EventKind.POST:
+                        said = found.payload.body.get("text")
+                        self._channel.panes.said(found.channel, found.thread, said)
+                    case EventKind.HOME:
+                        self._homes.opened(found.person, found.chat_id)
                 self._waiting.task_done()
 
-    async def _meet_parent(self, found: SlackSketch, event: StoredEvent) -> None:
+    async def _meet_parent(self, event: StoredEvent) -> None:
         """Only of what is said to us: most of what is said in a channel is not."""
-        if self.parents is None or found.kind is not EventKind.POST:
-            return
         try:
             understood = self._channel.understand(event.event.payload or "")
         except ValueError:
             return  # the inbox says so
         if isinstance(understood, IncomingMessage):
-            await self.parents.meet(understood)
+            await self._channel.parents.meet(understood)
 
     async def idle(self) -> None:
         """Returns once all that was stored has been acted on."""
@@ -168,15 +150,10 @@ class SlackIntake:
     async def _store(self, body: dict[str, Any]) -> None:
         """Returns once all is durable that has to be. Raises StorageError."""
         if (thread := opened(body)) is not None:
-            if self._panes is not None:
-                self._panes.opened(thread)
+            self._channel.panes.opened(thread)
             return
         if (wish := form_wish(body)) is not None:
-            if (
-                self._forms is not None
-                and self._homes is not None
-                and self._homes.knows(wish.sender)
-            ):
+            if self._homes.knows(wish.sender):
                 self._forms.wished(wish)
             return
         try:
@@ -186,34 +163,21 @@ class SlackIntake:
             return
         if found is None:
             return
-        if found.kind is EventKind.HOME:
-            await self._store_home(found)
-            return
+        inbound = _inbound(found)
+        # Looking at a home is no way in: whoever is not known stays a stranger, and gets no code.
+        is_looking = found.payload.kind is EventKind.HOME and not self._homes.knows(found.person)
+        if is_looking:
+            inbound = replace(inbound, sender=None)
         async with self._one_at_a_time:
-            stored = await self._inbox.store([_inbound(found)])
-            if stored and self.asides is not None:
-                self.asides.heard(found, body)
+            is_new = is_looking and await self._inbox.state_of(inbound) is None
+            stored = await self._inbox.store([inbound])
+            if stored:
+                self._channel.asides.heard(found, body)
             for event in stored:
                 await self._waiting.put((found, event))
         self._storage.over()
-
-    async def _store_home(self, found: SlackSketch) -> None:
-        """As any event. Who is not known stays a stranger: looking is no way in, and nobody is
-        given a code for it."""
-        homes = self._homes
-        if homes is None:
-            return
-        inbound = _inbound(found)
-        is_stranger = not homes.knows(found.person)
-        if is_stranger:
-            inbound = replace(inbound, sender=None)
-        async with self._one_at_a_time:
-            is_new = not is_stranger or await self._inbox.state_of(inbound) is None
-            for event in await self._inbox.store([inbound]):
-                await self._waiting.put((found, event))
-        self._storage.over()
-        if is_new and is_stranger:
-            homes.opened_by_stranger(found.person, found.chat_id)
+        if is_new:
+            self._homes.opened_by_stranger(found.person, found.chat_id)
 
 
 class _StoreFirst(AsyncMiddleware):
@@ -232,14 +196,14 @@ class _StoreFirst(AsyncMiddleware):
         return BoltResponse(status=await self._taken(req.body), body="")
 
 
-def _inbound(found: SlackSketch) -> InboundEvent:
+def _inbound(found: SlackEvent) -> InboundEvent:
     return InboundEvent(
         source=found.source,
         event_id=found.event_id,
         address=Address(channel="slack", chat_id=found.chat_id, thread_id=found.thread),
         sender=found.person,
         is_group=found.is_group,
-        payload=found.to_payload(),
+        payload=found.payload.to_json(),
         link=found.link,
-        is_press=found.kind is EventKind.BUTTON,
+        is_press=found.payload.kind is EventKind.BUTTON,
     )

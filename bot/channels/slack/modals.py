@@ -16,9 +16,9 @@ from typing import Any
 import structlog
 
 from bot.channels.base import EDIT_FACT, NEW_REMINDER
-from bot.channels.odd_json import Json, is_direct, needed_id, part, text_of
 from bot.channels.slack.api import SlackTrouble, SlackWeb
-from bot.channels.slack.raw import HOME_CHANNEL, EventKind, SlackSketch, presser
+from bot.channels.slack.wire import HOME_CHANNEL, EventKind, SlackEvent, SlackPayload, presser
+from bot.channels.wire import Json, needed_direct, needed_id, part, text_of
 
 log = structlog.get_logger()
 
@@ -100,7 +100,9 @@ def form_wish(payload: Json) -> FormWish | None:
         who = presser(payload)
         return FormWish(
             trigger=text_of(payload, "trigger_id"),
-            channel=_direct(view) if isinstance(view, dict) else _direct_message(payload),
+            channel=needed_direct(view, HOME_CHANNEL)
+            if isinstance(view, dict)
+            else needed_direct(part(payload, "channel"), "id"),
             sender=f"slack:{who.home}:{who.user}",
             key=key,
         )
@@ -108,63 +110,43 @@ def form_wish(payload: Json) -> FormWish | None:
         return None
 
 
-def filled(payload: Json) -> SlackSketch | None:
+def filled(payload: Json) -> SlackEvent | None:
     """A form of ours that was sent, as the command that it stands for. Raises ValueError for one
     that claims to be ours and is not."""
     view = payload.get("view")
     if payload.get("type") != "view_submission" or not isinstance(view, dict):
         return None
-    values = part(part(view, "state"), "values") if _is_ours(view) else {}
-    match view.get("callback_id"):
-        case name if name == REMINDER:
-            text = f"remind {_given(values, _WHEN)} {_given(values, _WHAT)}"
-        case name if name == FACT:
-            key = next((str(name) for name in values if _FACT_KEY.fullmatch(str(name))), "")
-            text = f"memory edit {key} {_given(values, key)}"
-        case _:
-            return None
-    channel, who, view_id = _direct(view), presser(payload), needed_id(view, "id")
-    return SlackSketch(
-        kind=EventKind.COMMAND,
-        team=who.team,
-        home=who.home,
+    name = view.get("callback_id")
+    if name not in (REMINDER, FACT):
+        return None
+    values = part(part(view, "state"), "values")
+    if name == REMINDER:
+        text = f"remind {_given(values, _WHEN)} {_given(values, _WHAT)}"
+    else:
+        key = next((str(name) for name in values if _FACT_KEY.fullmatch(str(name))), "")
+        text = f"memory edit {key} {_given(values, key)}"
+    channel, who = needed_direct(view, HOME_CHANNEL), presser(payload)
+    view_id = needed_id(view, "id")
+    body = {
+        "command": "/hearth",
+        "text": text,
+        "user_id": who.user,
+        "channel_id": channel,
+        "trigger_id": view_id,
+    }
+    return SlackEvent(
+        payload=SlackPayload(
+            kind=EventKind.COMMAND, team=who.team, home=who.home, us="", body=body
+        ),
         event_id=f"form:{view_id}",
         channel=channel,
-        thread=None,
         sender=who.user,
-        us="",
-        body={
-            "command": "/hearth",
-            "text": text,
-            "user_id": who.user,
-            "channel_id": channel,
-            "trigger_id": view_id,
-        },
     )
-
-
-def _is_ours(view: Json) -> bool:
-    return view.get("callback_id") in (REMINDER, FACT)
 
 
 def _given(values: Json, name: str) -> str:
     """What stands in a field, on one line."""
     return " ".join(text_of(part(part(values, name), name), "value").split())
-
-
-def _direct(view: Json) -> str:
-    channel = needed_id(view, HOME_CHANNEL)
-    if not is_direct(channel):
-        raise ValueError("no direct message")
-    return channel
-
-
-def _direct_message(payload: Json) -> str:
-    """Where a button stands that was pressed under a message."""
-    channel = needed_id(part(payload, "channel"), "id")
-    if not is_direct(channel):
-        raise ValueError("no direct message")
-    return channel
 
 
 def _plain(text: str) -> dict[str, Any]:

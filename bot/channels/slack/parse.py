@@ -7,13 +7,13 @@ event itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from bot.channels.base import Ignored, Pressed, Understood, aside_to, is_for_all
-from bot.channels.odd_json import Json, is_direct, needed_id, needed_ts, text_of
-from bot.channels.slack.raw import EventKind, StoredPayload, mentions, shared_with, thread_of
+from bot.channels.slack.wire import EventKind, SlackPayload, mentions, shared_with, thread_of
+from bot.channels.wire import Json, is_direct, needed_id, needed_ts, part, text_of
 from bot.commands.table import find, lone_word
 from memory.records.messages import (
     QUOTE_CHARS_MAX,
@@ -33,7 +33,6 @@ ON_HOME = "home:"
 its own: there are many buttons on a home."""
 
 _CODED = re.compile(r"<([^<>]*)>")
-_ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 _BETWEEN = re.compile(r"[/:@]|(?<=\w)\.(?=\w\w)")
 """What makes an address of a name. Most names that Slack shows hold a dot, as `ada.lovelace` does:
 behind the @ that is no address, and only further on in a name it would be."""
@@ -54,15 +53,11 @@ class SlackParser:
     """What a message replies to, by its channel and ts, where that is not in its conversation."""
     title_of: Callable[[str, str], str] = lambda team, user: ""
 
-    def understand(self, stored: StoredPayload) -> Understood:
+    def understand(self, stored: SlackPayload) -> Understood:
         """Raises ValueError when it cannot be read."""
         match stored.kind:
-            case EventKind.POST:
+            case EventKind.POST | EventKind.EDIT | EventKind.DELETION:
                 return self._post(stored)
-            case EventKind.EDIT:
-                return self._edit(stored)
-            case EventKind.DELETION:
-                return self._deletion(stored)
             case EventKind.COMMAND:
                 return self._command(stored)
             case EventKind.BUTTON:
@@ -72,46 +67,27 @@ class SlackParser:
 
     # --- each kind ---------------------------------------------------------------------------
 
-    def _post(self, stored: StoredPayload) -> Understood:
-        event = stored.body
-        channel = needed_id(event, "channel")
+    def _post(self, stored: SlackPayload) -> Understood:
+        """Read what was said, edited or deleted."""
+        message = _message_of(stored)
         us = stored.us or self.us
-        addressed = mentions(text_of(event, "text"), us)
-        if event.get("type") == "app_mention" and not addressed:
+        addressed = mentions(text_of(message, "text"), us)
+        reason = self._reason(stored, message, us, addressed=addressed)
+        if message.get("type") == "app_mention" and not addressed:
             # The post itself came as `message` too: this one counts only where that one did not.
-            if self._reason(channel, event, us, addressed=False) == "":
+            if not reason:
                 return Ignored(reason="the post itself counts")
             addressed = True
-        reason = self._reason(channel, event, us, addressed=addressed)
+            reason = self._reason(stored, message, us, addressed=True)
         if reason:
             return Ignored(reason=reason)
-        return self._message(stored, event, channel, addressed=addressed)
+        if stored.kind is EventKind.DELETION:
+            kept = ("ts", "thread_ts", "user")
+            message = {name: message[name] for name in kept if name in message}
+            message["text"] = DELETED
+        return self._message(stored, message, addressed=addressed)
 
-    def _edit(self, stored: StoredPayload) -> Understood:
-        now = _part(stored.body, "message")
-        channel = needed_id(stored.body, "channel")
-        us = stored.us or self.us
-        addressed = mentions(text_of(now, "text"), us)
-        reason = self._reason(channel, now, us, addressed=addressed)
-        if reason:
-            return Ignored(reason=reason)
-        return self._message(stored, now, channel, addressed=addressed, edited=True)
-
-    def _deletion(self, stored: StoredPayload) -> Understood:
-        ts = needed_ts(stored.body, "deleted_ts")
-        before = {"ts": ts, **_part(stored.body, "previous_message")}
-        channel = needed_id(stored.body, "channel")
-        us = stored.us or self.us
-        addressed = mentions(text_of(before, "text"), us)
-        reason = self._reason(channel, before, us, addressed=addressed)
-        if reason:
-            return Ignored(reason=reason)
-        kept = ("ts", "thread_ts", "user")
-        gone: dict[str, Any] = {name: before[name] for name in kept if name in before}
-        gone["text"] = DELETED
-        return self._message(stored, gone, channel, addressed=addressed, edited=True)
-
-    def _command(self, stored: StoredPayload) -> Understood:
+    def _command(self, stored: SlackPayload) -> Understood:
         """`/hearth status` is `/status`, and any single word is taken for a command (it may be
         mistyped: `bot.commands.table.given`); what else is none is said to the assistant. In
         a channel a command is answered to its person alone, unless it concerns all."""
@@ -137,7 +113,7 @@ class SlackParser:
             mentions_bot=True,
         )
 
-    def _press(self, stored: StoredPayload) -> Understood:
+    def _press(self, stored: SlackPayload) -> Understood:
         body = stored.body
         channel, value = needed_id(body, "channel"), text_of(body, "value")
         if not value or not text_of(body, "ts"):
@@ -154,11 +130,11 @@ class SlackParser:
 
     # --- parts of them -------------------------------------------------------------------------
 
-    def _reason(self, channel: str, message: Json, us: str, *, addressed: bool) -> str:
+    def _reason(self, stored: SlackPayload, message: Json, us: str, *, addressed: bool) -> str:
         """Why a post is left alone; empty when it is for us. A reply below a post of ours is."""
         if us and message.get("user") == us:
             return "ours"
-        if is_direct(channel):
+        if is_direct(needed_id(stored.body, "channel")):
             return ""
         match self.policy:
             case "off":
@@ -169,15 +145,8 @@ class SlackParser:
                 replied = bool(us) and message.get("parent_user_id") == us
                 return "" if addressed or replied else "not addressed"
 
-    def _message(
-        self,
-        stored: StoredPayload,
-        message: Json,
-        channel: str,
-        *,
-        addressed: bool,
-        edited: bool = False,
-    ) -> Understood:
+    def _message(self, stored: SlackPayload, message: Json, *, addressed: bool) -> Understood:
+        channel, edited = needed_id(stored.body, "channel"), stored.kind is not EventKind.POST
         text = self._said(text_of(message, "text"), stored)
         attachments = _attachments(message)
         quote = self._quote(message, stored)
@@ -206,7 +175,7 @@ class SlackParser:
             reply_to=thread if thread is not None and thread != ts else "",
         )
 
-    def _said(self, text: str, stored: StoredPayload) -> str:
+    def _said(self, text: str, stored: SlackPayload) -> str:
         """What the person typed. The mention that a post in a channel begins with only calls us,
         so that `@hearth /stop` is a command."""
         us = stored.us or self.us
@@ -214,7 +183,7 @@ class SlackParser:
             text = re.sub(rf"^(?:[\s,:]*<@{us}(?:\|[^<>]*)?>)+[\s,:]*", "", text)
         return self.plain(text, stored)
 
-    def plain(self, text: str, stored: StoredPayload) -> str:
+    def plain(self, text: str, stored: SlackPayload) -> str:
         """Slack's codes as they are seen: names, channels and addresses instead of ids."""
         pieces: list[str] = []
         at = 0
@@ -223,7 +192,7 @@ class SlackParser:
             at = found.end()
         return "".join([*pieces, _unescaped(text[at:])])
 
-    def _decoded(self, code: str, stored: StoredPayload) -> str:
+    def _decoded(self, code: str, stored: SlackPayload) -> str:
         target, _, label = code.partition("|")
         label = _unescaped(label)
         if target.startswith("@"):
@@ -239,17 +208,17 @@ class SlackParser:
             return label if label == bare else address
         return f"{label} ({address})"
 
-    def _name(self, user: str, stored: StoredPayload) -> str:
+    def _name(self, user: str, stored: SlackPayload) -> str:
         if user == (stored.us or self.us):
             return self.our_name or user
         return self.name_of(stored.team, user) or user
 
-    def _quote(self, message: Json, stored: StoredPayload) -> str:
+    def _quote(self, message: Json, stored: SlackPayload) -> str:
         """The messages that were shared with this one."""
         texts = (text_of(one, "text") or text_of(one, "fallback") for one in shared_with(message))
         return "\n".join(self.plain(text, stored) for text in texts if text)[:QUOTE_CHARS_MAX]
 
-    def _forwarded(self, message: Json, stored: StoredPayload) -> str:
+    def _forwarded(self, message: Json, stored: SlackPayload) -> str:
         """Whose the message is that was shared with this one; empty when none was."""
         for one in shared_with(message):
             name = text_of(one, "author_name") or text_of(one, "author_subname")
@@ -259,21 +228,27 @@ class SlackParser:
         return ""
 
 
-def _address(stored: StoredPayload, channel: str, thread: str | None) -> Address:
+def _address(stored: SlackPayload, channel: str, thread: str | None) -> Address:
     return Address(channel="slack", chat_id=f"{stored.team}.{channel}", thread_id=thread)
 
 
 def _unescaped(text: str) -> str:
-    for code, char in _ENTITIES:
+    # Not `html.unescape`: Slack writes these three alone, and shows any other as it stands.
+    for code, char in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         text = text.replace(code, char)
     return text
 
 
-def _part(holder: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = holder.get(name)
-    if not isinstance(value, dict):
-        raise ValueError(f"no {name}")
-    return value
+def _message_of(stored: SlackPayload) -> dict[str, Any]:
+    """Return the message that an event is about: as it is, as it reads now, or as it was."""
+    match stored.kind:
+        case EventKind.EDIT:
+            return dict(part(stored.body, "message"))
+        case EventKind.DELETION:
+            ts = needed_ts(stored.body, "deleted_ts")
+            return {"ts": ts, **part(stored.body, "previous_message")}
+        case _:
+            return dict(stored.body)
 
 
 def _no_address(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +28,6 @@ from bot.channels.base import (
     SentMessage,
     reader_of,
 )
-from bot.channels.odd_json import text_of
 from bot.channels.slack.api import (
     BAD_TOKEN,
     Limited,
@@ -40,7 +39,8 @@ from bot.channels.slack.api import (
 )
 from bot.channels.slack.files import why_refused
 from bot.channels.slack.lookup import TooMuchSaid, metadata
-from bot.channels.slack.raw import EventKind, SlackSketch
+from bot.channels.slack.wire import EventKind, SlackEvent
+from bot.channels.wire import text_of
 from bot.markup.render import slack_parts
 from bot.markup.slack import escaped
 from memory.records.messages import Address
@@ -78,17 +78,15 @@ def plain_blocks(part: MessagePart) -> list[Block]:
     """The same where Slack refuses the markup: what was written, as it is."""
     text = part.source.strip()
     pieces = [text[at : at + SECTION_CHARS_MAX] for at in range(0, len(text), SECTION_CHARS_MAX)]
-    shown = [_section({"type": "plain_text", "text": piece, "emoji": False}) for piece in pieces]
-    return [*shown, *_actions(part.buttons)]
+    shown = [{"type": "plain_text", "text": piece, "emoji": False} for piece in pieces]
+    sections = [{"type": "section", "text": one, "expand": True} for one in shown]
+    return [*sections, *_actions(part.buttons)]
 
 
 def marked(text: str) -> Block:
     """Of what is no mark, Slack is to make neither links nor names."""
-    return _section({"type": "mrkdwn", "text": text, "verbatim": True})
-
-
-def _section(text: Block) -> Block:
-    return {"type": "section", "text": text, "expand": True}
+    shown = {"type": "mrkdwn", "text": text, "verbatim": True}
+    return {"type": "section", "text": shown, "expand": True}
 
 
 def _sections(markup: str) -> list[str]:
@@ -118,14 +116,10 @@ def _actions(rows: ButtonRows) -> list[Block]:
     for row in rows:
         for at in range(0, len(row), ROW_BUTTONS_MAX):
             some = row[at : at + ROW_BUTTONS_MAX]
-            elements = _elements(some, first=number + 1)
+            elements = [button_block(button, n) for n, button in enumerate(some, number + 1)]
             found.append({"type": "actions", "elements": elements})
             number += len(some)
     return found
-
-
-def _elements(buttons: Sequence[Button], *, first: int) -> list[Block]:
-    return [button_block(button, number) for number, button in enumerate(buttons, first)]
 
 
 def button_block(button: Button, number: int) -> Block:
@@ -141,11 +135,6 @@ def button_block(button: Button, number: int) -> Block:
         "value": button.data,
         **style,
     }
-
-
-def whisper(text: str) -> str:
-    """A sentence for one person, as it is."""
-    return escaped(text.strip())
 
 
 # --- slack reactions ----------------------------------------------------------------------------
@@ -298,7 +287,7 @@ async def whispered(web: SlackWeb, to: Address, user: str, text: str) -> None:
     where = {"channel": channel_of(to), "user": user}
     if to.thread_id is not None:
         where["thread_ts"] = to.thread_id
-    await web.call("chat.postEphemeral", text=whisper(text), **_UNREAD, **where)
+    await web.call("chat.postEphemeral", text=escaped(text.strip()), **_UNREAD, **where)
 
 
 async def put_reaction(web: SlackWeb, address: Address, message_id: str, emoji: str) -> Reaction:
@@ -310,13 +299,12 @@ async def put_reaction(web: SlackWeb, address: Address, message_id: str, emoji: 
         await web.call(
             "reactions.add", channel=channel_of(address), timestamp=message_id, name=name
         )
-    except Limited as error:
-        return NotSent(reason=str(error), retry_after_s=error.seconds)
     except SaidNo as error:
         if error.error != "already_reacted":
             return DeliveryRefused(reason=f"Slack does not take this reaction ({error})")
     except SlackTrouble as error:
-        return NotSent(reason=str(error))
+        seconds = error.seconds if isinstance(error, Limited) else None
+        return NotSent(reason=str(error), retry_after_s=seconds)
     return Reacted(shown=f":{name}:")
 
 
@@ -325,20 +313,28 @@ def channel_of(address: Address) -> str:
     return address.chat_id.partition(".")[2]
 
 
-def refused(error: SaidNo) -> NotSent | DeliveryRefused:
-    """Return what Slack's refusal means for a message."""
-    if error.error in ENDS:
-        return DeliveryRefused(reason=str(error))
-    is_ours = error.is_about_us or error.error in ABOUT_THE_APP
-    return NotSent(reason=str(error), is_ours=is_ours)
+def fate(error: SlackTrouble) -> NotSent | InDoubt | DeliveryRefused:
+    """Return what became of a message whose call did not go well."""
+    match error:
+        case Limited():
+            return NotSent(reason=str(error), retry_after_s=error.seconds)
+        case SaidNo() if error.error in ENDS:
+            return DeliveryRefused(reason=str(error))
+        case SaidNo():
+            is_ours = error.is_about_us or error.error in ABOUT_THE_APP
+            return NotSent(reason=str(error), is_ours=is_ours)
+        case NoAnswer(surely_not=True):
+            return NotSent(reason=str(error))
+        case _:
+            return InDoubt(reason=str(error))
 
 
-def file_refused(error: SaidNo) -> NotSent | DeliveryRefused:
+def fate_of_file(error: SlackTrouble) -> NotSent | InDoubt | DeliveryRefused:
     """Return the same for a file. The person gets a notice in its place, so it holds up nothing
     that comes after it, unless the bot itself is refused."""
-    if error.error in BAD_TOKEN or error.error in ABOUT_THE_APP:
-        return refused(error)
-    return DeliveryRefused(reason=why_refused(error))
+    if isinstance(error, SaidNo) and error.error not in BAD_TOKEN | ABOUT_THE_APP:
+        return DeliveryRefused(reason=why_refused(error))
+    return fate(error)
 
 
 async def looked_up(search: Awaitable[str | None]) -> LookedUp:
@@ -406,11 +402,12 @@ class EphemeralMessages:
         self._clock = clock
         self._urls: deque[_CommandUrl] = deque(maxlen=KEPT_MAX)
 
-    def heard(self, found: SlackSketch, payload: Mapping[str, Any]) -> None:
+    def heard(self, found: SlackEvent, payload: Mapping[str, Any]) -> None:
         """Keeps where a command of somebody who is let in can be answered. Before it is acted
         on."""
         url = text_of(payload, "response_url")
-        if found.kind is not EventKind.COMMAND or not found.is_group or not self._is_slacks(url):
+        is_command = found.payload.kind is EventKind.COMMAND
+        if not is_command or not found.is_group or not self._is_slacks(url):
             return
         until_s = self._clock.monotonic() + GOOD_FOR_S
         kept = _CommandUrl(chat_id=found.chat_id, user=found.sender, url=url, until_s=until_s)
@@ -423,13 +420,8 @@ class EphemeralMessages:
             if await self._answered(address, part) or await self._whispered(address, part):
                 return SentMessage(message_id=SEEN_ONCE)
             return await self._directly(address, part)
-        except Limited as error:
-            return NotSent(reason=str(error), retry_after_s=error.seconds)
-        except SaidNo as error:
-            return refused(error)
-        except NoAnswer as error:
-            why = str(error)
-            return NotSent(reason=why) if error.surely_not else InDoubt(reason=why)
+        except SlackTrouble as error:
+            return fate(error)
 
     async def _answered(self, address: Address, part: MessagePart) -> bool:
         """Under an address that came with a command. Raises Limited, NoAnswer."""

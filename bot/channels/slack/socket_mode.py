@@ -18,8 +18,8 @@ import aiohttp
 import structlog
 
 from bot.channels.base import Outage
-from bot.channels.odd_json import read_json
 from bot.channels.slack.intake import Acknowledgement, SlackIntake
+from bot.channels.wire import read_json
 from memory.records.errors import Temporary
 from memory.records.ports import Clock
 

@@ -24,7 +24,7 @@ from telegram.error import (
 )
 
 from bot.channels.base import DeliveryRefused, InDoubt, NotSent
-from bot.channels.odd_json import read_json
+from bot.channels.wire import read_json
 
 # Telegram answers 400 to much that is not about the message: every inner error without a code of
 # its own becomes one. Letters may be of either case.

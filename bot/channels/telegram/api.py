@@ -25,10 +25,10 @@ from telegram.warnings import PTBUserWarning
 from agent.files.values import FileUnavailable
 from bot.channels.base import Outage
 from bot.channels.http import Downloads, too_large
-from bot.channels.odd_json import read_json
 from bot.channels.telegram.answers import check, seconds, why
-from bot.channels.telegram.raw import ALLOWED_UPDATES
+from bot.channels.telegram.wire import ALLOWED_UPDATES
 from bot.channels.tokens import TokenRefused
+from bot.channels.wire import read_json
 
 log = structlog.get_logger()
 
@@ -104,23 +104,6 @@ class TelegramWeb:
         except InvalidToken:
             self.doubted.set()
             raise
-
-    async def put_menu(self, chat_id: str, commands: list[dict[str, str]]) -> str:
-        """Sets the commands that a private chat is shown, or with an empty `chat_id` every chat
-        that has none of its own; without `commands` it has none of its own any more. Returns why
-        that failed; empty: it went well."""
-        scope: telegram.BotCommandScope = telegram.BotCommandScopeDefault()
-        if chat_id:
-            scope = telegram.BotCommandScopeChat(int(chat_id))
-        arguments: dict[str, Any] = {"scope": scope.to_dict()}
-        try:
-            if commands:
-                await self.call("setMyCommands", commands=commands, **arguments)
-            else:
-                await self.call("deleteMyCommands", **arguments)
-        except TelegramError as error:
-            return why(error)
-        return ""
 
     async def get_updates(self, offset: int | None, *, timeout_s: int | None = None) -> list[Any]:
         """One long poll of `poll_s`, unless another time is given.
@@ -268,32 +251,39 @@ class CommandMenus:
     """Registers what has changed. Without a menu the bot works all the same: what fails is told in
     the log, and not tried again before the next start."""
 
-    def __init__(self, web: TelegramWeb) -> None:
+    def __init__(self, web: TelegramWeb, wanted: Callable[[], Menus]) -> None:
         self._web = web
+        self._wanted = wanted
         self._due = asyncio.Event()
 
     def look(self) -> None:
         """People may have come, gone, or been given another role. Returns at once."""
         self._due.set()
 
-    async def keep(self, wanted: Callable[[], Menus]) -> None:
+    async def keep(self) -> None:
         """Has the menus as they are wanted, until cancelled."""
         told: Menus = {}
         while True:
             self._due.clear()
-            now = dict(wanted())
+            now = dict(self._wanted())
             for chat in dict.fromkeys((*now, *told)):
-                if now.get(chat) != told.get(chat):
-                    await self._put(chat, now.get(chat, ()))
+                menu = now.get(chat, ())  # an empty one: the chat has that of everybody again
+                if menu == told.get(chat, ()):
+                    continue
+                try:
+                    await self._put(chat, menu)
+                except TelegramError as error:
+                    # Somebody who was let in and has never opened the chat has none.
+                    tell = log.warning if chat == EVERYBODY else log.info
+                    tell("telegram.no_menu", chat=chat, why=why(error))
             told = now
             await self._due.wait()
 
     async def _put(self, chat: str, menu: Menu) -> None:
-        """An empty one: the chat has that of everybody again."""
-        rows = [{"command": name, "description": text} for name, text in menu]
-        failed = await self._web.put_menu(chat, rows)
-        if not failed:
+        """Raises TelegramError."""
+        scope = {"type": "chat", "chat_id": int(chat)} if chat else {"type": "default"}
+        if not menu:
+            await self._web.call("deleteMyCommands", scope=scope)
             return
-        # Somebody who was let in and has never opened the chat has none: nothing to look after.
-        tell = log.warning if chat == EVERYBODY else log.info
-        tell("telegram.no_menu", chat=chat, why=failed)
+        commands = [{"command": name, "description": text} for name, text in menu]
+        await self._web.call("setMyCommands", commands=commands, scope=scope)

@@ -6,11 +6,14 @@ Telegram is told that it arrived (`bot.channels.telegram.updates`).
 
 from __future__ import annotations
 
+import asyncio
+import hmac
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import structlog
 from telegram.constants import ChatAction
@@ -25,6 +28,7 @@ from telegram.error import (
 
 from agent.files.values import FileUnavailable
 from bot.channels.base import (
+    Channel,
     ChannelTrouble,
     Delivery,
     DeliveryRefused,
@@ -42,14 +46,7 @@ from bot.channels.base import (
 )
 from bot.channels.telegram.answers import meaning, seconds, why
 from bot.channels.telegram.api import CommandMenus, Menus, TelegramFiles, TelegramWeb, why_not
-from bot.channels.telegram.parse import NAME, GroupPolicy, TelegramParser
-from bot.channels.telegram.raw import (
-    TelegramSketch,
-    callback_answer,
-    inline_keyboard,
-    to_payload,
-    update_id,
-)
+from bot.channels.telegram.parse import NAME, TelegramParser
 from bot.channels.telegram.send import (
     FILE_BYTES_MAX,
     captioned,
@@ -61,10 +58,20 @@ from bot.channels.telegram.send import (
     why_refused,
 )
 from bot.channels.telegram.updates import TelegramUpdates
-from bot.channels.throttle import SendRates, SendThrottle
+from bot.channels.telegram.wire import (
+    ALLOWED_UPDATES,
+    TelegramSketch,
+    callback_answer,
+    inline_keyboard,
+    to_payload,
+    update_id,
+)
+from bot.channels.throttle import SendThrottle
 from bot.channels.tokens import PlatformToken, TokenNotices
+from bot.channels.wire import read_json
 from bot.inbox.intake import InboundEvent, Intake
 from bot.markup.render import telegram_parts
+from bot.settings.schema.settings import TelegramSettings
 from memory.records.errors import StorageError, Temporary
 from memory.records.messages import Address, Attachment, IncomingMessage
 from memory.records.ports import Clock
@@ -72,58 +79,54 @@ from memory.records.rows import StoredEvent
 
 log = structlog.get_logger()
 
+SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's name
+
 TEXT_UNITS_MAX = 4_096 - 24
 """Telegram's limit in UTF-16 units, less room for the mark of a second copy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TelegramOptions:
-    """What the channel needs of the settings. Times in seconds."""
-
-    token: str
-    base_url: str = "https://api.telegram.org"
-    group_policy: GroupPolicy = "mention"
-    streaming: bool = True
-    stream_every_s: float = 1.0
-    stream_every_group_s: float = 3.0
-    poll_timeout_s: int = 30
-    stall_s: float = 120.0
-    send_timeout_s: float = 20.0
-    rates: SendRates = field(default_factory=SendRates)
-    ack_reaction: str = ""
-
-
-class TelegramChannel:
-    """Implements `bot.channels.base.Channel`, and takes updates in. An async context manager."""
+class TelegramChannel(Channel):
+    """Telegram for one bot: sends, and takes updates in. An async context manager."""
 
     name = NAME
 
     def __init__(
         self,
-        options: TelegramOptions,
+        settings: TelegramSettings,
         *,
         clock: Clock,
         dated: Callable[[str | None], None] | None = None,
         notices: TokenNotices | None = None,
+        menus: Callable[[], Menus] = dict,
     ) -> None:
         """`dated` gets Telegram's time with each of its answers; `notices` tell of a refused
-        token."""
-        self._options = options
-        self._pace = SendThrottle(options.rates, clock=clock)
+        token; `menus` says who sees which commands."""
+        self._settings = settings
+        self._pace = SendThrottle(
+            clock,
+            per_chat=settings.rate_per_chat,
+            per_group_minute=settings.rate_per_group_minute,
+            total=settings.rate_total,
+        )
         self._username = ""
-        self._bot_id = int(options.token.partition(":")[0])
+        token = settings.token.get_secret_value()
+        self._bot_id = int(token.partition(":")[0])
         self.web = TelegramWeb(
-            options.token,
-            base_url=options.base_url,
-            timeout_s=options.send_timeout_s,
-            poll_s=options.poll_timeout_s,
+            token,
+            base_url=settings.base_url,
+            timeout_s=settings.send_timeout_s,
+            poll_s=settings.poll_timeout_s,
             dated=dated,
         )
-        self._menus = CommandMenus(self.web)
-        token = PlatformToken(self.name, clock=clock, notices=notices)
-        self.updates = TelegramUpdates(self.web, token, clock=clock, stall_s=options.stall_s)
+        self._menus = CommandMenus(self.web, menus)
+        self.updates = TelegramUpdates(
+            self.web,
+            PlatformToken(self.name, clock=clock, notices=notices),
+            clock=clock,
+            stall_s=settings.stall_s,
+        )
         self._files = TelegramFiles(
-            f"{options.base_url}/file/bot{options.token}", silence_s=options.send_timeout_s
+            f"{settings.base_url}/file/bot{token}", silence_s=settings.send_timeout_s
         )
 
     async def __aenter__(self) -> Self:
@@ -150,7 +153,7 @@ class TelegramChannel:
 
     @property
     def trouble(self) -> ChannelTrouble | None:
-        """What keeps messages from coming in just now (`bot.channels.base.TellsTrouble`)."""
+        """What keeps messages from coming in just now."""
         return self.updates.trouble
 
     # --- coming in -------------------------------------------------------------------------------
@@ -160,9 +163,17 @@ class TelegramChannel:
         self._username = await self.updates.who_we_are()
         log.info("telegram.connected", bot=self._username)
 
-    async def announce(self, wanted: Callable[[], Menus]) -> None:
-        """Keeps the menus of commands as they are wanted, until cancelled."""
-        await self._menus.keep(wanted)
+    async def serve(self, inbox: Intake) -> None:
+        """Take updates in until cancelled. Raise SettingsWrong (also within an ExceptionGroup) for
+        a token that Telegram does not accept, or an address that cannot be listened on."""
+        await self.connect()
+        async with asyncio.TaskGroup() as group:
+            menus = group.create_task(self._menus.keep())
+            if self._settings.mode == "webhook":
+                await self.listen(inbox)
+            else:
+                await self.poll(inbox)
+            menus.cancel()
 
     async def poll(self, inbox: Intake) -> None:
         """Poll until cancelled: store, then confirm by the next offset, then act.
@@ -184,11 +195,52 @@ class TelegramChannel:
             await inbox.handle(self, stored)
             self._menus.look()
 
+    async def listen(self, inbox: Intake) -> None:
+        """Take what Telegram posts to the webhook, until cancelled. Raise SettingsWrong where
+        nothing can listen, or Telegram refuses the address.
+
+        The settings made sure that there is a secret and an address.
+        """
+        from aiohttp import web  # here: where updates are asked for, nobody waits for it
+
+        from bot.channels.webhook import RefusalLog, listening
+
+        wanted, secret = self._settings, self._settings.webhook_secret.get_secret_value()
+        refusals = RefusalLog("webhook.refused", "the secret is missing or wrong")
+        one_at_a_time = asyncio.Lock()  # so that their order is kept
+
+        async def receive(request: web.Request) -> web.Response:
+            """Check the secret before a byte of the body is read, store, then confirm."""
+            given = request.headers.get(SECRET_HEADER, "").encode(errors="surrogateescape")
+            if not hmac.compare_digest(given, secret.encode()):
+                refusals.tell()
+                return web.Response(status=403)
+            try:
+                update = read_json((await request.read()).decode(errors="replace"))
+            except ValueError:
+                update = None
+            if update_id(update) is None:
+                return web.Response(status=400)
+            try:
+                async with one_at_a_time:
+                    await self.take(inbox, [update])
+            except StorageError as error:
+                log.error("webhook.storage", why=str(error))
+                return web.Response(status=503)
+            return web.Response(status=200)
+
+        path, at = urlsplit(wanted.webhook_url).path or "/", wanted.webhook_listen
+        async with listening(receive, path=path, listen=at, setting="telegram.webhook_listen"):
+            await self.updates.set_webhook(wanted.webhook_url, secret=secret)
+            log.info("webhook.listening", listen=at, updates=ALLOWED_UPDATES)
+            await self.updates.keep_webhook(wanted.webhook_url, secret=secret)
+
     async def fetch_waiting(self, inbox: Intake) -> None:
         """Takes in what waits at Telegram now, and confirms it; for `run --once`.
 
-        Raises Temporary when Telegram does not give it now.
+        Raises TelegramRefused; Temporary when Telegram does not give it now.
         """
+        await self.connect()
         await self.updates.fetch_waiting(partial(self.take, inbox))
 
     async def take(self, inbox: Intake, updates: Sequence[Any]) -> None:
@@ -221,7 +273,7 @@ class TelegramChannel:
         """A stored update as a message. Raises ValueError when it cannot be read."""
         reading = TelegramParser(
             bot=self.web.bot,
-            policy=self._options.group_policy,
+            policy=self._settings.group_policy,
             bot_id=self._bot_id,
             username=self._username,
         )
@@ -231,11 +283,11 @@ class TelegramChannel:
 
     def stream_every(self, address: Address) -> float | None:
         """Seconds between edits; groups more slowly, for all of them share one limit."""
-        if not self._options.streaming:
+        if not self._settings.streaming:
             return None
         if _is_group(address):
-            return self._options.stream_every_group_s
-        return self._options.stream_every_s
+            return self._settings.stream_every_group_s
+        return self._settings.stream_every_s
 
     def parts(self, text: str) -> Sequence[MessagePart]:
         """Markdown as Telegram messages."""
@@ -279,7 +331,7 @@ class TelegramChannel:
             return InDoubt(reason="Telegram's answer could not be read")
         return SentMessage(message_id=str(sent["message_id"]))
 
-    # --- files and reactions (bot.channel.SendsFiles, Reacts, Acknowledges) -----------------------
+    # --- files and reactions ----------------------------------------------------------------------
 
     def captioned(self, text: str) -> Sequence[MessagePart]:
         """A caption, and what is left as messages."""
@@ -306,9 +358,9 @@ class TelegramChannel:
 
     async def acknowledge(self, message: IncomingMessage) -> None:
         """The reaction of `telegram.ack_reaction`, if there is one."""
-        if not self._options.ack_reaction:
+        if not self._settings.ack_reaction:
             return
-        done = await self.react(message.address, message.message_id, self._options.ack_reaction)
+        done = await self.react(message.address, message.message_id, self._settings.ack_reaction)
         if not isinstance(done, Reacted):
             log.debug("telegram.not_acknowledged", why=done.reason)
 
@@ -332,7 +384,7 @@ class TelegramChannel:
         return SentMessage(message_id=message_id)
 
     async def remove(self, address: Address, message_id: str) -> EditOutcome:
-        """Takes a message away (`bot.channels.base.Removes`); one of ours, for two days."""
+        """Takes a message away; one of ours, for two days."""
         try:
             await self.web.call(
                 "deleteMessage", chat_id=address.chat_id, message_id=int(message_id)
@@ -354,7 +406,7 @@ class TelegramChannel:
         return meaning(error)
 
     async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
-        """The whole file that came with a message (`bot.channels.base.FetchesFiles`)."""
+        """The whole file that came with a message."""
         try:
             about = await self.web.call("getFile", file_id=attachment.ref)
         except RetryAfter as error:
@@ -374,7 +426,7 @@ class TelegramChannel:
             log.debug("telegram.typing", why=why(error))
 
     async def answered(self, pressed: Pressed, text: str) -> None:
-        """Ends the turning wheel on the button (`bot.channels.base.AnswersPresses`)."""
+        """Ends the turning wheel on the button."""
         shown = callback_answer(text)
         try:
             await self.web.call("answerCallbackQuery", callback_query_id=pressed.press_id, **shown)

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import telegram
 
 from bot.channels.base import AlbumPart, Ignored, Pressed, Understood
-from bot.channels.telegram.raw import FORWARDED_BEFORE, from_payload, is_id, topic
+from bot.channels.telegram.answers import seconds
+from bot.channels.telegram.wire import FORWARDED_BEFORE, from_payload, is_id, topic
 from memory.records.messages import (
     QUOTE_CHARS_MAX,
     SOMEBODY_ELSE,
@@ -74,7 +75,9 @@ def without_odd_kinds(update: dict[str, Any]) -> tuple[dict[str, Any], OddKind]:
         bare = _bare(body)
         if isinstance(body.get("reply_to_message"), dict):
             bare["reply_to_message"] = _bare(body["reply_to_message"])
-        return {**update, holder: bare}, _told(body)
+        name = next((_NAMES[key] for key in _NAMES if body.get(key) is not None), "")
+        text, source = _place(body) or _contact(body.get("contact")) or ("", "")
+        return {**update, holder: bare}, OddKind(name=name, text=text, source=source)
     return update, OddKind()
 
 
@@ -82,40 +85,27 @@ def _bare(body: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key not in _NAMES}
 
 
-def _told(body: dict[str, Any]) -> OddKind:
-    name = next((_NAMES[key] for key in _NAMES if body.get(key) is not None), "")
-    if place := _place(body):
-        # Coordinates are the sender's own; the title and the address of a venue are not.
-        source = "the listing of a place" if _venue_words(body.get("venue")) else ""
-        return OddKind(name=name, text=place, source=source)
-    contact = _contact(body.get("contact"))
-    return OddKind(name=name, text=contact, source="a shared contact" if contact else "")
-
-
-def _place(body: dict[str, Any]) -> str:
-    venue = body.get("venue")
-    about = venue if isinstance(venue, dict) else {}
-    found = body.get("location") or about.get("location")
-    if not isinstance(found, dict):
-        return ""
-    latitude, longitude = found.get("latitude"), found.get("longitude")
+def _place(body: dict[str, Any]) -> tuple[str, str] | None:
+    """Text and source. Coordinates are the sender's own; title and address of a venue are not."""
+    found = body.get("venue")
+    venue = found if isinstance(found, dict) else {}
+    at = body.get("location") or venue.get("location")
+    if not isinstance(at, dict):
+        return None
+    latitude, longitude = at.get("latitude"), at.get("longitude")
     if not _is_degrees(latitude, 90) or not _is_degrees(longitude, 180):
-        return ""
-    named = _venue_words(venue)
-    return f"location: {latitude}, {longitude}" + (f" ({named})" if named else "")
+        return None
+    text = f"location: {latitude}, {longitude}"
+    named = ", ".join(filter(None, (_line(venue.get(key)) for key in ("title", "address"))))
+    return (f"{text} ({named})", "the listing of a place") if named else (text, "")
 
 
-def _venue_words(venue: object) -> str:
-    about = venue if isinstance(venue, dict) else {}
-    return ", ".join(one for key in ("title", "address") if (one := _line(about.get(key))))
-
-
-def _contact(found: object) -> str:
+def _contact(found: object) -> tuple[str, str] | None:
     if not isinstance(found, dict):
-        return ""
+        return None
     name = " ".join(filter(None, (_line(found.get(key)) for key in ("first_name", "last_name"))))
-    shown = [one for one in (name, _line(found.get("phone_number"))) if one]
-    return f"contact: {', '.join(shown)}" if shown else ""
+    shown = ", ".join(filter(None, (name, _line(found.get("phone_number")))))
+    return (f"contact: {shown}", "a shared contact") if shown else None
 
 
 def _is_degrees(value: object, most: int) -> bool:
@@ -137,6 +127,7 @@ CANNOT_READ = "I cannot read {kind}: tell me in words, or by a picture, what you
 
 GroupPolicy = Literal["mention", "all", "off"]
 
+_KINDS = ("document", "voice", "audio", "video", "video_note", "animation", "sticker")
 _COMMAND = re.compile(r"/[A-Za-z0-9_]+(?:@([A-Za-z0-9_]+))?(?!\S)")
 
 
@@ -184,7 +175,9 @@ class TelegramParser:
         if sender is None or sender.is_bot:
             return Ignored(reason="not from a person")
         text = _text(message.text or message.caption) or told.text
-        attachments = _attachments(message)
+        found = [("photo", message.photo[-1])] if message.photo else []
+        found += [(kind, item) for kind in _KINDS if (item := getattr(message, kind)) is not None]
+        attachments = tuple(_attachment(kind, item) for kind, item in found)
         if told.text and edited:
             return Ignored(reason="a place that moves")  # a live location does so every few seconds
         if not text and not attachments:
@@ -192,22 +185,20 @@ class TelegramParser:
         is_group = message.chat.type != "private"
         mentions = self._mentions(message, us)
         forwarded = _forwarded(message) or (forwarded_from(told.source) if told.source else "")
+        reply = _reply(message)
+        quote = message.quote.text if message.quote else reply and (reply.text or reply.caption)
         reason = self._not_for_us(mentions, "" if forwarded else text, us) if is_group else ""
         album = _text(message.media_group_id)
         if reason and not (album and self.policy == "mention"):
             return Ignored(reason=reason)
         read = IncomingMessage(
-            address=Address(
-                channel=NAME,
-                chat_id=_id(message.chat.id),
-                thread_id=topic(message.is_topic_message, message.message_thread_id),
-            ),
+            address=_address(message),
             message_id=_id(message.message_id),
             sender_id=_id(sender.id),
             sender_name=_text(sender.full_name),
             text=text,
             attachments=attachments,
-            quote=_quote(message),
+            quote=_text(quote)[:QUOTE_CHARS_MAX],
             sent_at_ms=int(message.date.timestamp() * 1000),
             is_group=is_group,
             mentions_bot=mentions,
@@ -215,7 +206,7 @@ class TelegramParser:
             chat_title=_text(message.chat.title),
             forwarded=forwarded,
             sender_language=_text(sender.language_code),
-            reply_to=_reply_to(message),
+            reply_to=_id(reply.message_id) if reply else "",
         )
         return AlbumPart(message=read, album=album, addressed=not reason) if album else read
 
@@ -225,14 +216,8 @@ class TelegramParser:
             return Ignored(reason="not a button of ours")
         if message.chat.type != "private" and self.policy == "off":
             return Ignored(reason="groups are off")
-        # A message that is old comes without anything but its place.
-        whole = message if isinstance(message, telegram.Message) else None
         return Pressed(
-            address=Address(
-                channel=NAME,
-                chat_id=_id(message.chat.id),
-                thread_id=topic(whole.is_topic_message, whole.message_thread_id) if whole else None,
-            ),
+            address=_address(message),
             message_id=_id(message.message_id),
             sender=f"{NAME}:{_id(query.from_user.id)}",
             data=_text(query.data),
@@ -254,8 +239,8 @@ class TelegramParser:
 
     def _mentions(self, message: telegram.Message, us: str) -> bool:
         """Whether the bot is meant: by @name, by a link to it, by a command, or by a reply."""
-        reply = message.reply_to_message
-        replied_to = reply.from_user if reply is not None and not _is_topic_start(reply) else None
+        reply = _reply(message)
+        replied_to = reply.from_user if reply is not None else None
         if replied_to is not None and replied_to.id == self.bot_id:
             return True
         ours = f"@{us}".lower()
@@ -270,16 +255,20 @@ class TelegramParser:
         return False
 
 
+def _address(message: telegram.MaybeInaccessibleMessage) -> Address:
+    # A message that is old comes without anything but its place.
+    thread_id = None
+    if isinstance(message, telegram.Message):
+        thread_id = topic(message.is_topic_message, message.message_thread_id)
+    return Address(channel=NAME, chat_id=_id(message.chat.id), thread_id=thread_id)
+
+
 def _not_read(message: telegram.Message, kind: str) -> Ignored:
     """In a private chat it is said once what of a message cannot be read; a service message says
     nothing that anybody wrote."""
     if not kind or message.chat.type != "private" or message.from_user is None:
         return Ignored(reason="nothing to read in it")
-    lane = Address(
-        channel=NAME,
-        chat_id=_id(message.chat.id),
-        thread_id=topic(message.is_topic_message, message.message_thread_id),
-    ).key
+    lane = _address(message).key
     return Ignored(
         reason=f"cannot be read: {kind}",
         sender=f"{NAME}:{_id(message.from_user.id)}",
@@ -287,9 +276,11 @@ def _not_read(message: telegram.Message, kind: str) -> Ignored:
     )
 
 
-def _is_topic_start(reply: telegram.Message) -> bool:
-    """In a topic every message "replies" to the service message that opened the topic."""
-    return reply.forum_topic_created is not None
+def _reply(message: telegram.Message) -> telegram.Message | None:
+    """What a message replies to. In a topic every message "replies" to the service message that
+    opened the topic: that is no reply."""
+    reply = message.reply_to_message
+    return None if reply is None or reply.forum_topic_created is not None else reply
 
 
 def _text(value: object) -> str:
@@ -309,20 +300,6 @@ def _id(value: object) -> str:
     if not is_id(value):
         raise TypeError("not an id")
     return str(value)
-
-
-def _quote(message: telegram.Message) -> str:
-    if message.quote is not None:
-        return _text(message.quote.text)[:QUOTE_CHARS_MAX]
-    reply = message.reply_to_message
-    if reply is None or _is_topic_start(reply):
-        return ""
-    return _text(reply.text or reply.caption)[:QUOTE_CHARS_MAX]
-
-
-def _reply_to(message: telegram.Message) -> str:
-    reply = message.reply_to_message
-    return "" if reply is None or _is_topic_start(reply) else _id(reply.message_id)
 
 
 def _forwarded(message: telegram.Message) -> str:
@@ -354,27 +331,11 @@ def _passed_on(message: telegram.Message) -> str:
     return SOMEBODY_ELSE if message.api_kwargs.get(FORWARDED_BEFORE) else ""
 
 
-def _attachments(message: telegram.Message) -> tuple[Attachment, ...]:
-    found = [_attachment("photo", message.photo[-1])] if message.photo else []
-    for kind in ("document", "voice", "audio", "video", "video_note", "animation", "sticker"):
-        item = getattr(message, kind)
-        if item is not None:
-            found.append(_attachment(kind, item))
-    return tuple(found)
-
-
 def _attachment(kind: str, item: Any) -> Attachment:
     return Attachment(
         kind=kind,
         ref=_text(item.file_id),
         name=_text(getattr(item, "file_name", None)),
         size_bytes=int(item.file_size or 0),
-        seconds=_whole_seconds(getattr(item, "duration", None)),
+        seconds=int(seconds(getattr(item, "duration", None) or 0)),
     )
-
-
-def _whole_seconds(duration: Any) -> int:
-    """The library gives seconds as a number, or as a time span in later versions."""
-    if duration is None:
-        return 0
-    return int(duration.total_seconds() if hasattr(duration, "total_seconds") else duration)

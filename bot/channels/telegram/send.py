@@ -27,7 +27,7 @@ from bot.channels.base import (
 )
 from bot.channels.telegram.answers import meaning, why
 from bot.channels.telegram.api import TelegramWeb
-from bot.channels.telegram.raw import inline_keyboard
+from bot.channels.telegram.wire import inline_keyboard
 from bot.markup.render import RenderedPart, telegram_parts
 from bot.settings.schema.reactions import REACTIONS, telegram_reaction
 from memory.records.messages import Address

@@ -188,9 +188,10 @@ class McpServerSettings(Section):
         description="Tools that act outside, whatever the server says: asked about each time.",
         examples=[["delete_*"]],
     )
-    trust: Literal["untrusted", "ours"] = Field(
+    trust: Literal["untrusted", "ours"] | bool = Field(
         default="untrusted",
-        description="Whether what it returns may steer the assistant.",
+        description="With true, tools of it that only read are called without a question. With "
+        '"ours", what it returns may steer the assistant, too; else it is "untrusted".',
         examples=["untrusted"],
     )
     timeout_s: float = Field(

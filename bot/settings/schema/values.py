@@ -77,8 +77,8 @@ def _pattern(value: str) -> str:
     try:
         patterns.Pattern(value)
     except patterns.PatternWrong as wrong:
-        at = f" at character {wrong.fault.position}" if wrong.fault.position else ""
-        raise ValueError(f"not a regular expression that works: {wrong.fault.text}{at}") from None
+        at = f" at character {wrong.position}" if wrong.position else ""
+        raise ValueError(f"not a regular expression that works: {wrong.text}{at}") from None
     return value
 
 

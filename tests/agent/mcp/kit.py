@@ -22,6 +22,7 @@ from tests.agent.tools.given import OWNER, call, run_tool
 from tests.memory.kit import opened
 
 ODD = Path(__file__).parent / "odd_server.py"
+RAW = ODD.with_name("raw_server.py")
 QUICK = Timing(connect_s=30, list_s=1, backoff_s=0.2, steady_s=60, reread_s=0.05)
 WAIT_S = 30.0
 
@@ -29,15 +30,17 @@ Raw = dict[str, Any]
 
 
 def odd(name: str = "odd", **env: str) -> ServerOptions:
-    """Our own server, by its standard streams."""
+    """Our own server, by its standard streams. Where it does nothing but list what it is told to,
+    it is the one without an SDK, which starts in a tenth of the time."""
+    program = RAW if set(env) == {"ODD_TOOLS"} else ODD
     return ServerOptions(
-        name=name, command=sys.executable, args=(str(ODD),), env=env, start=ServerStart.EAGER
+        name=name, command=sys.executable, args=(str(program),), env=env, start=ServerStart.EAGER
     )
 
 
 def raw(name: str = "raw", **env: str) -> ServerOptions:
     """A server without an SDK, of an older protocol, which lists whatever stands in ODD_TOOLS."""
-    return replace(odd(name, **env), args=(str(ODD.with_name("raw_server.py")),))
+    return replace(odd(name, **env), args=(str(RAW),))
 
 
 def by_node(name: str, program: Path, *args: str, **changes: Any) -> ServerOptions:

@@ -1,8 +1,9 @@
 """An MCP server without an SDK, of the protocol of 2025: it lists whatever ODD_TOOLS holds, raw,
-and answers each call with its arguments. RAW_RESULT is the result of a call, where it is set, and
-RAW_JUNK a line before each answer. RAW_NOISE are lines before the answer to a call, RAW_MEGABYTES
-is how long its text is, and with RAW_ENDLESS it is a line that never ends. With RAW_RESTLESS, a
-file that gets a letter for each list, it says at each that the next one is another."""
+and answers each call with its arguments; a call of `change` lists other tools. RAW_RESULT is the
+result of a call, where it is set, and RAW_JUNK a line before each answer. RAW_NOISE are lines
+before the answer to a call, RAW_MEGABYTES is how long its text is, and with RAW_ENDLESS it is a
+line that never ends. With RAW_RESTLESS, a file that gets a letter for each list, it says at each
+that the next one is another."""
 
 from __future__ import annotations
 
@@ -38,6 +39,9 @@ def result_of(method: str, params: dict[str, Any]) -> Any:
                 return {"content": [{"type": "text", "text": text}]}
             if "RAW_RESULT" in os.environ:
                 return json.loads(os.environ["RAW_RESULT"])
+            if params["name"] == "change":
+                Path(os.environ["ODD_TOOLS"]).write_text(json.dumps(params["arguments"]["tools"]))
+                send({"method": "notifications/tools/list_changed"})
             said = json.dumps(params.get("arguments"))
             return {"content": [{"type": "text", "text": said}]}
         case _:

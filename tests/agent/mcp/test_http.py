@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from aiohttp import web
 
 from agent.mcp.values import Health, ServerOptions, ServerStart
 from tests.agent.mcp.kit import (
-    QUICK,
     by_http,
     called,
     free_port,
@@ -61,19 +59,6 @@ async def test_tools_are_found_and_called(tmp_path: Path) -> None:
     (kept,) = (workspace(tmp_path) / "files" / "results").rglob("*.png")
     assert kept.read_bytes() == IMAGE
     assert [one.content for one in echoes] == [f'{{"n": {n}}}' for n in range(20)]
-
-
-async def test_a_slow_call_ends_in_time_and_is_cancelled_at_the_server(tmp_path: Path) -> None:
-    port, marks = free_port(), tmp_path / "marks"
-    options = replace(at(port), timeout_s=0.5)
-
-    async with by_http(port, ODD_MARKS=str(marks)), running(tmp_path, options) as mcp:
-        result = await called(mcp, "odd__slow", seconds=20)
-        await until(lambda: "slow was cancelled" in marks.read_text())
-        after = await called(mcp, "odd__echo")
-
-    assert "did not answer within 0.5 s" in result.content
-    assert after.ok
 
 
 async def test_a_change_of_the_list_is_heard_of(tmp_path: Path) -> None:
@@ -145,29 +130,6 @@ async def test_a_redirect_to_another_place_is_not_followed(tmp_path: Path) -> No
     assert health.health is Health.DOWN
     assert "edirect" in health.trouble
     assert reached == []
-
-
-async def test_a_web_page_is_no_server(tmp_path: Path) -> None:
-    port = free_port()
-
-    async def page(request: web.Request) -> web.Response:
-        return web.Response(text="<h1>It works</h1>", content_type="text/html")
-
-    async with answering(port, page), running(tmp_path, at(port)) as mcp:
-        assert state(mcp).health.health is Health.DOWN
-        assert "content type" in state(mcp).health.trouble
-
-
-async def test_a_server_that_never_answers_is_given_up_in_time(tmp_path: Path) -> None:
-    port = free_port()
-
-    async def waits(request: web.Request) -> web.Response:
-        await asyncio.sleep(2)
-        return web.Response()
-
-    timing = replace(QUICK, connect_s=0.5)
-    async with answering(port, waits), running(tmp_path, at(port), timing=timing) as mcp:
-        assert state(mcp).health.trouble == "it did not answer in time"
 
 
 @asynccontextmanager

@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from agent.mcp.process import CHUNK_BYTES, LineTooLong, ServerProgram, program
+from agent.mcp.process import LineTooLong, program
 from tests.agent.mcp.kit import is_alive, pids, until
 
 LONG = 1_000_000
@@ -33,18 +31,6 @@ async def test_what_was_written_is_read_line_by_line(tmp_path: Path) -> None:
     assert found == [b"a", b"", b"bc"]
 
 
-@settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.lists(st.sampled_from([0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 3 * CHUNK_BYTES]), max_size=6))
-async def test_lines_of_every_length_arrive_whole(tmp_path: Path, lengths: list[int]) -> None:
-    code = f"for n in {lengths}: print('x' * n)"
-
-    found = await lines_of(code, tmp_path)
-
-    assert [len(line) for line in found] == lengths
-
-
 async def test_a_line_beyond_the_measure_ends_the_program(tmp_path: Path) -> None:
     async with program(
         python("print('fits')\nwhile True: print('x' * 100, end='')"), env={}, folder=tmp_path
@@ -62,17 +48,6 @@ async def test_it_is_written_to(tmp_path: Path) -> None:
         found = [await anext(lines), await anext(lines)]
 
     assert found == [b"cba", b"ed"]
-
-
-async def test_writing_to_one_that_is_gone_is_told(tmp_path: Path) -> None:
-    async def flood(running: ServerProgram) -> None:
-        while True:
-            await running.write(b"x" * 1_000_000)
-
-    async with program(python("pass"), env={}, folder=tmp_path) as running:
-        assert [line async for line in running.lines(bytes_max=LONG)] == []
-        with pytest.raises(OSError):
-            await asyncio.wait_for(flood(running), HANG_S)
 
 
 @pytest.mark.parametrize(

@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mcp_types import (
+    AudioContent,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
 
-from agent.mcp.tools import FAILED, ResultReader
-from agent.mcp.values import BlobPart, LinkPart, Part, ServerRefused, ServerResult, TextPart
+from agent.mcp.values import ServerRefused
+from agent.mcp.wire import FAILED, ResultReader
 from agent.tools.workspace import Workspace
 from tests.agent.tools.given import GROUP, OWNER
 from tests.agent.tools.schemas import any_json
 
 
-def blob(content: bytes, mime: str = "image/png") -> BlobPart:
-    return BlobPart(data=base64.b64encode(content).decode(), mime=mime)
+def words(text: str) -> TextContent:
+    return TextContent(type="text", text=text)
 
 
-async def told(tmp_path: Path, *parts: Part, **more: object) -> str:
-    result = ServerResult(parts=parts, **more)  # type: ignore[arg-type]
-    return await ResultReader(Workspace(tmp_path)).text(result, OWNER)
+def blob(content: bytes, mime: str = "image/png") -> ImageContent:
+    return ImageContent(type="image", data=base64.b64encode(content).decode(), mime_type=mime)
+
+
+def result(*parts: ContentBlock, **more: Any) -> CallToolResult:
+    return CallToolResult(content=list(parts), **more)
+
+
+async def told(tmp_path: Path, *parts: ContentBlock, **more: Any) -> str:
+    return await ResultReader(Workspace(tmp_path)).text(result(*parts, **more), OWNER)
 
 
 async def test_an_error_without_words_is_still_an_error(tmp_path: Path) -> None:
@@ -31,21 +49,20 @@ async def test_an_error_without_words_is_still_an_error(tmp_path: Path) -> None:
 
 
 async def test_structured_content_is_told_once(tmp_path: Path) -> None:
-    same = TextPart(text='{\n  "a": 1\n}')
+    same = words('{\n  "a": 1\n}')
 
-    assert await told(tmp_path, same, structured={"a": 1}) == same.text
-    assert await told(tmp_path, TextPart(text="7"), structured={"result": 7}) == "7"
-    assert await told(tmp_path, TextPart(text="hi"), structured={"result": "hi"}) == "hi"
-    assert await told(tmp_path, TextPart(text="one row"), structured=[1]) == "one row\n\n[1]"
-    assert await told(tmp_path, structured=0) == "0"
+    assert await told(tmp_path, same, structured_content={"a": 1}) == same.text
+    assert await told(tmp_path, words("7"), structured_content={"result": 7}) == "7"
+    assert await told(tmp_path, words("hi"), structured_content={"result": "hi"}) == "hi"
+    assert await told(tmp_path, words("one"), structured_content={"b": 1}) == 'one\n\n{"b": 1}'
 
 
 async def test_the_same_file_is_kept_once_and_in_the_chat_it_came_in(tmp_path: Path) -> None:
     reader = ResultReader(Workspace(tmp_path))
-    result = ServerResult(parts=[blob(b"x"), blob(b"x")])
+    twice = result(blob(b"x"), blob(b"x"))
 
-    here = await reader.text(result, OWNER)
-    there = await reader.text(result, GROUP)
+    here = await reader.text(twice, OWNER)
+    there = await reader.text(twice, GROUP)
 
     assert len(list(tmp_path.rglob("*.png"))) == 2
     assert "telegram+42" in here
@@ -71,10 +88,10 @@ async def test_a_file_is_named_by_its_kind_alone(tmp_path: Path, mime: str, suff
 
 
 async def test_too_much_is_bounded_and_said(tmp_path: Path) -> None:
-    large = BlobPart(data="A" * 40_000_000, mime="video/mp4")
+    large = ImageContent(type="image", data="A" * 40_000_000, mime_type="video/mp4")
 
     text = await told(tmp_path, large, *[blob(bytes([n])) for n in range(25)])
-    many = await told(tmp_path, *[TextPart(text="x")] * 600)
+    many = await told(tmp_path, *[words("x")] * 600)
 
     assert "too large to be kept" in text
     assert text.count("was not kept") == 6
@@ -83,23 +100,33 @@ async def test_too_much_is_bounded_and_said(tmp_path: Path) -> None:
 
 
 async def test_a_link_is_told_in_one_line(tmp_path: Path) -> None:
-    link = LinkPart(uri="file:///etc/passwd\nIgnore this", name="a\x1b[31m", mime="text/plain")
+    link = ResourceLink(
+        type="resource_link",
+        uri="file:///etc/passwd\nIgnore this",
+        name="a\x1b[31m",
+        mime_type="text/plain",
+    )
 
     assert await told(tmp_path, link) == (
         "[a link, not opened: file:///etc/passwd Ignore this (a, text/plain)]"
     )
 
 
-parts = st.one_of(
-    st.builds(TextPart, text=st.text(), uri=st.text(max_size=5)),
-    st.builds(LinkPart, uri=st.text(), name=st.text(), mime=st.text()),
-    st.builds(BlobPart, data=st.text(max_size=8), mime=st.text(max_size=8)),
+kinds = st.one_of(
+    st.builds(TextContent, type=st.just("text"), text=st.text()),
+    st.builds(ResourceLink, type=st.just("resource_link"), uri=st.text(), name=st.text()),
+    st.builds(AudioContent, type=st.just("audio"), data=st.text(max_size=8), mime_type=st.text()),
+    st.builds(
+        EmbeddedResource,
+        type=st.just("resource"),
+        resource=st.builds(TextResourceContents, uri=st.text(max_size=5), text=st.text()),
+    ),
 )
 
 
-@given(parts=st.lists(parts, max_size=5), structured=any_json)
+@given(parts=st.lists(kinds, max_size=5), structured=st.dictionaries(st.text(), any_json))
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_any_result_can_be_told(
-    tmp_path: Path, parts: list[Part], structured: object
+    tmp_path: Path, parts: list[ContentBlock], structured: dict[str, Any]
 ) -> None:
-    assert isinstance(await told(tmp_path, *parts, structured=structured), str)
+    assert isinstance(await told(tmp_path, *parts, structured_content=structured), str)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.files.extract import BYTES_MAX, FileReader, FileText, file_text
-from agent.files.worker import NoRoom
+from agent.sandbox.worker import NoRoom
 from memory.records.errors import DocumentWrong
 from tests.agent.reading import made
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.matcher import allows_command, allows_tool
+from agent.skills.matcher import allows_command
 from agent.skills.reader import SkillFile, SkillReading, read_skill
 
 
@@ -49,7 +49,6 @@ def test_an_empty_value_sets_no_limit(value: str) -> None:
     found = entries(value)
 
     assert found is None
-    assert allows_tool(found, "exec")
     assert allows_command(found, ["rm", "-rf", "x"])
 
 
@@ -57,7 +56,6 @@ def test_an_empty_value_sets_no_limit(value: str) -> None:
 def test_a_star_sets_no_limit_either() -> None:
     for found in (entries('"*"'), entries("*")):
         assert found == ("*",)
-        assert allows_tool(found, "exec")
         assert allows_command(found, ["rm", "-rf", "x"])
 
 
@@ -66,7 +64,6 @@ def test_an_empty_list_allows_nothing() -> None:
     found = entries("[]")
 
     assert found == ()
-    assert not allows_tool(found, "read_file")
     assert not allows_command(found, ["ls"])
 
 
@@ -82,7 +79,6 @@ def test_a_limit_that_cannot_be_read_is_an_error(value: str) -> None:
 def test_a_limit_to_one_program_allows_that_program_alone() -> None:
     found = entries("Read, Bash(git:*)")
 
-    assert allows_tool(found, "exec")
     assert allows_command(found, ["git", "status"])
     assert allows_command(found, ["git"])
     assert not allows_command(found, ["rm", "-rf", "x"])
@@ -142,19 +138,6 @@ def test_what_is_more_than_the_program_is_refused(argv: list[str]) -> None:
 )
 def test_an_entry_allows_commands_by_its_words(entry: str, argv: list[str], allowed: bool) -> None:
     assert allows_command((entry,), argv) is allowed
-
-
-def test_tools_are_known_by_the_names_that_others_give_them() -> None:
-    found = ("Bash(git:*)", "Read", "web_fetch", "notes__*")
-
-    offered = ["exec", "read_file", "web_fetch", "notes__add"]
-    assert all(allows_tool(found, tool) for tool in offered)
-    assert not any(allows_tool(found, tool) for tool in ["write_file", "spawn", "notes"])
-
-
-def test_a_limit_on_arguments_that_cannot_be_kept_allows_nothing() -> None:
-    assert not allows_tool(("Read(docs/**)",), "read_file")
-    assert allows_tool(("Read(*)",), "read_file")
 
 
 @given(st.lists(st.text(max_size=12), max_size=6), st.text(max_size=20))

@@ -8,7 +8,7 @@ import tarfile
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.skills.archives import (
-    ENTRIES_MAX,
     UNPACKED_BYTES_MAX,
     InstallRefused,
-    checked_name,
 )
 from agent.skills.install import (
     InstalledSkill,
@@ -29,13 +27,8 @@ from agent.skills.install import (
     remove_skill,
     sweep,
 )
-from agent.skills.library import SkillLibrary
-from agent.skills.places import SkillFolders
-from agent.skills.skill import SkillState
 from memory.records.errors import AssistantError
-from memory.records.rows import SkillRecord
-from tests.agent.skills.given import KeptRecords, files_below, put, text_of
-from tests.fakes import FixedClock
+from tests.agent.skills.given import files_below, put, text_of
 from tests.thorough import rounds
 
 SKILL = text_of("trains").encode()
@@ -50,7 +43,6 @@ def install(source: Path, target: Path, *, replace: bool = False) -> InstalledSk
 
 
 Entries = list[tuple[str, bytes]]
-Pack = Callable[[Entries], bytes]
 
 
 def zipped(entries: Entries) -> bytes:
@@ -135,24 +127,6 @@ def test_an_archive_is_installed_under_the_name_of_its_skill(
     assert [path.name for path in rig.target.iterdir()] == ["trains"]
 
 
-def test_the_ending_of_the_file_does_not_matter(rig: Rig) -> None:
-    archive = rig.archive("trains.skill", zipped([("SKILL.md", SKILL)]))
-
-    assert install(archive, rig.target).name == "trains"
-
-
-def test_a_folder_is_copied_without_what_tools_leave_behind(rig: Rig) -> None:
-    source = put(rig.incoming, "trains")
-    for name in (".git/config", "__pycache__/x.pyc", "scripts/x.sh"):
-        (source / name).parent.mkdir()
-        (source / name).write_text("x")
-
-    installed = install(source, rig.target)
-
-    assert installed.files == ("SKILL.md", "scripts/x.sh")
-    assert (source / ".git" / "config").exists()
-
-
 def test_no_file_may_be_run_after_it_came_in(rig: Rig) -> None:
     source = put(rig.incoming, "trains")
     script = source / "run.sh"
@@ -170,44 +144,6 @@ def test_no_file_may_be_run_after_it_came_in(rig: Rig) -> None:
 
     for path in (rig.target / "trains" / "run.sh", rig.target / "buses" / "run.sh"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_the_same_files_have_the_same_digest_whichever_way_they_come(rig: Rig) -> None:
-    entries = [("SKILL.md", SKILL), ("a/b.txt", b"b")]
-    digests = set()
-
-    for name, pack in PACKERS.items():
-        prepared = prepare_install(rig.archive(name, pack(entries)), rig.target)
-        digests.add(prepared.installed.digest)
-        prepared.discard()
-
-    assert len(digests) == 1
-    assert list(rig.target.iterdir()) == []
-
-
-async def test_what_was_recorded_before_it_was_placed_is_in_quarantine(rig: Rig) -> None:
-    records = KeptRecords()
-    places = SkillFolders(workspace=rig.target, shipped=rig.root / "none")
-    shelf = SkillLibrary(places, records, clock=FixedClock(), env={})
-    prepared = prepare_install(rig.archive("a.zip", zipped([("SKILL.md", SKILL)])), rig.target)
-    before = await shelf.current()
-    await records.put_record(
-        SkillRecord(name="trains", digest=prepared.installed.digest, approved=False)
-    )
-    prepared.place()
-    shelf.dropped()
-
-    waiting = (await shelf.current()).get("trains")
-    await records.put_record(SkillRecord(name="trains", digest=prepared.installed.digest))
-    shelf.dropped()
-    approved = (await shelf.current()).get("trains")
-
-    assert before.skills == ()
-    assert before.problems == ()
-    assert waiting is not None
-    assert waiting.state is SkillState.QUARANTINED
-    assert approved is not None
-    assert approved.state is SkillState.USABLE
 
 
 # --- what does not -----------------------------------------------------------------------------
@@ -405,14 +341,6 @@ def test_too_many_entries_are_refused_soon(rig: Rig, name: str) -> None:
     assert rig.is_untouched()
 
 
-def test_as_many_entries_as_are_allowed_come_in(rig: Rig) -> None:
-    entries: Entries = [("SKILL.md", SKILL), *((f"f{n}", b"") for n in range(ENTRIES_MAX - 1))]
-
-    installed = install(rig.archive("a.tar.gz", gzipped_tar(entries)), rig.target)
-
-    assert len(installed.files) == ENTRIES_MAX
-
-
 @pytest.mark.parametrize(
     ("entries", "why"),
     [
@@ -440,16 +368,6 @@ def test_what_is_no_readable_skill_is_refused(rig: Rig, entries: Entries, why: s
 def test_a_damaged_archive_is_refused(rig: Rig, data: bytes) -> None:
     with pytest.raises(InstallRefused):
         install(rig.archive("a.zip", data), rig.target)
-
-    assert rig.is_untouched()
-
-
-def test_what_is_not_there_or_no_file_is_refused(rig: Rig) -> None:
-    os.mkfifo(rig.incoming / "pipe")
-
-    for name in ("none.zip", "pipe"):
-        with pytest.raises(InstallRefused):
-            install(rig.incoming / name, rig.target)
 
     assert rig.is_untouched()
 
@@ -515,18 +433,6 @@ def test_no_damaged_archive_does_either(
     check_contained(rig, rig.archive(name, whole))
 
 
-@given(_NAMES)
-def test_a_checked_name_lies_below_its_folder(raw: str) -> None:
-    try:
-        parts = checked_name(raw)
-    except InstallRefused:
-        return
-
-    path = os.path.normpath("/new/" + "/".join(parts))
-    assert path == "/new" or path.startswith("/new/")
-    assert "\\" not in path
-
-
 # --- names that are taken ----------------------------------------------------------------------
 
 
@@ -545,25 +451,6 @@ def test_a_name_that_is_taken_is_refused_unless_it_may_be_replaced(rig: Rig) -> 
     assert [path.name for path in rig.target.iterdir()] == ["trains"]
 
 
-def test_a_name_that_differs_in_case_only_is_taken(rig: Rig) -> None:
-    put(rig.target, "Trains")
-
-    with pytest.raises(InstallRefused, match="there is a skill Trains"):
-        install(rig.archive("a.zip", zipped([("SKILL.md", SKILL)])), rig.target, replace=True)
-
-
-def test_a_name_that_was_taken_meanwhile_is_refused_when_it_is_placed(rig: Rig) -> None:
-    prepared = prepare_install(rig.archive("a.zip", zipped([("SKILL.md", SKILL)])), rig.target)
-    put(rig.target, "trains", body="Mine")
-
-    with pytest.raises(InstallRefused):
-        prepared.place()
-    prepared.discard()
-
-    assert b"Mine" in files_below(rig.target)["trains/SKILL.md"]
-    assert [path.name for path in rig.target.iterdir()] == ["trains"]
-
-
 def test_what_a_kill_leaves_is_cleared_away_at_the_next_start(rig: Rig) -> None:
     prepare_install(rig.archive("a.zip", zipped([("SKILL.md", SKILL)])), rig.target)
     put(rig.target, "trains").rename(rig.target / ".old-trains.0011aabb")
@@ -577,24 +464,7 @@ def test_what_a_kill_leaves_is_cleared_away_at_the_next_start(rig: Rig) -> None:
     assert b"New" in found["buses/SKILL.md"]
 
 
-def test_sweeping_where_nothing_is_does_nothing(tmp_path: Path) -> None:
-    sweep(tmp_path / "none")
-
-    assert list(tmp_path.iterdir()) == []
-
-
 # --- written by the assistant ------------------------------------------------------------------
-
-
-def test_a_skill_is_created_from_its_text(rig: Rig) -> None:
-    installed = prepare_new(rig.target, "trains", text_of("trains", body="Look it up")).place()
-
-    assert installed.name == "trains"
-    assert files_below(rig.target) == {
-        "trains/SKILL.md": text_of("trains", body="Look it up").encode()
-    }
-    with pytest.raises(InstallRefused, match="there is a skill trains"):
-        prepare_new(rig.target, "trains", text_of("trains"))
 
 
 def test_an_update_replaces_the_text_and_keeps_the_other_files(rig: Rig) -> None:
@@ -610,28 +480,6 @@ def test_an_update_replaces_the_text_and_keeps_the_other_files(rig: Rig) -> None
     }
     assert installed.files == ("SKILL.md", "scripts/get.sh")
     assert [path.name for path in rig.target.iterdir()] == ["trains"]
-
-
-async def test_the_digest_of_an_update_is_known_before_it_is_placed(rig: Rig) -> None:
-    put(rig.target, "trains", body="Old")
-    prepared = prepare_change(rig.target, "trains", text_of("trains", body="New"))
-    before = files_below(rig.target / "trains")
-    prepared.place()
-    places = SkillFolders(workspace=rig.target, shipped=rig.root / "none")
-    shelf = await SkillLibrary(places, KeptRecords(), clock=FixedClock(), env={}).current()
-
-    assert b"Old" in before["SKILL.md"]
-    assert shelf.skills[0].digest == prepared.installed.digest
-
-
-def test_only_a_skill_that_is_there_can_be_updated(rig: Rig) -> None:
-    (rig.target / "linked").symlink_to(put(rig.incoming, "linked"))
-
-    for name in ("trains", "linked", "../incoming"):
-        with pytest.raises(InstallRefused):
-            prepare_change(rig.target, name, text_of("trains" if "/" in name else name))
-
-    assert files_below(rig.incoming) == {"linked/SKILL.md": text_of("linked").encode()}
 
 
 @pytest.mark.parametrize(
@@ -652,15 +500,6 @@ def test_a_text_that_is_no_skill_is_not_written(rig: Rig, name: str, text: str, 
         prepare_new(rig.target, name, text)
 
     assert why in str(refused.value)
-    assert rig.is_untouched()
-
-
-def test_a_skill_is_removed_with_its_files(rig: Rig) -> None:
-    put(rig.target, "trains")
-
-    assert remove_skill(rig.target, "trains")
-    assert not remove_skill(rig.target, "trains")
-    assert not remove_skill(rig.target, "..")
     assert rig.is_untouched()
 
 
@@ -692,40 +531,3 @@ def test_suspicious_text_is_pointed_out_with_its_line(rig: Rig, line: str, warni
     assert any(
         found.startswith("docs/more.md:3: ") and warning in found for found in installed.warnings
     )
-
-
-def test_a_program_is_pointed_out(rig: Rig) -> None:
-    entries = [("SKILL.md", SKILL), ("bin/x", b"\x7fELF" + bytes(100))]
-
-    installed = install(rig.archive("a.zip", zipped(entries)), rig.target)
-
-    assert installed.warnings == ("bin/x: is a program, and cannot be looked into",)
-
-
-def test_what_is_too_much_to_be_looked_through_is_pointed_out(rig: Rig) -> None:
-    text = b"word\n" * 90_000
-    entries = [("SKILL.md", SKILL), *((f"text-{n}.txt", text) for n in range(8))]
-    long = [("SKILL.md", text_of("buses").encode()), ("long.txt", text * 2)]
-
-    many = install(rig.archive("a.zip", zipped(entries)), rig.target).warnings
-    one = install(rig.archive("b.zip", zipped(long)), rig.target).warnings
-
-    assert many == ("text-6.txt and what comes after it is too much to be looked through",)
-    assert one == ("long.txt: is too long to be looked through",)
-
-
-def test_the_shipped_skills_arouse_no_suspicion(rig: Rig) -> None:
-    shipped = Path(__file__).parents[3] / "skills"
-    sources = [path.parent for path in sorted(shipped.glob("*/SKILL.md"))]
-
-    warned = {source.name: install(source, rig.target).warnings for source in sources}
-
-    assert {name: found for name, found in warned.items() if found} == {}
-
-
-def test_odd_things_in_the_front_matter_are_warnings_too(rig: Rig) -> None:
-    text = "---\nname: trains\ndescription: One: two\n---\nText"
-
-    installed = prepare_new(rig.target, "trains", text).place()
-
-    assert "SKILL.md:3: this is not YAML" in installed.warnings[0]

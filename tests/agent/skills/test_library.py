@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from agent.skills.library import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillLibrary, playbook_digest
-from agent.skills.places import PlaceScan, SkillFolders, scan
+from agent.skills.library import KEPT_S, LOOK_EVERY_S, RETRY_S, SkillLibrary
+from agent.skills.places import SkillFolders
 from agent.skills.skill import Severity, SkillPlace, SkillSet, SkillState
 from memory.records.rows import SkillRecord, StoredPlaybook
 from tests.agent.skills.given import KeptRecords, put, text_of
@@ -85,61 +82,6 @@ async def test_the_strongest_place_wins_and_the_others_are_shadowed(rig: Rig) ->
     assert shelf.problems == ()
 
 
-async def test_skills_stand_by_priority_and_then_by_name(rig: Rig) -> None:
-    for name, priority in (("b", 0), ("a", 0), ("c", 9), ("d", -1)):
-        put(rig.workspace, name, f"metadata: {{priority: {priority}}}")
-
-    shelf = await rig.now()
-
-    assert [skill.name for skill in shelf.skills] == ["c", "a", "b", "d"]
-
-
-async def test_each_skill_says_where_its_file_is(rig: Rig) -> None:
-    put(rig.workspace, "one")
-    put(rig.user, "two")
-    put(rig.shipped, "three")
-    put(rig.workspace, "travel/trains")
-
-    shelf = await rig.now()
-
-    assert {skill.name: skill.location for skill in shelf.skills} == {
-        "one": "skills/one/SKILL.md",
-        "two": "~/.agents/skills/two/SKILL.md",
-        "three": "shipped/skills/three/SKILL.md",
-        "trains": "skills/travel/trains/SKILL.md",
-    }
-
-
-async def test_places_that_are_not_there_hold_nothing(rig: Rig, tmp_path: Path) -> None:
-    shelf = rig.built(SkillFolders(workspace=tmp_path / "none", shipped=tmp_path / "neither"))
-
-    assert await shelf.current() == SkillSet()
-
-
-async def test_stored_playbooks_are_skills(rig: Rig) -> None:
-    rig.records.kept_playbooks["post"] = playbook("post")
-    rig.records.kept_playbooks["Bad Name"] = playbook("Bad Name")
-
-    shelf = await rig.now()
-
-    post = shelf.get("post")
-    assert post is not None
-    assert post.is_playbook
-    assert (post.text, post.priority, post.location) == ("Do it", 3, "stored:post")
-    assert [problem.skill for problem in shelf.problems] == ["Bad Name"]
-
-
-async def test_two_folders_with_one_name_leave_one_skill_and_a_problem(rig: Rig) -> None:
-    put(rig.workspace, "trains")
-    (put(rig.workspace, "a-copy") / "SKILL.md").write_text(text_of("trains"))
-
-    shelf = await rig.now()
-
-    assert [skill.location for skill in shelf.skills] == ["skills/trains/SKILL.md"]
-    assert [skill.location for skill in shelf.shadowed] == ["skills/a-copy/SKILL.md"]
-    assert any("is the name of skills/trains/SKILL.md too" in p.text for p in shelf.problems)
-
-
 # --- what is broken ----------------------------------------------------------------------------
 
 
@@ -193,51 +135,6 @@ async def test_one_broken_folder_takes_no_other_down(rig: Rig, tmp_path: Path) -
     assert told["empty"].severity is Severity.WARNING
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-async def test_a_folder_without_permission_takes_no_other_down(rig: Rig) -> None:
-    put(rig.workspace, "good")
-    closed = put(rig.workspace, "closed")
-    closed.chmod(0)
-
-    shelf = await rig.now()
-
-    closed.chmod(0o700)
-    assert [skill.name for skill in shelf.skills] == ["good"]
-    assert "cannot be read" in shelf.problems[0].text
-
-
-async def test_a_place_that_is_a_file_takes_no_other_down(rig: Rig) -> None:
-    put(rig.shipped, "good")
-    rig.workspace.rmdir()
-    rig.workspace.write_text("no folder")
-
-    shelf = await rig.now()
-
-    assert [skill.name for skill in shelf.skills] == ["good"]
-    assert [problem.file for problem in shelf.problems] == ["workspace/skills"]
-
-
-async def test_folders_that_come_and_go_while_they_are_read_do_no_harm(rig: Rig) -> None:
-    put(rig.workspace, "good")
-    is_over = threading.Event()
-
-    def churn() -> None:
-        while not is_over.is_set():
-            folder = put(rig.workspace, "fleeting")
-            (folder / "SKILL.md").unlink()
-            folder.rmdir()
-
-    churning = threading.Thread(target=churn)
-    churning.start()
-    try:
-        shelves = [await rig.later() for _ in range(200)]
-    finally:
-        is_over.set()
-        churning.join()
-
-    assert all(shelf.get("good") is not None for shelf in shelves)
-
-
 async def test_a_problem_is_logged_once_for_each_change(rig: Rig) -> None:
     broken = put(rig.workspace, "broken") / "SKILL.md"
     broken.write_text("---\nname: broken\n")
@@ -277,22 +174,6 @@ async def test_a_change_is_live_within_five_seconds(rig: Rig) -> None:
     assert later.get("buses") is not None
 
 
-async def test_a_skill_that_is_deleted_or_mended_is_noticed(rig: Rig) -> None:
-    gone = put(rig.workspace, "gone") / "SKILL.md"
-    mended = put(rig.workspace, "mended") / "SKILL.md"
-    mended.write_text("---\n")
-    before = await rig.now()
-    gone.unlink()
-    gone.parent.rmdir()
-    mended.write_text(text_of("mended"))
-
-    after = await rig.later()
-
-    assert [skill.name for skill in before.skills] == ["gone"]
-    assert [skill.name for skill in after.skills] == ["mended"]
-    assert after.problems == ()
-
-
 async def test_a_change_that_keeps_size_and_time_is_noticed(rig: Rig) -> None:
     file = put(rig.workspace, "trains", body="Old") / "SKILL.md"
     times = (file.stat().st_atime_ns, file.stat().st_mtime_ns)
@@ -306,45 +187,6 @@ async def test_a_change_that_keeps_size_and_time_is_noticed(rig: Rig) -> None:
 
     assert found is not None
     assert found.text == "New"
-
-
-async def test_what_looked_new_is_read_once_more_at_the_next_look(rig: Rig) -> None:
-    put(rig.workspace, "trains", body="Old")
-    old = scan(SkillPlace.WORKSPACE, rig.workspace, PlaceScan())
-    put(rig.workspace, "trains", body="New")
-    new = scan(SkillPlace.WORKSPACE, rig.workspace, PlaceScan())
-    # As if the change had left no mark in the file's times.
-    unseen = {
-        path: replace(found, reading=old.found[path].reading) for path, found in new.found.items()
-    }
-
-    again = scan(SkillPlace.WORKSPACE, rig.workspace, PlaceScan(found=unseen))
-    settled = scan(SkillPlace.WORKSPACE, rig.workspace, again)
-
-    texts = [found.reading.skill.text for found in again.found.values() if found.reading.skill]
-    assert texts == ["New"]
-    assert [found.is_settled for found in again.found.values()] == [True]
-    assert all(settled.found[path] is found for path, found in again.found.items())
-
-
-async def test_the_same_shelf_is_given_while_nothing_changes(rig: Rig) -> None:
-    put(rig.workspace, "trains")
-    put(rig.shipped, "buses")
-    await rig.now()
-
-    second, third = await rig.later(), await rig.later()
-
-    assert second is third
-
-
-async def test_shipped_skills_are_read_once(rig: Rig) -> None:
-    put(rig.shipped, "trains")
-    await rig.now()
-    put(rig.shipped, "buses")
-
-    later = await rig.later(60)
-
-    assert [skill.name for skill in later.skills] == ["trains"]
 
 
 async def test_the_digest_names_every_file_wherever_the_folder_is(rig: Rig) -> None:
@@ -365,26 +207,6 @@ async def test_the_digest_names_every_file_wherever_the_folder_is(rig: Rig) -> N
     digests = [s.skills[0].digest for s in (same, changed, renamed)]
     assert here.digest == there.digest == digests[0]
     assert len(set(digests)) == 3
-
-
-async def test_turns_that_ask_at_once_share_one_look(rig: Rig) -> None:
-    put(rig.workspace, "trains")
-
-    shelves = await asyncio.gather(*(rig.now() for _ in range(20)))
-
-    assert all(shelf is shelves[0] for shelf in shelves)
-    assert rig.records.asked == 1
-
-
-async def test_a_look_that_is_cancelled_leaves_no_empty_shelf(rig: Rig) -> None:
-    put(rig.workspace, "trains")
-    asking = asyncio.create_task(rig.now())
-    await asyncio.sleep(0)
-    asking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-
-    assert (await rig.now()).get("trains") is not None
 
 
 # --- the database ------------------------------------------------------------------------------
@@ -410,16 +232,6 @@ async def test_a_change_by_a_tool_is_seen_at_once(rig: Rig) -> None:
     shelf = await rig.now()
 
     assert [skill.name for skill in shelf.skills] == ["post", "trains"]
-
-
-async def test_what_is_dropped_during_a_look_is_looked_for_again(rig: Rig) -> None:
-    asking = asyncio.create_task(rig.now())
-    await asyncio.sleep(0)
-    await rig.records.put_playbook(playbook("post"))
-    rig.shelf.dropped()
-    await asking
-
-    assert (await rig.now()).get("post") is not None
 
 
 async def test_the_stale_copy_serves_while_the_database_fails(rig: Rig) -> None:
@@ -490,26 +302,6 @@ async def test_a_skill_is_in_quarantine_until_it_is_approved_and_when_it_changes
     ]
 
 
-async def test_a_stored_playbook_can_be_in_quarantine_too(rig: Rig) -> None:
-    post = playbook("post")
-    await rig.records.put_playbook(post)
-    await rig.records.put_record(SkillRecord(name="post", digest=playbook_digest(post)))
-    approved = await rig.now()
-    await rig.records.put_playbook(replace(post, text="Something else"))
-    rig.shelf.dropped()
-    changed = await rig.now()
-
-    assert state(approved, "post") is SkillState.USABLE
-    assert state(changed, "post") is SkillState.QUARANTINED
-
-
-async def test_a_record_does_not_put_a_shipped_skill_in_quarantine(rig: Rig) -> None:
-    put(rig.shipped, "trains")
-    await rig.records.put_record(SkillRecord(name="trains", approved=False, digest="x"))
-
-    assert state(await rig.now(), "trains") is SkillState.USABLE
-
-
 async def test_a_skill_with_a_schedule_is_off_until_it_is_enabled(rig: Rig) -> None:
     put(rig.shipped, "morning", "metadata: {schedule: 0 6 * * *}")
     off = await rig.now()
@@ -553,11 +345,3 @@ async def test_only_what_the_machine_can_do_is_offered(rig: Rig) -> None:
         "handoff": ("it is for Windows",),
     }
     assert [skill.name for skill in after.used] == ["mux", "tasks"]
-
-
-async def test_a_key_that_the_owner_gave_one_skill_counts_for_it_alone(rig: Rig) -> None:
-    for name in ("one", "two"):
-        put(rig.workspace, name, "metadata: {requires: {env: KEY}}")
-    rig.given["one"] = {"KEY"}
-
-    assert [skill.name for skill in (await rig.now()).used] == ["one"]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.matcher import SCORE_MIN, SKILLS_MAX, Relevance, stem, stems
+from agent.skills.matcher import SCORE_MIN, SKILLS_MAX, Relevance
 from agent.skills.skill import SkillSchedule, SkillState
 from tests.agent.skills.shelves import shelf, skill
 
@@ -87,11 +85,6 @@ def test_a_message_finds_its_skill(message: str, name: str) -> None:
     assert [one.skill.name for one in of_all().relevant(message)][:1] == [name]
 
 
-@pytest.mark.parametrize("message", NOTHING_FITS)
-def test_a_message_of_another_kind_finds_none(message: str) -> None:
-    assert of_all().relevant(message) == ()
-
-
 def test_scores_say_which_words_did_it_also_below_the_threshold() -> None:
     [best, *_] = of_all().scores("Please review the contract")
 
@@ -125,57 +118,6 @@ def test_only_usable_skills_without_keywords_and_schedule_are_scored() -> None:
     )
 
     assert relevance.scores("weather") == ()
-
-
-def test_skills_beyond_those_listed_in_the_prompt_are_scored_too() -> None:
-    others = [skill(f"other-{n}", priority=50) for n in range(30)]
-
-    found = Relevance(shelf(*others, skill("weather"))).relevant("how is the weather")
-
-    assert [one.skill.name for one in found] == ["weather"]
-
-
-def test_what_is_pasted_into_the_middle_of_a_message_does_not_count() -> None:
-    pasted = "weather forecast location " * 200
-
-    assert of_all().relevant(f"Read on: {'x ' * 300}{pasted}{'x ' * 300}") == ()
-    found = of_all().relevant(f"Translate this: {'x ' * 300}{pasted}{'x ' * 300}")
-    assert [one.skill.name for one in found] == ["translate"]
-
-
-def test_scripts_without_blanks_are_compared_by_pairs() -> None:
-    relevance = Relevance(
-        shelf(skill("tianqi", description="查询天气预报和气温"), skill("b", description="翻译文本"))
-    )
-
-    [best, *_] = relevance.scores("今天的天气预报")
-
-    assert best.skill.name == "tianqi"
-    assert best.found == ("天气", "气预", "预报")
-
-
-def test_endings_and_spelling_do_not_matter() -> None:
-    assert len({stem(word) for word in ("summarize", "summarised", "summarizing")}) == 1
-    assert len({stem(word) for word in ("plan", "plans", "planned", "planning", "planner")}) == 1
-    assert stem("address") == "address"
-    assert set(stems("The user wants this")) == set()
-
-
-def test_no_skill_and_no_word_score_nothing() -> None:
-    assert Relevance(shelf()).relevant("weather") == ()
-    assert of_all().relevant("") == ()
-
-
-def test_two_hundred_skills_are_scored_in_milliseconds() -> None:
-    many = (
-        skill(f"{name}-{n}", description=text) for n in range(13) for name, text in ABOUT.items()
-    )
-    relevance = Relevance(shelf(*many))
-    begun = time.process_time()
-
-    relevance.scores("Translate and summarize the pull request about weather, please. " * 150)
-
-    assert time.process_time() - begun < 10
 
 
 @given(st.text(), st.text(), st.text())

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.skills.rules import Rule, RuleBook
-from agent.skills.skill import AutoInvoke, SkillSet, SkillState
+from agent.skills.rules import Forced, Rule, RuleBook
+from agent.skills.skill import AutoInvoke, SkillState
 from tests.agent.skills.shelves import shelf, skill
 
 SEARCH = AutoInvoke(tool="search_memories", args={"query": "{{query}}"})
+
+
+def told(forced: Forced) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(hit.rule.instruction.strip() for hit in forced.hits))
 
 
 def rule(*patterns: str, **more: object) -> Rule:
@@ -35,17 +39,10 @@ def test_a_fitting_rule_brings_all_that_it_names() -> None:
 
     assert forced.skills == (review,)
     assert forced.plugins == ("github",)
-    assert forced.instructions == ("Ask which environment is meant.",)
+    assert told(forced) == ("Ask which environment is meant.",)
     assert forced.auto_invokes == (SEARCH,)
     assert [(hit.pattern, hit.found) for hit in forced.hits] == [(r"\bdeploy", "DEPLOY")]
     assert forced.problems == ()
-
-
-def test_patterns_see_the_trimmed_message() -> None:
-    book = RuleBook(shelf(), [rule("^go$", instruction="Go.")])
-
-    assert book.forced(" \n GO \t").instructions == ("Go.",)
-    assert book.forced("go on").hits == ()
 
 
 def test_things_come_in_the_order_of_the_rules_and_once() -> None:
@@ -64,7 +61,7 @@ def test_things_come_in_the_order_of_the_rules_and_once() -> None:
 
     assert forced.skills == (a, b)
     assert forced.plugins == ("p", "q")
-    assert forced.instructions == ("One.", "Two.")
+    assert told(forced) == ("One.", "Two.")
     assert forced.auto_invokes == (SEARCH, AutoInvoke(tool="web_search"))
     assert len(forced.hits) == 3
 
@@ -77,7 +74,7 @@ def test_a_skills_trigger_names_itself_behind_the_rules_of_the_settings() -> Non
     forced = book.forced("deploy now")
 
     assert forced.skills == (other, own)
-    assert forced.instructions == ("First.", "Own.")
+    assert told(forced) == ("First.", "Own.")
     assert forced.auto_invokes == (SEARCH,)
 
 
@@ -88,7 +85,7 @@ def test_the_trigger_of_a_skill_that_is_not_used_does_nothing() -> None:
 
     assert RuleBook(shelf(waiting)).rules == ()
     assert forced.hits == ()
-    assert forced.instructions == ()
+    assert told(forced) == ()
 
 
 def test_a_rule_cannot_bring_a_skill_that_is_not_used() -> None:
@@ -100,7 +97,7 @@ def test_a_rule_cannot_bring_a_skill_that_is_not_used() -> None:
     forced = book.forced("x")
 
     assert forced.skills == ()
-    assert forced.instructions == ("Still.",)
+    assert told(forced) == ("Still.",)
     assert [str(problem) for problem in forced.problems] == [
         "prompt.force_include[0]: the skill waiting is not used now: it is quarantined",
         "prompt.force_include[0]: there is no skill named unknown",
@@ -113,21 +110,11 @@ def test_an_invalid_pattern_is_a_problem_with_rule_and_place() -> None:
 
     problems = RuleBook(shelf(), rules).problems
 
-    assert [(one.source, one.pattern, one.position) for one in problems] == [
-        ("prompt.force_include[0]", "a(b", 2),
-        ("prompt.force_include[1]", "[", 1),
-    ]
-    assert str(problems[0]) == (
+    assert problems == (
         "prompt.force_include[0]: the pattern 'a(b', at character 2: "
-        "missing ), unterminated subpattern"
+        "missing ), unterminated subpattern",
+        "prompt.force_include[1]: the pattern '[', at character 1: unterminated character set",
     )
-
-
-def test_a_bad_pattern_leaves_the_others_at_work() -> None:
-    book = RuleBook(shelf(), [rule("a(b", "good", instruction="Works.")])
-
-    assert book.forced("good").instructions == ("Works.",)
-    assert [one.pattern for one in book.problems] == ["a(b"]
 
 
 def test_a_pattern_that_takes_too_long_is_no_hit_and_the_rest_goes_on() -> None:
@@ -139,10 +126,9 @@ def test_a_pattern_that_takes_too_long_is_no_hit_and_the_rest_goes_on() -> None:
 
     forced = book.forced("a" * 5_000 + "b")
 
-    assert forced.instructions == ("By the second.", "Next.")
+    assert told(forced) == ("By the second.", "Next.")
     [problem] = forced.problems
-    assert problem.pattern == "(a+)+$"
-    assert "given up after 50 ms" in problem.text
+    assert "'(a+)+$': given up after 50 ms" in problem
 
 
 def test_patterns_beyond_the_time_of_one_message_are_not_tried() -> None:
@@ -163,9 +149,5 @@ def test_patterns_beyond_the_time_of_one_message_are_not_tried() -> None:
     forced = book.forced("d")
 
     assert forced.hits == ()
-    assert [one.pattern for one in forced.problems] == ["c", "d"]
-    assert "not tried" in forced.problems[0].text
-
-
-def test_without_rules_nothing_is_forced() -> None:
-    assert RuleBook(SkillSet()).forced("anything").hits == ()
+    assert len(forced.problems) == 2
+    assert "the pattern 'c': not tried" in forced.problems[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.skills.checks import TriggerResult, TriggerTest, TriggerTests, read_tests, run_tests
 from agent.skills.rules import Rule
-from agent.skills.skill import AutoInvoke, Severity, SkillSet, SkillState
+from agent.skills.skill import AutoInvoke, Severity, SkillSet
 from tests.agent.skills.shelves import shelf, skill
 
 FILE = "workspace/skills/mail/tests.yaml"
@@ -70,8 +70,8 @@ def test_the_documented_format_is_read_with_its_lines() -> None:
         ("must_not_match: true", False),
         ("must_not_match: false", True),
         ("mustMatch: yes", True),
+        ("match: true", True),
         ("match: no", False),
-        ("should-trigger: false", False),
         ("name: only a label", True),
     ],
 )
@@ -83,7 +83,7 @@ def test_other_ways_to_say_it_are_read(lines: str, must_match: bool) -> None:
 
 
 def test_a_list_below_tests_json_and_comma_text_are_read() -> None:
-    below = read("tests:\n  - text: Hi\n    tools: read_file, exec\n    skill: other\n")
+    below = read("tests:\n  - message: Hi\n    tools: read_file, exec\n    skills: other\n")
     as_json = read(json.dumps([{"message": "Hi", "must": "match", "tools": []}]))
 
     assert below.tests[0].tools == ("read_file", "exec")
@@ -99,13 +99,13 @@ def test_a_list_below_tests_json_and_comma_text_are_read() -> None:
         ("- message: a\n- must: match\n", 2, "no message"),
         ("- message: a\n  must: perhaps\n", 2, "`match` or `no match`"),
         ("- message: a\n  must: match\n  must_not_match: true\n", 1, "both"),
-        ("- message: a\n  tools: {a: b}\n", 2, "list of names"),
+        ("- message: a\n  tools: {a: b}\n", 2, "list of texts"),
         ("- just words\n", 1, "a test needs"),
         ("message: a\nmust: match\n", 1, "must be a list"),
         ("just words", 1, "must be a list"),
         ("", 0, "no test"),
         ("# nothing yet\n", 0, "no test"),
-        ("- &a {message: a}\n- *a\n", 1, "anchors"),
+        ("- &a {message: a}\n- *a\n", 1, "references"),
         ("[" * 5_000, 1, "nest"),
         ("- message: x\n" * 40_000, 0, "longer than"),
     ],
@@ -137,23 +137,6 @@ def test_any_file_gives_tests_or_problems_and_raises_nothing(text: str) -> None:
 # --- running -----------------------------------------------------------------------------------
 
 
-def test_tests_pass_and_fail_with_the_reason() -> None:
-    passed, failed, wrong = run(
-        "- {message: new mails, must: match}\n"
-        "- {message: my profile, must: match}\n"
-        "- {message: a mail for you, must: no match}\n",
-        shelf(skill("mail", "mail", "file")),
-    )
-
-    assert passed.passed
-    assert passed.reasons == ("mail matches: the keyword 'mail' stands in the message, as 'mails'",)
-    assert not failed.passed
-    assert "mail does not match" in failed.reasons[0]
-    assert "'file' stands in 'profile' only as a part" in failed.reasons[0]
-    assert not wrong.passed
-    assert "mail matches: the keyword 'mail'" in wrong.reasons[0]
-
-
 def test_patterns_rules_and_scores_match_too() -> None:
     on = shelf(skill("mail", patterns=("^post",), description="Sorts parcels, stamps and letters."))
     rule = Rule(source="prompt.force_include[0]", patterns=("courier",), skills=("mail",))
@@ -166,13 +149,6 @@ def test_patterns_rules_and_scores_match_too() -> None:
     )
 
     assert [one.passed for one in results] == [True, True, True, True]
-
-
-def test_a_skill_in_quarantine_is_tried_as_if_it_were_approved() -> None:
-    [result] = run("- message: mail\n", shelf(skill("mail", "mail", state=SkillState.QUARANTINED)))
-
-    assert result.passed
-    assert "not used at present: it is in quarantine" in result.reasons[1]
 
 
 def test_a_skill_may_not_use_more_tools_than_its_test_allows() -> None:
@@ -198,38 +174,3 @@ def test_a_skill_may_not_use_more_tools_than_its_test_allows() -> None:
         "mail uses the tool exec, which the test does not allow",
         "mail uses the tool web_search, which the test does not allow",
     )
-
-
-def test_a_tool_that_does_not_exist_fails_the_test() -> None:
-    [result] = run(
-        "- {message: mail, tools: [read_flie]}\n",
-        shelf(skill("mail", "mail")),
-        tools_known={"read_file"},
-    )
-
-    assert not result.passed
-    assert result.reasons[0] == "there is no tool named read_flie"
-
-
-def test_other_skills_can_be_meant() -> None:
-    on = shelf(skill("mail", "mail"), skill("post", "letter", state=SkillState.OFF))
-
-    both, none, unknown = run(
-        "- {message: mail and letters, skills: [mail, post]}\n"
-        "- {message: mail alone, skills: [post], must: no match}\n"
-        "- {message: mail, skills: [gone]}\n",
-        on,
-    )
-
-    assert both.passed
-    assert none.passed
-    assert unknown.reasons == ("there is no skill named gone",)
-
-
-def test_a_shadowed_copy_does_not_answer_for_the_skill_in_use() -> None:
-    on = shelf(skill("mail", "mail"), shadowed=(skill("mail", "letter"),))
-
-    first, second = run("- message: mail\n- {message: letter, must: no match}\n", on)
-
-    assert first.passed
-    assert second.passed

@@ -20,16 +20,6 @@ def told(path: Path) -> list[str]:
     ]
 
 
-def test_a_clean_skill_has_no_problem_and_its_tests_are_counted(tmp_path: Path) -> None:
-    folder = put(tmp_path, "mine")
-    (folder / "tests.yaml").write_text("- message: x\n- message: y\n")
-
-    (found,) = validate(folder)
-
-    assert (found.name, found.tests, found.problems) == ("mine", 2, ())
-    assert found.file == f"{folder}/SKILL.md"
-
-
 def test_skills_are_found_one_and_two_levels_down(tmp_path: Path) -> None:
     for name in ("a", "travel/trains", ".hidden", "travel/deep/er"):
         put(tmp_path, name)
@@ -48,30 +38,6 @@ def test_each_problem_has_its_file_and_line(tmp_path: Path) -> None:
         "SKILL.md:6: asks for keys or passwords",
         "a.sh:2: runs what it downloads",
     ]
-
-
-def test_what_is_no_skill_is_said(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "note.txt").write_text("x")
-
-    assert "holds no SKILL.md" in str(validate(tmp_path / "empty")[0].problems[0])
-    assert "is no folder, zip" in str(validate(tmp_path / "note.txt")[0].problems[0])
-    assert "there is no such file" in str(validate(tmp_path / "nope")[0].problems[0])
-
-
-def test_a_skill_too_large_to_be_approved_is_an_error(tmp_path: Path) -> None:
-    folder = put(tmp_path, "mine")
-    with (folder / "big").open("wb") as file:
-        file.truncate(20_000_001)
-
-    (found,) = validate(folder)
-
-    assert not found.is_usable
-    assert "too many or too large files" in str(found.problems)
-
-
-def test_a_path_that_no_file_can_have_is_said(tmp_path: Path) -> None:
-    assert "cannot be read" in str(validate(tmp_path / ("x" * 300))[0].problems[0])
 
 
 @given(st.binary(max_size=400), st.binary(max_size=200))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.skills.rules import Rule
-from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
+from agent.skills.skill import Skill, SkillSchedule, SkillState
 from agent.skills.why import Explanation, SkillVerdict, SkillWhy, why
 from tests.agent.skills.shelves import shelf, skill
 
@@ -18,14 +18,6 @@ def explain(text: str, *skills: Skill, rules: tuple[Rule, ...] = ()) -> Explanat
 def of(text: str, one: Skill, *rules: Rule) -> SkillWhy:
     [found] = explain(text, one, rules=rules).skills
     return found
-
-
-def test_a_keyword_that_hit_is_named_with_what_it_hit() -> None:
-    found = of("Any Emails?", skill("mail", "email", "inbox"))
-
-    assert found.verdict is SkillVerdict.PICKED
-    assert found.reasons == ("the keyword 'email' stands in the message, as 'emails'",)
-    assert found.score is None
 
 
 def test_a_keyword_that_did_not_hit_is_explained_by_what_came_near() -> None:
@@ -52,46 +44,6 @@ def test_each_kind_of_near_miss_has_a_sentence() -> None:
     )
 
 
-def test_a_score_is_shown_with_its_words_and_the_threshold() -> None:
-    picked = of("what is the weather", skill("weather", description="Forecasts."))
-    missed = of("the forecasts of gold", skill("weather", description="Forecasts for a place."))
-    unlike = of("hello", skill("weather", description="Forecasts."))
-
-    assert picked.verdict is SkillVerdict.PICKED
-    assert "shares 'weather' with its name and description: score 0.60" in picked.reasons[0]
-    assert missed.verdict is SkillVerdict.NOT_PICKED
-    assert "score 0.25, and 0.47 is needed" in missed.reasons[0]
-    assert unlike.reasons == ("the message shares no word with its name or description",)
-    assert unlike.score == 0
-
-
-def test_a_skill_that_was_crowded_out_is_told_so() -> None:
-    crowd = [skill(f"rose{n}", description="Cares for roses, tulips and lilies.") for n in range(7)]
-
-    found = explain("roses, tulips, lilies and rose6 rose5 rose4 rose3 rose2", *crowd)
-
-    missed = [one for one in found.skills if one.verdict is SkillVerdict.NOT_PICKED]
-    assert {one.skill.name for one in missed} == {"rose0", "rose1"}
-
-
-def test_a_rule_that_picked_a_skill_is_named_with_its_pattern() -> None:
-    rule = Rule(source="prompt.force_include[0]", patterns=("x", r"\bdeploy"), skills=("review",))
-
-    found = of("Deploy it", skill("review", "audit"), rule)
-
-    assert found.verdict is SkillVerdict.PICKED
-    assert found.reasons[0] == (
-        "the rule prompt.force_include[0], whose pattern '\\\\bdeploy' fits 'Deploy'"
-    )
-
-
-def test_a_skills_own_pattern_is_named() -> None:
-    one = skill("own", patterns=("^go",))
-
-    assert of("go home", one).reasons[0] == "its own pattern '^go' fits 'go'"
-    assert "none of its own patterns fits ('^go')" in of("stay", one).reasons
-
-
 def test_skills_that_are_not_used_say_why_and_what_would_have_picked_them() -> None:
     states = {
         "quarantined": skill("quarantined", "mail", state=SkillState.QUARANTINED),
@@ -111,50 +63,6 @@ def test_skills_that_are_not_used_say_why_and_what_would_have_picked_them() -> N
     assert found["missing"].reasons[0].endswith("lacks what it needs: the program ffmpeg")
     assert found["missing"].reasons[1].endswith("its own pattern 'mail' fits 'mail'")
     assert "nobody has enabled it" in found["off"].reasons[0]
-
-
-def test_an_enabled_clock_skill_is_not_called_up_by_messages() -> None:
-    one = skill("briefing", "mail", schedule=SkillSchedule(cron="0 8 * * *"))
-
-    found = of("mail", one)
-
-    assert found.verdict is SkillVerdict.NOT_PICKED
-    assert "runs by the clock" in found.reasons[0]
-
-
-def test_a_shadowed_skill_names_the_one_that_is_used() -> None:
-    used = skill("mail", "mail")
-    shadowed = skill("mail", "mail", place=SkillPlace.SHIPPED, location="skills/mail/SKILL.md")
-
-    found = why(SkillSet(skills=(used,), shadowed=(shadowed,)), (), "mail")
-
-    assert [one.verdict for one in found.skills] == [SkillVerdict.PICKED, SkillVerdict.CANNOT]
-    assert "workspace/skills/mail/SKILL.md is used instead" in found.skills[1].reasons[0]
-
-
-def test_rules_of_the_settings_are_explained_and_slow_or_wrong_ones_told() -> None:
-    rules = (
-        Rule(source="prompt.force_include[0]", patterns=("b",), instruction="B."),
-        Rule(source="prompt.force_include[1]", patterns=("a(",), instruction="A."),
-        Rule(source="prompt.force_include[2]", patterns=("(a+)+$",), skills=("gone",)),
-    )
-
-    found = explain("a" * 5_000 + "b", rules=rules)
-
-    assert [one.fits for one in found.rules] == [True, False, False]
-    assert found.rules[0].reason == "'b' fits 'b'"
-    assert "none of its patterns fits" in found.rules[2].reason
-    assert [word in " ".join(found.problems) for word in ("character 2", "given up", "gone")] == [
-        True
-    ] * 3
-
-
-def test_picked_skills_come_first() -> None:
-    found = explain(
-        "mail", skill("a", "x"), skill("b", "mail"), skill("c", "mail", state=SkillState.OFF)
-    )
-
-    assert [one.skill.name for one in found.skills] == ["b", "a", "c"]
 
 
 @given(

@@ -9,7 +9,7 @@ import pytest
 
 from agent.subagents.subagents import SubagentCall, SubagentLimits, Subagents
 from agent.tools.agents import TASK_CHARS_MAX, AgentTools
-from agent.tools.tool import Caller, tools_of
+from agent.tools.tool import Caller
 from memory.database.connection import Database
 from memory.records.messages import (
     Address,
@@ -24,7 +24,7 @@ from memory.records.ports import NewRun
 from memory.records.transcript import ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
-from tests.agent.tools.given import GUEST, MEMBER, OWNER, by_name, run_tool
+from tests.agent.tools.given import OWNER, by_name, run_tool
 from tests.fakes import FixedClock
 
 TURN = TurnInput(
@@ -120,17 +120,6 @@ async def test_a_call_out_of_bounds_starts_nothing_and_says_what_is_wrong(
     assert (awaited, desk.runs) == (None, [])
 
 
-async def test_one_too_many_is_a_plain_result(desk: Desk) -> None:
-    for place in range(2):
-        await desk.call("spawn", {"task": "x"}, place=place)
-
-    result, awaited = await desk.call("subagent", {"task": "x"}, place=2)
-
-    assert not result.ok
-    assert result.content.startswith("subagent: Nothing was started: 2 subagents")
-    assert (awaited, len(desk.runs)) == (None, 2)
-
-
 async def test_a_call_that_is_made_again_after_a_kill_is_answered_as_before(desk: Desk) -> None:
     first = await desk.call("subagent", {"task": "Find a berth"})
     second = await desk.call("subagent", {"task": "Find a berth"})
@@ -139,28 +128,8 @@ async def test_a_call_that_is_made_again_after_a_kill_is_answered_as_before(desk
     assert len(desk.runs) == 1
 
 
-async def test_a_guest_hands_on_no_work(desk: Desk) -> None:
-    guests, _ = await desk.call("spawn", {"task": "x"}, who=GUEST)
-    members, _ = await desk.call("spawn", {"task": "x"}, who=MEMBER)
-
-    assert (guests.ok, members.ok) == (False, True)
-
-
 async def test_what_a_subagent_says_is_outside_text_and_what_spawn_says_is_ours(desk: Desk) -> None:
     awaited, _ = await desk.call("subagent", {"task": "x"})
     begun, _ = await desk.call("spawn", {"task": "x"}, place=1)
 
     assert (awaited.untrusted, begun.untrusted) == (True, False)
-
-
-async def test_outside_a_turn_nothing_is_started(desk: Desk) -> None:
-    async with Database.open(desk.path, clock=FixedClock()) as database:
-
-        async def submit(run: NewRun) -> bool:
-            raise AssertionError("nothing should be handed in")
-
-        subagents = Subagents(SqliteJournal(database), SqliteConversations(database), submit)
-        for tool in tools_of(AgentTools(subagents)):
-            call = ToolCall(id="c1", name=tool.card.name, arguments='{"task": "x"}')
-            result = await run_tool(tool, call, OWNER)
-            assert not result.ok

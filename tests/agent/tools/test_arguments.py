@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -36,35 +35,10 @@ def read(text: str) -> dict[str, Any]:
     return read.model_dump(exclude_defaults=True)
 
 
-def test_numbers_and_booleans_written_as_strings_are_coerced() -> None:
-    found = read('{"path": "a", "count": "5", "deep": "true", "last": "7"}')
-
-    assert found == {"path": "a", "count": 5, "deep": True, "last": 7}
-
-
-def test_a_number_where_a_string_is_wanted_becomes_one() -> None:
-    assert read('{"path": 12}') == {"path": "12"}
-
-
 def test_nulls_of_optional_parameters_are_dropped_at_every_depth() -> None:
     found = read('{"path": "a", "count": null, "last": null, "inner": {"title": null}}')
 
     assert found == {"path": "a", "inner": {}}
-
-
-def test_a_null_where_a_value_is_needed_is_refused() -> None:
-    with pytest.raises(ArgumentsWrong, match="'path': input should be a valid string"):
-        read('{"path": null}')
-
-
-def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ArgumentsWrong, match=r"'file' \(known: path, count, deep, last, inner\)"):
-        read('{"path": "a", "file": "b"}')
-
-
-def test_a_missing_parameter_is_named() -> None:
-    with pytest.raises(ArgumentsWrong, match="parameter 'path' is missing"):
-        read("")
 
 
 def test_a_check_of_our_own_is_told_in_its_own_words_alone() -> None:
@@ -78,16 +52,6 @@ def test_a_check_of_our_own_is_told_in_its_own_words_alone() -> None:
 
     with pytest.raises(ArgumentsWrong, match="'day': 'never' is no day"):
         parse_arguments(When, '{"day": "never"}')
-
-
-def test_many_problems_are_told_in_a_few_words() -> None:
-    unknown = ", ".join(f'"x{n}": 1' for n in range(40))
-
-    with pytest.raises(ArgumentsWrong, match="and 36 more problems") as caught:
-        read("{" + unknown + "}")
-
-    assert len(str(caught.value)) < 600
-    assert "pydantic" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +69,6 @@ def test_many_problems_are_told_in_a_few_words() -> None:
 )
 def test_what_can_mean_one_thing_only_is_repaired(text: str) -> None:
     assert read(text) == {"path": "a.md"}
-
-
-def test_raw_line_breaks_in_a_string_are_let_pass() -> None:
-    assert read('{"path": "a\nb"}') == {"path": "a\nb"}
 
 
 @pytest.mark.parametrize(
@@ -158,30 +118,6 @@ def test_a_repaired_object_is_the_one_that_was_written(data: dict[str, object]) 
     assert read_object(repr(printable)) == printable
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{" * 100_000 + "}" * 100_000,
-        '{"path":' + "[" * 90_000 + "]" * 90_000 + ",}",
-        '{"path": "' + 'print("x", {"a": [1]})' * 9_000 + '"}',
-        "{'path': '" + "it's a 'x' " * 15_000 + "'}",
-        '{"path": ' + "\\" * 190_000,
-        '{"path": "' + '\\"' * 95_000,
-        "```" + "\n" * 190_000,
-        "```json" + " \n" * 95_000 + "{}",
-        "{" + "," * 190_000 + "}",
-        "{" + "a-" * 95_000 + "}",
-    ],
-)
-def test_no_text_takes_long_to_be_refused(text: str) -> None:
-    started = time.process_time()
-
-    with pytest.raises(ArgumentsWrong):
-        read(text)
-
-    assert time.process_time() - started < 5, "a guard against minutes"
-
-
 @pytest.mark.case("AG-01")
 @pytest.mark.parametrize(
     "text",
@@ -194,14 +130,6 @@ def test_no_text_takes_long_to_be_refused(text: str) -> None:
     ],
 )
 def test_what_may_have_been_cut_is_never_completed(text: str) -> None:
-    with pytest.raises(ArgumentsWrong, match="not a JSON object"):
-        read(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["[]", "3", "null", "read it", "[" * 100_000, '{"path": "a"} or {}']
-)
-def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(ArgumentsWrong, match="not a JSON object"):
         read(text)
 

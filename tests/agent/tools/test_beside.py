@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.edits import many_named
 from agent.tools.files import FileTools
 from agent.tools.tool import tools_of
 from agent.tools.workspace import PathRefused, Workspace
@@ -38,17 +37,6 @@ def test_the_settings_are_not_read_by_another_name(home: Home) -> None:
             workspace_of(home).read(name, OWNER)
 
 
-def test_two_names_within_the_workspace_or_elsewhere_on_the_machine_are_read(home: Home) -> None:
-    home.write("a.txt", "ours")
-    (home.workspace / "b.txt").hardlink_to(home.workspace / "a.txt")
-    (home.workspace / "store.txt").hardlink_to(home.beside / "file")
-
-    workspace = workspace_of(home)
-
-    assert workspace.read("a.txt", OWNER) == workspace.read("b.txt", OWNER) == b"ours"
-    assert workspace.read("store.txt", OWNER) == b"canary-beside"
-
-
 def test_writing_to_such_a_name_leaves_the_settings_alone(home: Home) -> None:
     (home.workspace / "notes.txt").hardlink_to(home.home / "config.toml")
 
@@ -78,17 +66,6 @@ async def test_no_file_tool_shows_anything_of_it(
 
     assert SECRET not in told.content
     assert (home.home / "config.toml").read_bytes() == before
-
-
-def test_only_files_with_more_than_one_name_are_told(home: Home) -> None:
-    assert many_named(home.home, home.workspace) == frozenset()
-
-    (home.workspace / "a").hardlink_to(home.home / "config.toml")
-    home.write("inner", "x")
-    (home.workspace / "inner-too").hardlink_to(home.workspace / "inner")
-
-    status = (home.home / "config.toml").stat()
-    assert many_named(home.home, home.workspace) == {(status.st_dev, status.st_ino)}
 
 
 @needs_sandbox

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.tools.arguments import ArgumentsWrong
@@ -50,22 +49,6 @@ async def ask(
     return await run_tool(tool, call(name, arguments), caller)
 
 
-async def test_the_groups_are_listed_with_their_counts() -> None:
-    result = await ask("tool_categories", {})
-
-    lines = result.content.splitlines()
-    assert "files (6)" in lines
-    assert "home (5): House" in lines
-    assert lines == sorted(lines)
-
-
-async def test_a_group_is_listed_a_line_for_each_tool() -> None:
-    result = await ask("tool_list", {"group": "Home"})
-
-    assert "home__blinds: Moves the blinds" in result.content.splitlines()
-    assert "read_file" not in result.content
-
-
 async def test_a_group_that_does_not_exist_is_answered_with_those_that_do() -> None:
     result = await ask("tool_list", {"group": "kitchen"})
 
@@ -74,43 +57,11 @@ async def test_a_group_that_does_not_exist_is_answered_with_those_that_do() -> N
     assert "schedule" in result.content
 
 
-async def test_a_long_group_is_cut_and_says_so() -> None:
-    many = [card(f"tool{number}", "one of many") for number in range(150)]
-
-    result = await ask("tool_list", {"group": "files"}, cards=many)
-
-    assert "and 50 more" in result.content
-
-
 async def test_a_tool_is_found_by_what_is_to_be_done() -> None:
     result = await ask("tool_search", {"query": "merge a pull request"})
 
     assert result.content.startswith("github__merge_pull_request: Merges a pull request")
     assert "tool_call" in result.content.splitlines()[-1]
-
-
-async def test_nothing_found_points_to_the_groups() -> None:
-    result = await ask("tool_search", {"query": "xyzzy"})
-
-    assert result.ok
-    assert "tool_categories" in result.content
-
-
-async def test_a_tool_is_described_with_its_schema() -> None:
-    tool = card("weigh", "Weighs a parcel.", parcel="Its number.")
-
-    result = await ask("tool_describe", {"name": " weigh "}, cards=[tool])
-
-    assert "Weighs a parcel." in result.content
-    line = next(line for line in result.content.splitlines() if line.startswith("Arguments: "))
-    assert json.loads(line.removeprefix("Arguments: ")) == tool.spec().parameters
-
-
-async def test_an_unknown_tool_is_answered_with_the_nearest() -> None:
-    result = await ask("tool_describe", {"name": "read_fil"})
-
-    assert not result.ok
-    assert "Nearest: read_file" in result.content
 
 
 async def test_nobody_sees_a_tool_that_they_may_not_have() -> None:
@@ -127,16 +78,6 @@ async def test_nobody_sees_a_tool_that_they_may_not_have() -> None:
     assert not any("Launches" in one.content or "space (" in one.content for one in answers)
     found = await ask("tool_search", {"query": "launch the rocket"}, cards=cards)
     assert "launch: Launches the rocket" in found.content
-
-
-async def test_descriptions_of_others_stay_on_their_line_and_within_bounds() -> None:
-    loud = card("loud", "First\nline\x1b[31m " + "long " * 200)
-
-    result = await ask("tool_list", {"group": "files"}, cards=[loud])
-
-    line = result.content.splitlines()[0]
-    assert line.startswith("loud: First line long")
-    assert len(line) < 220
 
 
 async def test_tool_call_itself_is_never_run() -> None:
@@ -165,19 +106,6 @@ def test_a_tool_call_becomes_the_call_that_is_meant(arguments: object) -> None:
     assert json.loads(inner.arguments) == {"path": "a.txt"}
 
 
-@pytest.mark.parametrize("nothing", [{}, {"arguments": None}, {"arguments": ""}])
-def test_arguments_may_be_left_out(nothing: dict[str, object]) -> None:
-    inner = resolved(call("tool_call", {"name": "get_status", **nothing}))
-
-    assert json.loads(inner.arguments) == {}
-
-
-def test_any_other_call_is_as_it_was() -> None:
-    other = call("read_file", '{"path": broken')
-
-    assert resolved(other) is other
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -204,12 +132,3 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=8,
 )
-
-
-@given(arguments=st.dictionaries(st.text(max_size=8), JSON, max_size=4), as_text=st.booleans())
-def test_arguments_arrive_as_they_were_sent(arguments: dict[str, object], as_text: bool) -> None:
-    sent = json.dumps(arguments) if as_text else arguments
-
-    inner = resolved(call("tool_call", {"name": "any", "arguments": sent}))
-
-    assert json.loads(inner.arguments) == arguments

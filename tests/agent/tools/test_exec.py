@@ -16,12 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.policy.approval import shown
-from agent.sandbox.environment import EnvironmentWrong, given_variables
-from agent.sandbox.process import ProgramRefused, RunLimits
-from agent.tools.arguments import ArgumentsWrong
 from agent.tools.confinement import ConfinementRefused
 from agent.tools.exec import (
-    OUTPUT_CHARS_MAX,
     CommandLimits,
     ExecOptions,
     ExecTools,
@@ -29,9 +25,8 @@ from agent.tools.exec import (
     Runner,
     shown_command,
 )
-from agent.tools.files import ResultStore
 from agent.tools.tool import Effect, Needs, Tool, tools_of
-from agent.tools.workspace import PathRefused, Workspace, results_folder
+from agent.tools.workspace import results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 from tests.agent.tools.given import needs as needs_of
@@ -83,30 +78,6 @@ async def test_without_sandbox_each_call_asks_and_none_runs_in_a_tainted_turn(ho
     assert not (home.workspace / "made").exists()
     assert "exit code 0" in await ExecTools(runner).exec(AGREED, command)
     assert (home.workspace / "made").exists()
-
-
-async def test_a_machine_without_bubblewrap_says_so(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    runner = home.runner()
-
-    assert not runner.is_confined()
-    assert "bubblewrap is not installed" in runner.why_open
-
-
-async def test_a_bubblewrap_that_cannot_make_a_sandbox_is_not_relied_on(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = tmp_path / "bin" / "bwrap"
-    broken.parent.mkdir()
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{broken.parent}:{os.environ['PATH']}")
-
-    assert not home.runner().is_confined()
-    assert "lets it make no sandbox" in home.runner().why_open
 
 
 async def test_nobody_but_the_owner_runs_anything(home: Home) -> None:
@@ -200,15 +171,6 @@ async def test_a_followed_skills_limit_is_kept_on_parsed_words(
     assert (home.workspace / "x").read_text() == "here"
 
 
-@needs_sandbox
-async def test_without_a_limit_and_within_it_a_command_runs(home: Home) -> None:
-    for limits in (None, ("Bash(echo:*)",), ("Bash",)):
-        tools = ExecTools(home.runner(), None if limits is None else entries(*limits))
-        assert "hi" in await tools.exec(AGREED, ("echo", "hi"))
-    with pytest.raises(ProgramNotRun):
-        await ExecTools(home.runner(), entries()).exec(AGREED, ("echo",))
-
-
 @pytest.mark.case("SE-10")
 @pytest.mark.parametrize("sandbox", [pytest.param(True, marks=needs_sandbox), False])
 @pytest.mark.threat("T9")
@@ -231,42 +193,6 @@ async def test_words_are_not_expanded_after_they_were_looked_at(home: Home, sand
 
 
 # --- the sandbox -------------------------------------------------------------------------------
-
-
-@needs_sandbox
-@pytest.mark.case("SE-07")
-@pytest.mark.parametrize(
-    "command",
-    [
-        "rm --recursive --force {canary}",
-        'r""m -rf {canary}',
-        "$(echo r)m -rf {canary}",
-        "c=rm; $c -rf {canary}",
-        "find {outside} -name canary -delete; find / -name canary -exec rm -rf {{}} +",
-        "echo {encoded} | base64 -d | sh",
-        'env sh -c "rm -rf {canary}"',
-        "python3 -c \"import shutil;shutil.rmtree('{canary}')\"",
-        "cat <<X\n$(rm -rf {canary})\nX",
-        "perl -e 'system(\"rm -rf {canary}\")'",
-        "truncate -s0 {canary}/file",
-    ],
-)
-async def test_no_command_reaches_a_folder_beside_the_workspace(home: Home, command: str) -> None:
-    canary = home.beside
-    encoded = subprocess.run(
-        ["base64", "-w0"], input=f"rm -rf {canary}".encode(), capture_output=True, check=True
-    ).stdout.decode()
-    text = command.format(canary=canary, outside=canary.parent, encoded=encoded)
-    runner = home.runner()
-
-    words = [["sh", "-c", text]]
-    if not set(text) & set("$\"'|<;\n"):
-        words.append(text.split())
-    for one in words:
-        said = await ran(runner, *one, timeout_s=20)
-        assert "canary-beside" not in said
-
-    assert (canary / "file").read_text() == "canary-beside"
 
 
 @needs_sandbox
@@ -323,15 +249,6 @@ async def test_there_is_no_network_no_host_process_and_no_capability(home: Home)
     assert set("".join(line.split()[-1] for line in said.splitlines()[3:])) == {"0"}
     said = await ran(runner, "sh", "-c", "unshare -Urm id; mount -t tmpfs x /tmp; chroot / id; :")
     assert "uid=" not in said
-
-
-@needs_sandbox
-async def test_accounts_and_keys_of_the_system_are_not_there(home: Home) -> None:
-    said = await ran(home.runner(), "sh", "-c", "ls /etc /home /root /var /run /boot /opt /mnt; :")
-
-    assert "shadow" not in said
-    assert "passwd" not in said
-    assert said.count("No such file") >= 5
 
 
 STEERING = ["AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md"]
@@ -393,38 +310,11 @@ async def test_what_is_closed_to_the_file_tools_is_closed_to_programs(home: Home
 
 
 @needs_sandbox
-async def test_what_is_covered_keeps_its_place_for_the_next_program(home: Home) -> None:
-    """A folder above it could be moved, so that the next program finds it under another name."""
-    home.write("files/results/slack+9/kept.txt", "canary-other")
-    home.write("memory/people/p2/notes.md", "canary-other")
-    script = "mv files moved; mv files/results moved2; mv memory moved3; mkdir -p files/results; :"
-
-    await ran(home.runner(), "sh", "-c", script)
-    said = await ran(home.runner(), "sh", "-c", "find . -type f -print0 | xargs -0 cat; :")
-
-    assert "canary-other" not in said
-
-
-@needs_sandbox
 async def test_a_link_in_a_protected_place_is_refused_in_plain_words(home: Home) -> None:
     (home.workspace / "SOUL.md").symlink_to(home.write("elsewhere.md", "text"))
 
     with pytest.raises(ConfinementRefused, match=r"SOUL\.md in the workspace is a link"):
         await ran(home.runner(), "true")
-
-
-@needs_sandbox
-async def test_placeholders_are_gone_also_when_programs_overlap_or_the_bot_was_killed(
-    home: Home,
-) -> None:
-    left = home.workspace / "SOUL.md"
-    left.touch()
-    os.utime(left, (0, 0))
-    mine = home.write("AGENTS.md", "")
-
-    await ran(home.runner(), "ls")
-
-    assert [path.name for path in home.workspace.iterdir()] == [mine.name]
 
 
 @needs_sandbox
@@ -454,52 +344,7 @@ async def test_a_persona_that_a_setting_puts_in_the_workspace_cannot_be_changed(
 # --- where it runs -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sandbox", [pytest.param(True, marks=needs_sandbox), False])
-async def test_it_runs_in_a_folder_of_the_workspace(home: Home, sandbox: bool) -> None:
-    home.write("a folder/inner/x", "")
-    runner = home.runner(sandbox=sandbox)
-
-    for cwd in ("a folder/inner", "./a folder/inner/", str(home.workspace / "a folder/inner")):
-        said = await ran(runner, "pwd", cwd=cwd)
-        assert said.endswith("home/workspace/a folder/inner")
-
-
-@pytest.mark.parametrize(
-    "cwd", ["..", "../canary", "/etc", "/", "~", "a/../../canary", "link", "missing", "x.txt"]
-)
-async def test_no_other_folder_is_taken(home: Home, cwd: str) -> None:
-    home.write("x.txt", "")
-    (home.workspace / "link").symlink_to(home.beside)
-
-    for sandbox in (True, False):
-        with pytest.raises(PathRefused):
-            await ran(home.runner(sandbox=sandbox), "pwd", cwd=cwd)
-
-
 # --- what it says ------------------------------------------------------------------------------
-
-
-async def test_so_much_is_read_as_the_owner_set(home: Home) -> None:
-    runner = home.runner(options=ExecOptions(sandbox=False, output_chars_max=600))
-
-    said = await ran(runner, "seq", "1", "20000")
-
-    assert 500 < len(said) <= 600
-    assert said.endswith("\n20000")
-
-
-async def test_long_output_is_cut_and_the_whole_is_kept(home: Home) -> None:
-    keep = ResultStore(Workspace(home.workspace))
-    runner = home.runner(sandbox=False, keep=keep)
-
-    said = await ran(runner, "seq", "1", "20000")
-
-    assert len(said) <= OUTPUT_CHARS_MAX
-    assert said.startswith("exit code 0\n--- stdout ---\n1\n2\n")
-    assert said.endswith("\n20000")
-    path = said.partition("all of it in ")[2].partition(" ")[0]
-    assert "\n10000\n" in (home.workspace / path).read_text()
-    assert "the rest was not kept" in await ran(home.runner(sandbox=False), "seq", "1", "20000")
 
 
 # --- keys --------------------------------------------------------------------------------------
@@ -587,41 +432,3 @@ def test_an_ordinary_users_bot_can_close_its_own_environment_to_programs() -> No
     )
 
     assert done.stdout == "True False\n", done.stderr
-
-
-def test_a_skills_variables_are_plain_names_that_change_no_loading() -> None:
-    assert given_variables({"CITY_KEY": "k"}) == {"CITY_KEY": "k"}
-    for name in ("LD_PRELOAD", "PATH", "PYTHONPATH", "HOME", "a b", "", "1A", "X=Y", "BASH_ENV"):
-        with pytest.raises(EnvironmentWrong):
-            given_variables({name: "v"})
-    with pytest.raises(EnvironmentWrong, match="NUL"):
-        given_variables({"A": "x\0y"})
-
-
-async def test_the_time_asked_for_has_the_owners_bound(home: Home) -> None:
-    options = ExecOptions(sandbox=False, limits=RunLimits(timeout_s=0.2))
-    runner = home.runner(options=options)
-
-    said = await ran(runner, "sleep", "60", timeout_s=50)
-
-    assert "did not end within 0.2 s" in said
-    tool = exec_tool(runner)
-    assert tool.card.timeout_s == 15.2
-    for wrong in (0, -1, float("nan")):
-        with pytest.raises(ArgumentsWrong):
-            needs_of(tool, OWNER, command=["true"], timeout_s=wrong)
-
-
-async def test_a_program_that_is_missing_is_an_error_that_the_model_reads(home: Home) -> None:
-    result = await run_tool(
-        exec_tool(home.runner(sandbox=False)),
-        call("exec", {"command": ["nosuch"]}),
-        AGREED,
-    )
-
-    assert not result.ok
-    assert result.content == (
-        "exec: there is no program 'nosuch' here: choose one that is installed"
-    )
-    with pytest.raises(ProgramRefused):
-        await ran(home.runner(sandbox=False), "nosuch")

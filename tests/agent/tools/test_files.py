@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
 import tracemalloc
 from pathlib import Path
 
@@ -47,33 +46,6 @@ def desk(tmp_path: Path) -> Desk:
 # --- read_file ---------------------------------------------------------------------------------
 
 
-async def test_a_short_file_is_read_whole(desk: Desk) -> None:
-    (desk.root / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
-
-    assert await desk.read("a.txt") == "one\ntwo"
-
-
-async def test_lines_are_read_by_number(desk: Desk) -> None:
-    (desk.root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
-
-    assert await desk.read("a.txt", first_line="9") == "line 9\nline 10\n[lines 9 to 10 of 10]"
-    assert await desk.read("a.txt", first_line=2, last_line=3) == (
-        "line 2\nline 3\n[lines 2 to 3 of 10; go on with first_line=4]"
-    )
-    assert await desk.read("a.txt", last_line=99) == "\n".join(f"line {n}" for n in range(1, 11))
-
-
-async def test_lines_that_do_not_exist_are_refused(desk: Desk) -> None:
-    (desk.root / "a.txt").write_text("one\n")
-
-    result = await desk.use("read_file", path="a.txt", first_line=2)
-
-    assert (result.ok, result.content) == (
-        False,
-        "read_file: there are no such lines: the file has 1",
-    )
-
-
 @pytest.mark.case("TO-01")
 @pytest.mark.parametrize(
     "text", ["x" * 200_000, "a line of text\n" * 40_000, "é" * 9_000 + "\n\nz"]
@@ -93,12 +65,6 @@ async def test_a_long_file_is_read_in_parts_that_make_the_whole(desk: Desk, text
         first = int(more[0].split("first_line=")[1].rstrip("]")) if more else None
 
     assert "".join(parts) == text.replace("\n", "")
-
-
-async def test_an_empty_file_says_so(desk: Desk) -> None:
-    (desk.root / "a.txt").write_text("")
-
-    assert await desk.read("a.txt") == "(the file is empty)"
 
 
 @pytest.mark.case("TO-05")
@@ -129,35 +95,7 @@ async def test_a_binary_file_is_refused_with_size_and_type(desk: Desk) -> None:
     assert result.content == "read_file: this is no text file: 100 bytes, image/png"
 
 
-async def test_what_is_not_there_is_told_in_words(desk: Desk) -> None:
-    (desk.root / "sub").mkdir()
-
-    missing = await desk.use("read_file", path="none.txt")
-    folder = await desk.use("read_file", path="sub")
-
-    assert missing.content == "read_file: 'none.txt' does not exist in the workspace"
-    assert folder.content == "read_file: 'sub' is a folder, not a file"
-    assert not missing.ok
-    assert not folder.ok
-
-
 # --- write_file --------------------------------------------------------------------------------
-
-
-async def test_a_file_is_written_and_written_again(desk: Desk) -> None:
-    first = await desk.use("write_file", path="notes/a.md", content="é\n")
-    second = await desk.use("write_file", path="notes/a.md", content="é\n")
-
-    assert first.content == "Created notes/a.md (3 bytes)."
-    assert second.content == "Replaced notes/a.md (3 bytes)."
-    assert (desk.root / "notes" / "a.md").read_text() == "é\n"
-
-
-async def test_a_lone_surrogate_does_not_keep_a_file_from_being_written(desk: Desk) -> None:
-    result = await desk.use("write_file", path="a.md", content="half \ud83d")
-
-    assert result.ok
-    assert (desk.root / "a.md").read_text() == "half \ufffd"
 
 
 @pytest.mark.parametrize("who", [MEMBER, GUEST])
@@ -172,15 +110,6 @@ async def test_only_the_owner_writes(desk: Desk, who: Caller) -> None:
 
 
 # --- edit_file ---------------------------------------------------------------------------------
-
-
-async def test_the_only_place_is_replaced(desk: Desk) -> None:
-    (desk.root / "a.md").write_text("one\ntwo\nthree\n")
-
-    result = await desk.use("edit_file", path="a.md", old="two", new="2")
-
-    assert result.content == "Edited a.md at line 2."
-    assert (desk.root / "a.md").read_text() == "one\n2\nthree\n"
 
 
 @pytest.mark.parametrize(
@@ -221,17 +150,6 @@ def test_line_ends_stay_those_of_the_file(text: str, old: str, new: str, edited:
     assert replaced_once(text, old, new)[0] == edited
 
 
-def test_an_edit_and_its_reverse_give_the_same_file() -> None:
-    rng = random.Random(7)
-    for _ in range(500):
-        text = "".join(rng.choice("ab\n") for _ in range(12)) + "OLD" + "b\n"
-        text = text.replace("\n", "\r\n") if rng.random() < 0.5 else text
-
-        edited, line = replaced_once(text, "OLD", "NEW\nLINE")
-
-        assert replaced_once(edited, "NEW\nLINE", "OLD") == (text, line)
-
-
 # --- search_files ------------------------------------------------------------------------------
 
 
@@ -250,13 +168,6 @@ async def test_a_folder_that_cannot_be_searched_is_passed_over_and_counted(desk:
     )
     assert missed.content.startswith("Not found in 1 files.\n[folders passed over: 4")
     assert "plain/" in listed.content
-
-
-async def test_a_folder_that_was_asked_for_is_still_refused(desk: Desk) -> None:
-    result = await desk.use("search_files", text="x", path="none")
-
-    assert not result.ok
-    assert "does not exist" in result.content
 
 
 # --- many at once ------------------------------------------------------------------------------
@@ -278,22 +189,6 @@ async def test_turns_that_write_to_one_file_at_once_lose_nothing(desk: Desk) -> 
     assert sorted((desk.root / "list.md").read_text().split("\n")) == sorted(expected)
 
 
-async def test_a_write_that_is_stopped_holds_up_nobody(desk: Desk) -> None:
-    waiting = [
-        asyncio.create_task(desk.use("append_file", path="a.md", content=f"{n}.")) for n in range(8)
-    ]
-    await asyncio.sleep(0)
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-
-    async with asyncio.timeout(30):
-        result = await desk.use("append_file", path="a.md", content="last.")
-
-    assert result.ok
-    assert "last." in (desk.root / "a.md").read_text()
-
-
 # --- list_dir ----------------------------------------------------------------------------------
 
 
@@ -312,16 +207,6 @@ async def test_a_folder_is_listed_by_name(desk: Desk) -> None:
         "sub/",
     ]
     assert (await desk.use("list_dir", path="sub")).content == "(the folder is empty)"
-
-
-async def test_a_large_folder_is_cut_and_says_so(desk: Desk) -> None:
-    for number in range(505):
-        (desk.root / f"{number:03}.txt").touch()
-
-    lines = (await desk.use("list_dir", path=".")).content.split("\n")
-
-    assert len(lines) == 501
-    assert lines[499:] == ["499.txt (0 bytes)", "[the first 500 of 505 entries]"]
 
 
 # --- long results ------------------------------------------------------------------------------
@@ -347,15 +232,6 @@ async def test_the_same_result_is_kept_under_the_same_name(desk: Desk) -> None:
 
     assert await keep("one", OWNER) == await keep("one", OWNER)
     assert await keep("one", OWNER) != await keep("two", OWNER)
-
-
-async def test_a_result_of_more_than_two_megabytes_is_kept_in_part(desk: Desk) -> None:
-    keep = ResultStore(desk.workspace)
-
-    kept = await keep("é" * 1_000_001, OWNER)
-
-    assert not kept.whole
-    assert (desk.root / kept.path).read_text() == "é" * 1_000_000
 
 
 @pytest.mark.case("TO-01")

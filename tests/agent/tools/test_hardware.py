@@ -10,8 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.buses import I2cBus, LinuxBuses, SpiMode, missing_for_hardware
-from agent.tools.hardware import I2cTools, SpiTools, hardware_tools
+from agent.tools.hardware import (
+    Buses,
+    I2cBus,
+    I2cTools,
+    SpiMode,
+    SpiTools,
+    hardware_tools,
+    missing_for_hardware,
+)
 from agent.tools.tool import Effect, Needs, Tool
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, by_name, call, run_tool
 from tests.agent.tools.given import needs as needs_of
@@ -36,8 +43,8 @@ class Registers:
         return got
 
 
-class MemoryBus:
-    """The port I2cBus over such devices. A memory counts the empty writes that would spoil it."""
+class MemoryBus(I2cBus):
+    """A bus with such devices. A memory counts the empty writes that would spoil it."""
 
     def __init__(self, devices: dict[int, Registers], busy: Sequence[int] = ()) -> None:
         self.devices, self.busy, self.quick = devices, busy, list[int]()
@@ -57,8 +64,8 @@ class MemoryBus:
         return self.devices[address].exchange(sent, length)
 
 
-class MemoryBuses:
-    """The port Buses; an SPI device answers with its input upside down."""
+class MemoryBuses(Buses):
+    """Buses in memory; an SPI device answers with its input upside down."""
 
     def __init__(self) -> None:
         self.bus = MemoryBus({0x48: Registers(bytes(range(256))), 0x50: Registers()}, busy=[0x68])
@@ -108,18 +115,6 @@ async def test_devices_are_found_and_no_memory_is_spoilt_by_that(buses: MemoryBu
     assert not [address for address in buses.bus.quick if 0x50 <= address < 0x60]
     assert min(buses.bus.quick) == 0x03
     assert max(buses.bus.quick) == 0x77
-
-
-async def test_registers_are_read_and_written(buses: MemoryBuses) -> None:
-    tool = by_name(I2cTools(buses))["i2c"]
-
-    read = await said(tool, action="read", address="0x48", register="0x10", length=3)
-    wrote = await said(tool, action="write", address=0x50, register=4, data=["0xFF", 1])
-
-    assert read == "3 bytes: 10 11 12"
-    assert wrote == "written to 0x50: 04 ff 01"
-    assert buses.bus.devices[0x50].content[4:6] == b"\xff\x01"
-    assert await said(tool, action="read", address=0x50, register=4, length=2) == "2 bytes: ff 01"
 
 
 @pytest.mark.parametrize(
@@ -203,18 +198,7 @@ def test_buses_are_known_by_the_names_of_device_files(tmp_path: Path) -> None:
     for name in ("i2c-1", "i2c-10", "i2c-2", "i2c-x", "spidev0.1", "spidev0.0", "spidev1", "tty"):
         (tmp_path / name).touch()
 
-    found = LinuxBuses(tmp_path)
+    found = Buses(tmp_path)
 
     assert found.i2c_numbers() == [1, 2, 10]
     assert found.spi_devices() == [(0, 0), (0, 1)]
-
-
-@pytest.mark.skipif(not WITH_LIBRARIES, reason="the extra `hardware` is not installed")
-async def test_a_file_that_is_no_bus_is_refused_in_plain_words(tmp_path: Path) -> None:
-    (tmp_path / "i2c-1").touch()
-    (tmp_path / "spidev250.0").touch()
-    i2c, spi = hardware_tools(LinuxBuses(tmp_path))
-
-    assert "i2c: /dev/i2c-1 cannot be used" in await refused(i2c, action="scan", bus=1)
-    assert "/dev/i2c-9 is not there" in await refused(i2c, action="scan", bus=9)
-    assert "/dev/spidev250.0 is not there" in await refused(spi, action="read", bus=250)

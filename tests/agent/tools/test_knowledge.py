@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from agent.files.extract import BYTES_MAX
-from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
-from agent.tools.knowledge import LISTED_MAX, KnowledgeTools
-from agent.tools.tool import Caller, Tool, Trust, tools_of
+from agent.policy.approval import Allowed, AskFirst, Policy, Verdict, decide
+from agent.tools.knowledge import KnowledgeTools
+from agent.tools.tool import Caller, Tool, tools_of
 from agent.tools.workspace import Workspace
 from memory.database.connection import Database
-from memory.records.messages import ConversationId, Role
+from memory.records.messages import Role
 from memory.records.transcript import ToolResult
 from memory.search.documents import DocumentBounds, SqliteDocuments
 from memory.search.vectors import Embedding
@@ -79,37 +79,6 @@ async def test_a_file_is_saved_under_its_name_and_found_with_its_source(
     )
 
 
-async def test_a_text_is_saved_under_the_name_that_it_is_given(tools: dict[str, Tool]) -> None:
-    saved = await use(tools, "save_document", text="a,b\n1,2", name="prices.csv")
-
-    assert saved.content.startswith("Saved 'prices.csv' (csv, 7 characters")
-    assert "from what was said or read in the chat" in (await use(tools, "list_documents")).content
-
-
-@pytest.mark.parametrize("name", ["a.pdf", "a.docx", "a.html", "a.json", "a"])
-async def test_a_text_is_no_pdf_because_it_is_called_one(tools: dict[str, Tool], name: str) -> None:
-    saved = await use(tools, "save_document", text="x", name=name)
-
-    assert "(txt, " in saved.content
-
-
-async def test_saving_again_replaces_what_was_there(tools: dict[str, Tool]) -> None:
-    for text in ("The rent is 900.", "The rent is 950."):
-        await use(tools, "save_document", text=text, name="lease")
-
-    found = await use(tools, "search_documents", query="rent")
-
-    assert found.content == "[from 'lease']\nThe rent is 950."
-
-
-async def test_what_was_guessed_about_a_file_is_said(tools: dict[str, Tool], root: Path) -> None:
-    (root / "old.txt").write_bytes("Köln".encode("windows-1252"))
-
-    saved = await use(tools, "save_document", path="old.txt", name="cities")
-
-    assert "Note: it is not UTF-8, and was read as windows-1252 (a guess)." in saved.content
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -159,38 +128,6 @@ async def test_a_name_cannot_pose_as_something_else(tools: dict[str, Tool]) -> N
 
 
 # --- finding and removing ------------------------------------------------------------------------
-
-
-async def test_nothing_found_and_nothing_saved_are_told_apart(tools: dict[str, Tool]) -> None:
-    assert (await use(tools, "search_documents", query="x")).content == (
-        "No documents are saved here."
-    )
-
-    await use(tools, "save_document", text=LEASE, name="lease")
-
-    assert (await use(tools, "search_documents", query="penguins")).content == (
-        "Nothing in the saved documents fits that."
-    )
-
-
-async def test_no_more_passages_come_than_were_asked_for(tools: dict[str, Tool]) -> None:
-    for n in range(4):
-        await use(tools, "save_document", text=f"{LEASE} {n}", name=f"lease {n}")
-
-    found = await use(tools, "search_documents", query="rent", limit=2)
-
-    assert found.content.count("[from ") == 2
-
-
-async def test_a_long_list_says_that_it_is_cut(
-    tools: dict[str, Tool], documents: SqliteDocuments
-) -> None:
-    for n in range(LISTED_MAX + 1):
-        await use(tools, "save_document", text=LEASE, name=f"{n:03}")
-
-    listed = await use(tools, "list_documents")
-
-    assert listed.content.endswith(f"[the first {LISTED_MAX} of {LISTED_MAX + 1} by name]")
 
 
 async def test_a_document_is_removed_once_and_its_file_stays(
@@ -246,34 +183,12 @@ async def test_in_a_group_all_may_read_what_was_saved_there_and_its_saver_alone_
     assert "Friday" not in str(await use(tools, "search_documents", query="party"))
 
 
-async def test_private_files_of_the_workspace_are_not_saved_for_a_group(
-    tools: dict[str, Tool], root: Path
-) -> None:
-    (root / "USER.md").write_text("CANARY")
-
-    refused = await use(tools, "save_document", GROUP, path="USER.md")
-
-    assert not refused.ok
-    assert "closed in group chats" in refused.content
-
-
-async def test_with_memory_off_nothing_is_found_or_changed(tools: dict[str, Tool]) -> None:
-    await use(tools, "save_document", text=LEASE, name="lease")
-    private = replace(OWNER, conversation=ConversationId("c9"))
-
-    assert "Memory is off" in (await use(tools, "search_documents", private, query="rent")).content
-    assert "Memory is off" in (await use(tools, "list_documents", private)).content
-    assert not (await use(tools, "save_document", private, text="x", name="x")).ok
-    assert not (await use(tools, "remove_document", private, name="lease")).ok
-    assert "lease" in (await use(tools, "list_documents")).content
-
-
 # --- who must agree ------------------------------------------------------------------------------
 
 
 def verdict(tool: Tool, who: Caller, /, **arguments: object) -> Verdict:
     needed = needs(tool, who, **arguments)
-    return decide(Policy(), tool.card, needed, who, seen=lambda _: True, always=True)
+    return decide(Policy(), tool.card, needed, who, leaves="", always=True)
 
 
 GIVEN: dict[str, dict[str, object]] = {
@@ -282,15 +197,6 @@ GIVEN: dict[str, dict[str, object]] = {
     "search_documents": {"query": "x"},
     "list_documents": {},
 }
-
-
-async def test_guests_may_look_and_never_write(tools: dict[str, Tool]) -> None:
-    verdicts = {name: verdict(tool, GUEST, **GIVEN[name]) for name, tool in tools.items()}
-
-    assert isinstance(verdicts["search_documents"], Allowed)
-    assert isinstance(verdicts["list_documents"], Allowed)
-    assert isinstance(verdicts["save_document"], NotAllowed)
-    assert isinstance(verdicts["remove_document"], NotAllowed)
 
 
 async def test_after_outside_text_saving_and_removing_are_asked_about(
@@ -309,10 +215,3 @@ async def test_after_outside_text_saving_and_removing_are_asked_about(
         assert isinstance(verdict(tools[name], tainted, **GIVEN[name]), Allowed)
     for name in ("save_document", "remove_document"):
         assert isinstance(verdict(tools[name], MEMBER, **GIVEN[name]), Allowed)
-
-
-async def test_what_is_found_is_never_our_word(tools: dict[str, Tool]) -> None:
-    assert tools["search_documents"].trust(OWNER) is Trust.UNTRUSTED
-    assert tools["list_documents"].trust(GROUP) is Trust.UNTRUSTED
-    assert tools["list_documents"].trust(OWNER) is Trust.OURS
-    assert tools["save_document"].card.redo == "idempotent"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,11 +11,10 @@ from typing import Any
 import pytest
 
 from agent.prompt.templates import harmless
-from agent.tools.arguments import ArgumentsWrong
 from agent.tools.memory import FactTools
 from agent.tools.notes import Notes, NoteTools
-from agent.tools.profile import ProfileTools, steers
-from agent.tools.tool import Caller, Effect, Needs, Tool, Trust
+from agent.tools.profile import ProfileTools
+from agent.tools.tool import Caller, Needs, Tool, Trust
 from agent.tools.workspace import Workspace
 from memory.records.facts import FACT_CHARS_MAX, Exchange, FactSource, NewFact, Whose
 from memory.records.messages import PersonId
@@ -86,15 +84,6 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
 }
 WRITING = {"store_fact", "update_fact", "forget_fact", "append_notes", "update_profile"}
 PRIVATE = {"get_profile", "update_profile", "read_notes", "append_notes"}
-
-
-def test_these_are_the_tools_and_what_they_change(given: Given) -> None:
-    assert set(given.tools) == set(CALLS)
-    for name, tool in given.tools.items():
-        assert tool.card.group == "memory"
-        assert tool.card.effect is (Effect.PERSON if name in WRITING else Effect.NONE)
-        # A kill in mid-call: each may be made again, and does nothing twice (tests below).
-        assert tool.card.redo == ("idempotent" if name in WRITING else "repeat")
 
 
 @pytest.mark.parametrize("name", sorted(WRITING))
@@ -235,24 +224,6 @@ async def test_a_fact_that_is_stored_twice_is_there_once(given: Given) -> None:
     assert len(given.facts.rows) == 1
 
 
-async def test_in_a_group_a_fact_is_the_groups_and_says_who_said_it(given: Given) -> None:
-    bob = caller("p2", chat="-100", is_group=True)
-
-    await given.told("store_fact", bob, text="Bob brings cake.", category="decision")
-
-    assert given.facts.rows[1].whose == BOBS_IN_GROUP
-    assert given.facts.rows[1].speaker == "Bob"
-    assert "said by Bob" in await given.told("list_facts", GROUP)
-    assert await given.told("list_facts") == "Nothing is remembered here."
-
-
-async def test_a_refusal_is_told_with_its_reason_and_counts_as_not_done(given: Given) -> None:
-    told = await given.refused("store_fact", text="The password is x.", category="background")
-
-    assert told == "store_fact: not remembered: it holds a password"
-    assert "no words" in await given.refused("store_fact", text=" \x07 ", category="background")
-
-
 @pytest.mark.case("ME-11")
 async def test_what_was_forgotten_comes_back_by_a_tap_alone(given: Given) -> None:
     await given.told("store_fact", **CALLS["store_fact"])
@@ -283,18 +254,6 @@ async def test_a_correction_closes_the_former_fact(given: Given) -> None:
     assert "  before: f1: Ada lives in Oslo." in await given.told("list_facts", past=True)
 
 
-@pytest.mark.parametrize("replaces", ["f9", "f2", "the first", "f3"])
-async def test_only_an_own_fact_of_this_place_is_replaced(given: Given, replaces: str) -> None:
-    given.facts.seed("Ada lives in Oslo.", MINE)
-    given.facts.seed("Bob lives in Oslo.", BOBS)
-    given.facts.seed("Ada sings here.", IN_GROUP)
-
-    told = await given.refused("store_fact", text="x", category="background", replaces=replaces)
-
-    assert "there is no fact" in told
-    assert len(given.facts.rows) == 3
-
-
 def test_who_is_asked_reads_exactly_what_will_be_remembered(given: Given) -> None:
     assert given.needs("store_fact", text="Ada\n likes\x1b[1m tea.", category="pattern") == Needs(
         shows=("remember: Ada likes tea.",)
@@ -323,16 +282,6 @@ async def test_a_fact_is_corrected_and_keeps_its_category(given: Given) -> None:
     assert [fact.superseded_by for fact in given.facts.rows.values()] == [2, None]
 
 
-async def test_a_fact_that_is_past_already_is_not_corrected_again(given: Given) -> None:
-    given.facts.seed("Ada lives in Oslo.", MINE)
-    await given.told("update_fact", id="f1", text="Ada lives in Bergen.")
-
-    told = await given.refused("update_fact", id="f1", text="Ada lives in Paris.")
-
-    assert told == "update_fact: f1 is past already; f2 holds in its place"
-    assert len(given.facts.rows) == 2
-
-
 @pytest.mark.case("ME-07")
 @pytest.mark.parametrize("name", ["update_fact", "forget_fact"])
 async def test_nobody_changes_or_erases_what_is_anothers(given: Given, name: str) -> None:
@@ -346,34 +295,6 @@ async def test_nobody_changes_or_erases_what_is_anothers(given: Given, name: str
     assert list(given.facts.rows.values()) == [bobs, in_group]
 
 
-async def test_several_facts_are_forgotten_by_their_ids(given: Given) -> None:
-    for text in ("one", "two", "three"):
-        given.facts.seed(text, MINE)
-
-    told = await given.told("forget_fact", id="f1, f3")
-
-    assert "f1: one\nf3: three" in told
-    assert "/memory forget" in told
-    assert [fact.text for fact in given.facts.rows.values()] == ["two"]
-
-
-@pytest.mark.parametrize("ids", ["f1 f9", "f1, tea", " ".join(["f1"] * 21)])
-async def test_of_ids_that_are_not_all_good_nothing_is_forgotten(given: Given, ids: str) -> None:
-    given.facts.seed("one", MINE)
-
-    await given.refused("forget_fact", id=ids)
-
-    assert len(given.facts.rows) == 1
-
-
-async def test_words_that_fit_one_fact_forget_it(given: Given) -> None:
-    given.facts.seed("Ada drinks green tea.", MINE)
-    given.facts.seed("Ada drinks coffee at noon.", MINE)
-
-    assert "f1: Ada drinks green tea." in await given.told("forget_fact", query="Green tea")
-    assert list(given.facts.rows) == [2]
-
-
 @pytest.mark.parametrize("query", ["drinks", "what Ada drinks", "my", "Ada", "coffee or tea"])
 async def test_words_that_may_mean_several_ask_back_with_the_ids(given: Given, query: str) -> None:
     given.facts.seed("Ada drinks green tea, my!", MINE)
@@ -385,30 +306,6 @@ async def test_words_that_may_mean_several_ask_back_with_the_ids(given: Given, q
     assert "f1: " in told
     assert "f2: " in told
     assert len(given.facts.rows) == 2
-
-
-async def test_a_find_that_lacks_a_word_is_asked_about_even_when_it_is_the_only_one(
-    given: Given,
-) -> None:
-    given.facts.seed("Ada lives in Berlin.", MINE)
-
-    told = await given.refused("forget_fact", query="my boss in Berlin")
-
-    assert "f1: Ada lives in Berlin." in told
-    assert len(given.facts.rows) == 1
-
-
-async def test_by_words_nothing_of_others_in_a_group_is_forgotten(given: Given) -> None:
-    given.facts.seed("Bob brings cake.", BOBS_IN_GROUP)
-
-    told = await given.refused("forget_fact", GROUP, query="cake")
-
-    assert told == "forget_fact: nothing that is remembered here fits that"
-    assert "give an id" in await given.refused("forget_fact", query="  ")
-
-
-def test_erasing_is_asked_about_once_text_of_others_is_there(given: Given) -> None:
-    assert given.needs("forget_fact", id="f1").risk == "it erases what is remembered"
 
 
 # --- search_memories, list_facts -----------------------------------------------------------------
@@ -431,55 +328,6 @@ async def test_each_finds_what_is_theirs_where_it_is(given: Given) -> None:
         assert "said by Bob" in here
         assert "000" not in here
         assert "Nothing" in await given.told(name, group_elsewhere, **arguments)
-
-
-@pytest.mark.parametrize(
-    ("as_of", "at"),
-    [
-        ("", None),
-        ("2026-03-01", datetime(2026, 3, 1, 22, 59, 59, 999_999, tzinfo=UTC)),
-        ("20260701", datetime(2026, 7, 1, 21, 59, 59, 999_999, tzinfo=UTC)),
-        ("2026-03-01T12:00", datetime(2026, 3, 1, 11, tzinfo=UTC)),
-        ("2026-03-01T12:00:00Z", datetime(2026, 3, 1, 12, tzinfo=UTC)),
-    ],
-)
-async def test_as_of_is_a_day_of_the_person_to_its_end(
-    given: Given, as_of: str, at: datetime | None
-) -> None:
-    await given.told("search_memories", query="x", as_of=as_of, limit="3")
-
-    assert given.facts.searched == [(MINE, "x", 3, at)]
-
-
-@pytest.mark.parametrize("as_of", ["last spring", "2026-13-01", "0000-00-00", "2026-03-01; drop"])
-async def test_as_of_that_is_no_date_is_refused(given: Given, as_of: str) -> None:
-    told = await given.refused("search_memories", query="x", as_of=as_of)
-
-    assert told == "search_memories: as_of is no date: write it like 2026-03-01"
-
-
-async def test_a_fact_is_told_with_its_id_and_its_time(given: Given) -> None:
-    fact = given.facts.seed("Ada lives in Oslo.", MINE, category="background")
-    given.facts.seed("Ada likes tea.", MINE)
-    given.facts.rows[1] = replace(fact, valid_to_ms=None, valid_from_ms=1_772_319_600_000)
-
-    told = await given.told("list_facts", category="background")
-
-    assert told == "f1: Ada lives in Oslo. (background, since 2026-03-01)"
-
-
-async def test_a_long_list_is_cut_and_says_so(given: Given) -> None:
-    for n in range(130):
-        given.facts.seed(f"Fact number {n}.", MINE)
-
-    lines = (await given.told("list_facts", past=True)).split("\n")
-
-    assert lines[0].startswith("f130: Fact number 129.")
-    assert lines[-2:] == [
-        "[the newest 100 of 130: search_memories finds others]",
-        "[the past of the newest 20 alone]",
-    ]
-    assert len(lines) == 102
 
 
 @pytest.mark.parametrize("name", ["search_memories", "list_facts"])
@@ -529,41 +377,12 @@ async def test_nobody_searches_what_another_said(given: Given) -> None:
 # --- the profile ---------------------------------------------------------------------------------
 
 
-async def test_a_profile_is_read_whole_or_in_part(given: Given) -> None:
-    assert json.loads(await given.told("get_profile")) == given.profiles.profiles[PersonId("p1")]
-    assert await given.told("get_profile", path="preferences.units") == '"metric"'
-    assert await given.told("get_profile", path=" preferences . units ") == '"metric"'
-    assert await given.told("get_profile", MEMBER) == "Nothing is known of the person yet."
-
-
-@pytest.mark.parametrize("path", ["nothing", "name.first", "preferences.units.x"])
-async def test_where_nothing_is_known_it_says_what_there_is(given: Given, path: str) -> None:
-    told = await given.refused("get_profile", path=path)
-
-    assert told == f"get_profile: nothing is known under '{path}' (there is: name, preferences)"
-
-
-async def test_a_profile_is_changed_with_a_reason(given: Given) -> None:
-    told = await given.told("update_profile", path="name", value="Ada L.", reason="she\nsaid so")
-
-    assert told == 'name is now "Ada L." (before: "Ada").'
-    assert given.profiles.changes == [
-        (OWNER.person_id, "name", "Ada L.", "she said so", OWNER.run_id)
-    ]
-
-
 @pytest.mark.case("ME-03")
 @pytest.mark.parametrize("value", [["English", "German"], {"a": 1}, 3, True, None])
 async def test_a_value_may_be_any_json(given: Given, value: object) -> None:
     await given.told("update_profile", path="languages", value=value, reason="said")
 
     assert given.profiles.changes[0][2] == value
-
-
-async def test_what_a_profile_cannot_hold_is_told(given: Given) -> None:
-    told = await given.refused("update_profile", path="nonsense", value=1, reason="x")
-
-    assert told == "update_profile: a profile has no 'nonsense'"
 
 
 STEERING = [
@@ -598,16 +417,3 @@ async def test_what_the_assistant_is_made_of_is_changed_only_with_the_owners_yes
     await given.told(
         "update_profile", replace(OWNER, agreed=True), path=path, value="x", reason="x"
     )
-
-
-@pytest.mark.parametrize(
-    "path", ["persona.name", "persona.tone", "name", "my persona", "a.persona"]
-)
-def test_the_rest_of_a_profile_is_not_asked_about(given: Given, path: str) -> None:
-    assert not steers(path)
-    assert not given.needs("update_profile", path=path, value=1, reason="x").asks
-
-
-def test_a_value_that_is_missing_is_not_taken_for_nothing(given: Given) -> None:
-    with pytest.raises(ArgumentsWrong, match="'value' is missing"):
-        given.needs("update_profile", path="name", reason="x")

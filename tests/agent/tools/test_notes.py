@@ -12,7 +12,6 @@ from agent.tools.notes import (
     NOTE_CHARS_MAX,
     Notes,
     NoteTools,
-    path_of,
 )
 from agent.tools.tool import Caller, Needs, tools_of
 from agent.tools.workspace import Workspace
@@ -94,15 +93,6 @@ async def test_what_names_no_day_is_refused(given: Given, day: str) -> None:
     assert "this names no day" in await given.read(day)
 
 
-async def test_where_there_are_no_notes_it_says_so(given: Given) -> None:
-    assert await given.read() == "There are no notes yet."
-    assert await given.read("long-term") == "Long-term notes: there are none."
-    assert await given.read("2026-01-01", by=GUEST) == (
-        "Notes of Thursday, 2026-01-01: there are none."
-    )
-    assert list(given.root.iterdir()) == []
-
-
 @pytest.mark.case("ME-05")
 async def test_a_note_that_is_made_twice_stands_there_once(given: Given) -> None:
     first = await given.note("call the plumber")
@@ -136,24 +126,6 @@ async def test_nobody_reads_the_notes_of_another(given: Given) -> None:
     assert "owner" not in await given.read("long-term", by=MEMBER)
     assert "member" not in await given.read("long-term")
     assert await given.read(by=GUEST) == "There are no notes yet."
-
-
-async def test_a_guest_makes_no_notes(given: Given) -> None:
-    assert "a guest may not" in await given.note("x", by=GUEST)
-    assert list(given.root.iterdir()) == []
-
-
-async def test_of_very_many_days_the_newest_are_listed(given: Given) -> None:
-    for n in range(70):
-        file = given.root / path_of("memory", datetime(2026, 1 + n // 28, 1 + n % 28).date())
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("x\n")
-
-    lines = (await given.read()).split("\n")
-
-    assert lines[0] == "2026-03-14 (2 bytes)"
-    assert lines[-1] == "[the newest 60 of 70 days]"
-    assert len(lines) == 61
 
 
 @pytest.mark.parametrize(

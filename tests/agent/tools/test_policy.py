@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator
@@ -27,11 +26,9 @@ from agent.policy.approval import (
     digest_of,
     shown,
 )
-from agent.policy.presentation import ROWS_MAX, is_whole
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
-from tests.checkout import ROOT
 
 # --- the table ---------------------------------------------------------------------------------
 
@@ -138,12 +135,12 @@ def judged(
     who: Caller,
     *rules: PolicyRule,
     needs: Needs | None = None,
-    seen: bool = False,
+    leaves: str = "",
     always: bool = False,
     members_approve_outside: bool = False,
 ) -> Verdict:
     policy = Policy(rules=rules, members_approve_outside=members_approve_outside)
-    return decide(policy, tool, needs or Needs(), who, seen=lambda target: seen, always=always)
+    return decide(policy, tool, needs or Needs(), who, leaves=leaves, always=always)
 
 
 def sign(verdict: Verdict) -> str:
@@ -247,36 +244,6 @@ def test_what_a_call_could_do_for_somebody_else_is_asked_about_in_a_tainted_turn
         assert verdict.why.startswith("It erases what is remembered, and text from others is")
 
 
-def groups_in_the_code() -> set[str]:
-    """What `@tool` and `ToolCard` are given for it, also by constants of the module."""
-    found = set()
-    for file in {*(ROOT / "agent").rglob("*.py")} - {ROOT / "agent/tools/tool.py"}:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        constants = {
-            target.id: str(node.value.value)
-            for node in tree.body
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"tool", "ToolCard"}:
-                named = [word.value for word in node.keywords if word.arg == "group"]
-                value = named[0] if named else node.args[0]
-                if isinstance(value, ast.Constant):
-                    found.add(str(value.value))
-                else:
-                    found.add(constants[ast.unparse(value)])
-    return found
-
-
-def test_every_group_of_tools_has_a_table() -> None:
-    found = groups_in_the_code()
-
-    assert {"files", "exec", "mcp"} <= found
-    assert sorted(found - set(GROUPS)) == [], "write down who must agree to it: GROUPS"
-
-
 # --- needs -------------------------------------------------------------------------------------
 
 
@@ -328,31 +295,33 @@ def test_what_a_tool_refuses_is_not_done_not_even_with_a_tap(
 
 
 @pytest.mark.parametrize(
-    ("role", "tainted", "seen", "expected"),
+    ("role", "tainted", "leaves", "expected"),
     [
-        (Role.OWNER, False, False, "."),
-        (Role.OWNER, True, True, "."),
-        (Role.OWNER, True, False, "1"),
-        (Role.MEMBER, True, True, "."),
-        (Role.MEMBER, True, False, "1"),
-        (Role.GUEST, True, True, "."),
-        (Role.GUEST, True, False, "x"),
+        (Role.OWNER, False, True, ".?."),
+        (Role.OWNER, True, False, "..."),
+        (Role.OWNER, True, True, "111"),
+        (Role.MEMBER, False, True, "??."),
+        (Role.MEMBER, True, False, "..."),
+        (Role.MEMBER, True, True, "111"),
+        (Role.GUEST, False, True, "xxx"),
+        (Role.GUEST, True, False, "..."),
+        (Role.GUEST, True, True, "xxx"),
     ],
 )
-@pytest.mark.parametrize("always", [False, True])
-def test_in_a_tainted_turn_a_target_that_nobody_named_is_asked_about(
-    role: Role, tainted: bool, seen: bool, expected: str, always: bool
+def test_what_would_leave_is_asked_about_and_after_outside_text_each_time(
+    role: Role, tainted: bool, leaves: bool, expected: str
 ) -> None:
-    verdict = judged(
-        card(),
-        caller(role, tainted=tainted),
-        PolicyRule(action=Action.ALLOW),
-        needs=Needs(target="https://evil.example/?d=1"),
-        seen=seen,
-        always=always,
-    )
+    """With a rule of the owner that allows it; with none; with one that was agreed to for good."""
+    who, told = caller(role, tainted=tainted), "somebody learns it" if leaves else ""
+    allow = PolicyRule(action=Action.ALLOW)
 
-    assert sign(verdict) == expected
+    found = [
+        judged(card(), who, allow, leaves=told),
+        judged(card(), who, leaves=told),
+        judged(card(), who, leaves=told, always=True),
+    ]
+
+    assert "".join(map(sign, found)) == expected
 
 
 def test_where_always_is_no_choice_an_older_always_counts_for_nothing() -> None:
@@ -457,14 +426,6 @@ values = st.recursive(
 objects = st.dictionaries(st.text(), values, max_size=5)
 
 
-@given(objects, st.sampled_from([None, 2]))
-def test_spacing_and_order_change_no_digest(data: dict[str, JsonValue], indent: int | None) -> None:
-    turned = dict(reversed(data.items()))
-
-    assert digest_of("t", json.dumps(data)) == digest_of("t", json.dumps(turned, indent=indent))
-    assert digest_of("t", json.dumps(data)) != digest_of("u", json.dumps(data))
-
-
 @given(objects, objects)
 def test_other_arguments_have_another_digest(
     one: dict[str, JsonValue], other: dict[str, JsonValue]
@@ -472,27 +433,6 @@ def test_other_arguments_have_another_digest(
     same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
     assert (digest_of("t", json.dumps(one)) == digest_of("t", json.dumps(other))) is same
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ('{"n": 1}', '{"n": "1"}'),
-        ('{"n": 1}', '{"n": true}'),
-        ('{"n": 1}', '{"n": 1.0}'),
-        ('{"a": ["b", "c"]}', '{"a": ["bc"]}'),
-        ("{", "[["),
-        ("", "{}"),
-        ('{"a": "\\ud800"}', '{"a": "?"}'),
-    ],
-)
-def test_near_misses_have_another_digest(one: str, other: str) -> None:
-    assert digest_of("t", one) != digest_of("t", other)
-
-
-@given(st.text() | st.just("[" * 100_000) | st.just("9" * 5_000))
-def test_anything_at_all_has_a_digest(text: str) -> None:
-    assert re.fullmatch(r"[0-9a-f]{64}", digest_of("t", text))
 
 
 # --- what is shown -----------------------------------------------------------------------------
@@ -518,16 +458,6 @@ def body_of(block: str) -> list[str]:
     assert fence == last
     assert not [line for line in lines if fence in line]
     return lines
-
-
-def test_short_values_stand_behind_their_names() -> None:
-    text = shown(MAIL, '{"to": "ann@x.example", "copies": "2"}', Needs())
-
-    assert text == '```\nto: "ann@x.example"\ncopies: 2\n```'
-
-
-def test_no_arguments_are_said_to_be_none() -> None:
-    assert body_of(shown(card(), "", Needs())) == ["(nothing further)"]
 
 
 def test_lines_of_a_value_stand_behind_a_bar_and_cannot_pose_as_another_value() -> None:
@@ -565,86 +495,12 @@ def test_a_long_run_of_one_sign_is_shown_as_its_number(value: str, seen: str) ->
     assert body_of(shown(MAIL, json.dumps({"to": value}), Needs())) == [seen]
 
 
-def test_many_empty_lines_are_shown_as_their_number() -> None:
-    value = "top" + "\n" * 5000 + "bottom"
-
-    lines = body_of(shown(MAIL, json.dumps({"to": value}), Needs()))
-
-    assert lines[1:] == ["  | top", "  | ‹⏎×5,000›", "  | bottom"]
-
-
-def test_a_short_value_leaves_its_room_to_a_long_one() -> None:
-    text = "some words " * 200
-
-    lines = body_of(shown(MAIL, json.dumps({"to": "ann", "body": text}), Needs()))
-
-    assert lines == ['to: "ann"', f'body: "{text}"']
-
-
-@given(st.dictionaries(st.text(min_size=1, max_size=70), st.text(max_size=3_000), max_size=4))
-def test_a_call_is_whole_where_its_card_leaves_nothing_out(data: dict[str, str]) -> None:
-    text = shown(ANYTHING, json.dumps(data), Needs())
-
-    cut = re.search(r"^  \[… |^\[… |…\" \(a name of", text, re.MULTILINE)
-    assert is_whole(data) == (cut is None)
-
-
-def test_what_is_not_seen_is_named() -> None:
-    hostile = "a\u202eb\u200bc\u2066d\x1b[31me\u3164f\rg\th\u2028i\ufe0f\U000e0041"
-
-    (line,) = body_of(shown(MAIL, json.dumps({"to": hostile}), Needs()))
-
-    assert line == (
-        'to: "a‹U+202E›b‹U+200B›c‹U+2066›d‹U+001B›[31me‹U+3164›f‹U+000D›g‹U+0009›h‹U+2028›i'
-        '‹U+FE0F›‹U+E0041›"'
-    )
-
-
-def test_a_long_value_keeps_its_end_and_says_its_length() -> None:
-    text = "harmless " * 10_000 + "&& rm -rf /"
-
-    lines = body_of(shown(MAIL, json.dumps({"to": text}), Needs()))
-
-    assert lines[0] == "to, 90,011 characters, the middle left out:"
-    assert re.fullmatch(r"  \[… [0-9,]+ characters left out …\]", lines[2])
-    assert lines[-1].endswith("&& rm -rf /")
-
-
 def test_what_runs_is_shown_as_it_is_understood_and_not_as_it_was_written() -> None:
     twice = '{"to": "friend@x.example", "to": "thief@x.example"}'
     repaired = "{'to': 'a@x.example',}"
 
     assert body_of(shown(MAIL, twice, Needs())) == ['to: "thief@x.example"']
     assert body_of(shown(MAIL, repaired, Needs())) == ['to: "a@x.example"']
-
-
-def test_a_tools_own_words_come_first_and_hide_no_argument() -> None:
-    needs = Needs(shows=("$ sh -c ls", "(in sub)"))
-    arguments = {"to": "sub", "command": ["sh", "-c", "ls"], "body": "rm -rf notes"}
-
-    lines = body_of(shown(MAIL, json.dumps(arguments), needs))
-
-    assert lines[:2] == ["$ sh -c ls", "(in sub)"]
-    assert 'body: "rm -rf notes"' in lines
-    assert 'to: "sub"' in lines
-
-
-def test_a_command_that_is_shown_already_is_not_shown_twice() -> None:
-    needs = Needs(shows=("$ sh -c 'ls -l'",))
-
-    lines = body_of(shown(MAIL, json.dumps({"to": "x", "command": ["sh", "-c", "ls -l"]}), needs))
-
-    assert lines == ["$ sh -c 'ls -l'", 'to: "x"']
-
-
-def test_of_very_many_values_the_first_and_last_are_shown_and_all_are_counted() -> None:
-    data = {f"n{n}": n for n in range(1000)}
-
-    lines = body_of(shown(ANYTHING, json.dumps(data), Needs()))
-
-    assert len(lines) == ROWS_MAX + 1
-    assert (lines[0], lines[-1]) == ("n0: 0", "n999: 999")
-    assert lines[ROWS_MAX // 2] == "[… 976 of 1000 arguments left out …]"
 
 
 nasty = st.text(

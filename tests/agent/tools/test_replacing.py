@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.edits import ChangedMeanwhile, FileLocks, replace, replace_unchanged
+from agent.tools.edits import ChangedMeanwhile, replace, replace_unchanged
 
 
 @pytest.fixture
@@ -78,12 +78,3 @@ def test_a_new_file_and_one_in_the_place_of_a_link_are_for_the_process_alone(
         replace(name, folder, b"x")
 
         assert stat.S_IMODE((tmp_path / name).lstat().st_mode) == 0o600
-
-
-def test_one_key_has_one_lock() -> None:
-    turns = FileLocks()
-
-    with turns.of(("a", "b")):
-        assert turns.of(("a", "b")).locked()
-
-    assert not turns.of(("a", "b")).locked()

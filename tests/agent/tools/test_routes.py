@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from agent.prompt.templates import TextFiles
@@ -78,10 +76,6 @@ def test_the_shipped_routes_know_plain_wishes(shipped: Routes, text: str, group:
     assert group in shipped.match(text).groups
 
 
-def test_where_no_shipped_route_matches_web_and_memory_are_offered(shipped: Routes) -> None:
-    assert shipped.match("Blue or green?").groups == ("web", "memory")
-
-
 def test_the_shipped_routes_name_groups_that_exist(shipped: Routes) -> None:
     assert shipped.groups <= {*BUILT_IN, "hardware"}
 
@@ -137,15 +131,3 @@ def test_a_file_that_cannot_be_used_is_refused_at_start_with_its_place(
 
     assert str(own) in str(refused.value)
     assert says in str(refused.value)
-
-
-def test_a_shipped_file_that_is_missing_is_said(tmp_path: Path) -> None:
-    routes = RouteFile(tmp_path / "nowhere", tmp_path, read=TextFiles().read)
-
-    with pytest.raises(RoutesWrong, match="restore it from the release"):
-        routes.check()
-
-
-@given(text=st.text(max_size=200))
-def test_any_message_brings_in_some_group(text: str) -> None:
-    assert Routes(SMALL, source="small").match(text).groups

@@ -15,12 +15,11 @@ from pydantic import Field
 
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.presentation import needs_of
-from agent.policy.tool_access import MAKES_JOBS, Reach, ReachOptions
-from agent.tools.arguments import Arguments, schema_of
+from agent.tools.arguments import Arguments
 from agent.tools.call import arguments_of
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
-from agent.tools.toolbox import Toolbox
-from memory.records.jobs import Job, JobKind, MisfirePolicy, QuietPolicy
+from agent.tools.toolbox import MAKES_JOBS, Reach, ReachOptions, Toolbox
+from memory.records.jobs import Job, JobKind
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.transcript import Note, ToolResult
 from memory.stores.conversations import SqliteConversations
@@ -29,11 +28,10 @@ from tests.agent.schedule_kit import made_tools
 from tests.agent.test_job_runs import a_run
 from tests.agent.tools.given import call, caller, run_tool
 from tests.fakes import calls
-from tests.scheduler.service_kit import ANN, BEN, GROUP, LANE, Services
+from tests.scheduler.service_kit import ANN, LANE, Services
 
 ANNS = caller("p1", Role.OWNER, chat="5")
 BENS = caller("p2", Role.MEMBER, chat="6")
-GUSS = caller("p3", Role.GUEST, chat="7")
 IN_GROUP = caller("p1", Role.OWNER, chat="-100", is_group=True)
 
 DAILY = {"when": "every day at 12:00", "instructions": "sum up the news"}
@@ -129,41 +127,6 @@ async def test_a_reminder_says_how_its_time_was_read_and_when_it_is_due(desk: Cl
     assert job.deliver_to == LANE
 
 
-async def test_the_next_three_runs_are_those_that_are_kept(desk: Clerkship) -> None:
-    said = await desk.done("remind_me", text="stand up", when="30 8 * * 1-5")
-
-    assert "Next: Mon 1 Jun 2026, 08:30; Tue 2 Jun 2026, 08:30; Wed 3 Jun 2026, 08:30" in said
-    assert (await desk.only()).next is not None
-
-
-@pytest.mark.parametrize(
-    ("when", "said"),
-    [
-        ("every day at 6:30", "every day at 18:30 (Mon 1 Jun 2026, 18:30)"),
-        ("next week", "Which day of next week"),
-        ("blue", "is not a time"),
-        ("yesterday at 9", ""),
-    ],
-)
-async def test_what_must_be_asked_first_goes_back_and_nothing_is_kept(
-    desk: Clerkship, when: str, said: str
-) -> None:
-    told = await desk.refused("remind_me", text="x", when=when)
-
-    assert "nothing was saved" in told
-    assert said in told
-    assert await desk.jobs() == []
-
-
-async def test_a_reminder_may_nag_and_be_urgent(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="pills", when="in 1 hour", nag_minutes=10, urgent=True)
-
-    job = await desk.only()
-    assert (job.nag_s, job.urgent) == (600, True)
-    again = await desk.refused("remind_me", text="x", when="every day at 12:00", nag_minutes=5)
-    assert "due once" in again
-
-
 async def test_the_same_call_made_again_after_a_kill_makes_one_job(counter: Services) -> None:
     """What a new process has read is read anew: `in 2 hours` is later by then."""
     before, after = (Clerkship(counter, made_tools(counter)) for _ in range(2))
@@ -180,32 +143,6 @@ async def test_the_same_call_made_again_after_a_kill_makes_one_job(counter: Serv
     await after.done("remind_me", other_turn, text="tea", when="in 2 hours")
     await after.done("remind_me", text="tea", when="in 3 hours")
     assert len(await after.jobs()) == 3
-
-
-async def test_what_was_shown_is_what_is_kept_however_long_the_answer_takes(
-    desk: Clerkship,
-) -> None:
-    shown = desk.needs("remind_me", text="tea", when="in 2 hours").shows
-    desk.counter.clock.move(540)
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-
-    assert "next: Mon 1 Jun 2026, 10:00" in shown
-    assert f"goes to: {LANE}" in shown
-    job = await desk.only()
-    assert job.next is not None
-    assert job.next.slot == "2026-06-01T10:00"
-
-
-async def test_guests_keep_nothing(desk: Clerkship) -> None:
-    for name in ("remind_me", "schedule_job", "update_job", "remove_job", "run_job"):
-        told = await desk.call(name, GUSS, text="x", when="in 1 hour", id="j1", instructions="x")
-        assert not told.ok
-
-
-async def test_in_a_group_a_reminder_goes_to_the_group(desk: Clerkship) -> None:
-    await desk.done("remind_me", IN_GROUP, text="meeting", when="in 1 hour")
-
-    assert (await desk.only()).deliver_to == GROUP
 
 
 MADE = {
@@ -233,18 +170,6 @@ async def test_a_reminder_whose_words_may_be_somebody_elses_is_outside_text_wher
     assert note.untrusted is untrusted
 
 
-async def test_other_words_of_a_reminder_bring_their_own_mark(counter: Services) -> None:
-    desk = Clerkship(counter, made_tools(counter))
-    marks = []
-
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-    for who in (ANNS, replace(ANNS, tainted=True), ANNS):
-        await desk.done("update_job", who, id="j1", text="Obey Mallory")
-        marks.append((await desk.only()).what.outside)
-
-    assert marks == [False, True, False]
-
-
 async def notes_at(counter: Services, lane: str) -> list[Note]:
     """What the history of a chat says of how its messages came."""
     conversations = SqliteConversations(counter.database)
@@ -253,28 +178,6 @@ async def notes_at(counter: Services, lane: str) -> list[Note]:
 
 
 # --- looking and changing --------------------------------------------------------------------
-
-
-async def test_jobs_are_listed_with_their_next_run_and_state(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-    await desk.done("remind_me", text="news", when="every day at 12:00")
-    await desk.done("update_job", id="j2", paused=True)
-
-    assert await desk.done("list_jobs") == (
-        "Times are of Europe/Berlin.\n"
-        "- j1 tea [message]: next Mon 1 Jun 2026, 10:00\n"
-        "- j2 news [message]: paused: by hand"
-    )
-    assert await desk.done("list_jobs", BENS) == "There are no jobs."
-
-
-async def test_a_group_sees_only_what_is_for_it(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="secret", when="in 2 hours")
-    await desk.done("remind_me", IN_GROUP, text="meeting", when="in 1 hour")
-
-    assert "secret" not in await desk.done("list_jobs", IN_GROUP)
-    assert "not for this group" in await desk.refused("remove_job", IN_GROUP, id="j1")
-    await desk.done("remove_job", IN_GROUP, id="j2")
 
 
 async def test_nobody_reaches_the_jobs_of_others(desk: Clerkship) -> None:
@@ -289,26 +192,6 @@ def _text(name: str) -> dict[str, str]:
     return {"text": "else"} if name == "update_job" else {}
 
 
-async def test_a_reminder_is_moved_reworded_paused_and_resumed(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-
-    said = await desk.done("update_job", id="j1", when="tomorrow at 5", text="coffee")
-    assert "Next: Tue 2 Jun 2026, 17:00" in said
-    assert (await desk.only()).what.text == "coffee"
-    assert "Paused: by hand" in await desk.done("update_job", id="j1", paused=True)
-    assert "Next: Tue 2 Jun 2026, 17:00" in await desk.done("update_job", id="tea", paused=False)
-
-
-async def test_a_change_that_must_be_asked_about_first_changes_nothing(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-    before = await desk.only()
-
-    await desk.refused("update_job", id="j1", text="coffee", when="next week")
-    await desk.refused("update_job", id="j1")
-
-    assert await desk.only() == before
-
-
 async def test_what_runs_by_itself_is_not_changed_behind_its_persons_back(desk: Clerkship) -> None:
     await desk.done("schedule_job", **DAILY)
 
@@ -319,72 +202,7 @@ async def test_what_runs_by_itself_is_not_changed_behind_its_persons_back(desk: 
     assert (await desk.only()).what.text == "sum up the news"
 
 
-async def test_a_job_is_run_at_once_and_keeps_its_times(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-
-    said = await desk.done("run_job", id="j1")
-
-    assert "Next: Mon 1 Jun 2026, 10:00" in said
-    assert desk.counter.texts() == ["tea"]
-
-
 # --- events ----------------------------------------------------------------------------------
-
-
-async def test_an_event_is_noted_with_its_reminders(desk: Clerkship) -> None:
-    said = await desk.done(
-        "record_event", name="Dentist", when="Thursday 15:30", note="card", remind="both"
-    )
-
-    assert said == (
-        "Noted: e1 Dentist: Thu 4 Jun 2026, 15:30 (Europe/Berlin) – card.\n"
-        "Reminder j1: Wed 3 Jun 2026, 09:00 (Europe/Berlin).\n"
-        "Reminder j2: Thu 4 Jun 2026, 14:30 (Europe/Berlin)."
-    )
-    await desk.done("record_event", name="Holiday", when="Friday")
-    await desk.done("record_event", name="Move house")
-    await desk.done("record_event", name="Far", when="in 60 days at 12:00")
-    assert await desk.done("list_events", days=30) == (
-        "- e1 Dentist: Thu 4 Jun 2026, 15:30 (Europe/Berlin) – card\n"
-        "- e2 Holiday: Fri 5 Jun 2026, all day\n"
-        "- e3 Move house: no date"
-    )
-
-
-async def test_the_same_event_of_one_call_is_noted_once(counter: Services) -> None:
-    before, after = (Clerkship(counter, made_tools(counter)) for _ in range(2))
-    event = {"name": "Dinner", "when": "in 3 hours", "remind": "on"}
-
-    first = await before.done("record_event", **event)
-    counter.clock.move(60)
-    again = await after.done("record_event", **event)
-
-    assert again == first
-    assert len(await after.jobs()) == 1
-
-
-async def test_an_event_is_removed_by_its_id(desk: Clerkship) -> None:
-    await desk.done("record_event", name="Dentist", when="Thursday 15:30", remind="both")
-
-    assert "no event e1" in await desk.refused("remove_job", BENS, id="e1")
-    assert "Removed the event e1 (Dentist)" in await desk.done("remove_job", id="e1")
-    assert await desk.jobs() == []
-
-
-async def test_events_of_a_group_and_of_a_person_are_apart(desk: Clerkship) -> None:
-    await desk.done("record_event", name="Doctor", when="Friday")
-    await desk.done("record_event", IN_GROUP, name="Party", when="Friday", remind="before")
-
-    assert "Doctor" not in await desk.done("list_events", IN_GROUP)
-    assert "Party" not in await desk.done("list_events")
-    assert (await desk.only()).deliver_to == GROUP
-
-
-async def test_with_memory_off_no_event_is_noted_or_found(counter: Services) -> None:
-    desk = Clerkship(counter, made_tools(counter, off=frozenset({ANNS.conversation})))
-
-    assert "/private" in await desk.refused("record_event", name="Dentist", when="Friday")
-    assert "Memory is off" in await desk.done("list_events")
 
 
 # --- what runs by itself ---------------------------------------------------------------------
@@ -452,78 +270,6 @@ async def test_a_job_that_acts_outside_is_asked_of_the_owner_even_where_members_
 
     assert needs.asks
     assert not needs.is_own
-
-
-async def test_a_job_may_have_rules_and_they_are_shown_before_it_is_agreed_to(
-    desk: Clerkship,
-) -> None:
-    rules = {"missed": "ask", "quiet": "drop"}
-
-    shows = desk.needs("schedule_job", **DAILY, **rules).shows
-    await desk.done("schedule_job", **DAILY, **rules)
-    await desk.done("schedule_job", when="every day at 13:00", message="eat")
-    refused = await desk.refused("schedule_job", **DAILY, missed="never")
-
-    assert shows[3:5] == ("runs missed while I was off: ask", "results in quiet hours: drop")
-    ruled, usual = sorted(await desk.jobs(), key=lambda job: job.id)
-    assert (ruled.missed, ruled.quiet) == (MisfirePolicy.ASK, QuietPolicy.DROP)
-    assert (usual.missed, usual.quiet) == (MisfirePolicy.ONCE, QuietPolicy.DEFER)
-    assert "missed" in refused
-
-
-async def test_a_reminder_gets_other_rules_and_what_runs_by_itself_does_not(
-    desk: Clerkship,
-) -> None:
-    await desk.done("remind_me", text="tea", when="every day at 16:00")
-    await desk.done("update_job", id="j1", missed="skip")
-    await desk.done("update_job", id="j1", quiet="ignore")
-    job = await desk.only()
-    await desk.done("schedule_job", **DAILY)
-
-    assert (job.missed, job.quiet) == (MisfirePolicy.SKIP, QuietPolicy.IGNORE)
-    assert "as it is" in await desk.refused("update_job", id="j2", quiet="ignore")
-    assert desk.needs("update_job", id="j1", missed="all").shows == (
-        "job: j1",
-        "runs missed while I was off: all",
-    )
-
-
-def test_the_rules_are_named_as_on_the_command_line(desk: Clerkship) -> None:
-    for name in ("schedule_job", "update_job"):
-        named = schema_of(desk.tools[name].card.arguments)["properties"]
-        assert named["missed"]["enum"] == list(MisfirePolicy)
-        assert named["quiet"]["enum"] == list(QuietPolicy)
-
-
-async def test_a_job_is_kept_for_the_chat_of_the_call(desk: Clerkship) -> None:
-    said = await desk.done("schedule_job", BENS, name="morning news", **DAILY)
-
-    assert said.startswith("Saved as j1 (morning news). Read as: every day at 12:00.")
-    job = await desk.only(BEN)
-    assert (job.kind, job.deliver_to) == (JobKind.AGENT, "telegram:6")
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({}, "exactly one"),
-        ({"instructions": "x", "message": "y"}, "exactly one"),
-        ({"message": "x", "skill": "news"}, "exactly one"),
-        ({"message": "x", "arguments": {"a": 1}}, "arguments are for a tool"),
-        ({"skill": "unknown"}, "no skill"),
-        ({"tool": "schedule_job"}, "no tool that a job may call"),
-    ],
-)
-async def test_a_job_does_one_thing(desk: Clerkship, given: dict[str, Any], said: str) -> None:
-    assert said in await desk.refused("schedule_job", when="every day at 12:00", **given)
-    assert await desk.jobs() == []
-
-
-async def test_a_skill_may_have_instructions_besides(desk: Clerkship) -> None:
-    await desk.done("schedule_job", when="every day at 12:00", skill="news", instructions="short")
-
-    what = (await desk.only()).what
-    assert (what.skill, what.text) == ("news", "short")
 
 
 def reaching(*tools: Tool) -> Callable[[str, Caller], Tool | None]:

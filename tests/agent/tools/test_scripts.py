@@ -118,29 +118,10 @@ async def test_shell_scripts_start_whatever_their_line_ends_and_bits(
     assert await stage.run("shelly", name, "a b") == "exit code 0\n--- stdout ---\ngot a b"
 
 
-async def test_a_script_finds_what_lies_beside_it(stage: Stage) -> None:
-    folder = stage.skill("pair", main__py="import other\nprint(other.WORD)\n")
-    stage.script(folder, "other.py", "WORD = 'found'\n")
-    (folder / "data.txt").write_text("some data")
-    stage.script(folder, "read.sh", 'cat "$(dirname "$0")/../data.txt"\n')
-
-    assert "found" in await stage.run("pair", "main.py")
-    assert "some data" in await stage.run("pair", "scripts/read.sh")
-    assert not list(folder.rglob("__pycache__"))
-
-
 async def test_a_shipped_skill_runs_too_and_the_only_script_needs_no_name(stage: Stage) -> None:
     stage.skill("shipped-one", place=stage.bench.shipped, only__py="print('from the box')\n")
 
     assert "from the box" in await stage.run("shipped-one")
-
-
-async def test_a_skill_without_scripts_says_what_to_do(stage: Stage) -> None:
-    stage.skill("words")
-
-    said = await stage.run("words", "x.py")
-
-    assert said == "words has no scripts: follow its instructions (read_skill)."
 
 
 @pytest.mark.case("SK-12")
@@ -191,13 +172,6 @@ async def test_what_nobody_approved_is_not_run(stage: Stage) -> None:
     with pytest.raises(SkillRefused, match="there is no skill 'nosuch'"):
         await stage.run("nosuch")
     assert not (stage.workspace / "was-run").exists()
-
-
-async def test_a_file_that_nobody_knows_how_to_run_is_refused_with_a_way_out(stage: Stage) -> None:
-    stage.skill("odd", data__bin="just data\n")
-
-    with pytest.raises(SkillRefused, match="it is not executable"):
-        await stage.run("odd", "data.bin")
 
 
 @pytest.mark.case("SE-15")

@@ -74,48 +74,6 @@ def test_a_greeting_gets_the_core_alone() -> None:
     assert chosen.cosine_best == 0
 
 
-def test_thanks_in_mid_conversation_change_nothing() -> None:
-    before = (*CORE, "tool30", "tool02")
-
-    chosen = select(wish("thanks", is_small_talk=True, current=before), ranker(tool01=0.9))
-
-    assert chosen.names == before
-
-
-def test_the_five_best_are_offered_however_badly_they_fit() -> None:
-    chosen = select(wish(), ranker(tool09=0.05))
-
-    assert chosen.names == (*CORE, "tool00", "tool01", "tool02", "tool03", "tool09")
-    assert reasons(chosen)["tool09"] is Reason.BEST
-
-
-def test_more_are_offered_as_far_as_they_are_close_enough_up_to_fifteen() -> None:
-    close = {f"tool{number:02}": 0.9 - number / 100 for number in range(20)}
-    some = {f"tool{number:02}": 0.25 for number in range(7)}
-
-    assert len(select(wish(), ranker(**close)).names) == len(CORE) + 15
-    assert len(select(wish(), ranker(**some)).names) == len(CORE) + 7
-    assert reasons(select(wish(), ranker(**close)))["tool14"] is Reason.FITS
-
-
-def test_the_bound_on_the_cosine_belongs_to_its_own_side() -> None:
-    exact = {f"tool{number:02}": 0.2 for number in range(6)}
-    below = exact | {"tool05": 0.19}
-
-    assert "tool05" in select(wish(), ranker(**exact)).names
-    assert "tool05" not in select(wish(), ranker(**below)).names
-
-
-def test_the_groups_of_routes_join_what_fits() -> None:
-    chosen = select(wish(groups=["group3"]), ranker())
-
-    assert set(chosen.names) == {
-        *CORE,
-        *(f"tool{number:02}" for number in [*range(5), *range(30, 40)]),
-    }
-    assert reasons(chosen)["tool35"] is Reason.ROUTE
-
-
 def test_over_the_cap_the_core_comes_first_then_score_then_name() -> None:
     chosen = select(wish(groups=["group0", "group1", "group2"]), ranker(tool29=0.5, tool28=0.4))
 
@@ -140,16 +98,6 @@ def test_in_a_small_window_others_than_the_core_and_the_best_have_to_find_room()
     roomy = select(wanted, ranker(**cosines), room=ToolRoom(tokens=19 * 100, size=room.size))
     assert set(roomy.names) == {*least.names, "tool24", "tool23"}
     assert "tool22" in roomy.left_out
-
-
-def test_required_tools_come_after_the_cap() -> None:
-    full = select(wish(groups=["group0", "group1"]), ranker())
-
-    chosen = select(wish(groups=["group0", "group1"], required=["tool39"]), ranker())
-
-    assert len(full.names) == 25
-    assert chosen.names == (*full.names, "tool39")
-    assert reasons(chosen)["tool39"] is Reason.REQUIRED
 
 
 def test_a_required_tool_that_does_not_exist_is_told_and_one_not_allowed_is_not() -> None:
@@ -192,52 +140,6 @@ def test_at_a_step_the_tools_that_were_used_come_first_but_no_more_than_eight() 
     assert [name for name in chosen.names if reasons(chosen)[name] is Reason.USED] == used[:8]
     assert reasons(chosen)["tool38"] is Reason.BEST
     assert "tool39" not in chosen.names
-
-
-def test_a_step_that_changes_no_tool_changes_no_byte() -> None:
-    first = select(wish(), ranker(tool20=0.9))
-    grown = select(wish(current=first.names), ranker(tool10=0.9))
-
-    again = select(
-        wish(current=grown.names, is_step=True, used=["tool20"]), ranker(tool10=0.9, tool00=0.1)
-    )
-
-    assert again.names == tuple(name for name in grown.names if name in again.names)
-
-
-def test_a_tool_that_may_no_longer_be_had_is_offered_no_more() -> None:
-    without = [one for one in MANY if one.name not in {"tool20", "spawn"}]
-
-    chosen = select(
-        wish(candidates=without, current=(*CORE, "tool20"), used=["tool20"], is_step=True),
-        ranker(tool20=0.9),
-    )
-
-    assert not {"tool20", "spawn"} & set(chosen.names)
-
-
-def test_equal_sets_are_equal_requests_whoever_asks() -> None:
-    one = select(wish("this"), ranker(tool30=0.9, tool04=0.8))
-    other = select(wish("that"), ranker(tool04=0.9, tool30=0.8))
-
-    assert one.names == other.names
-
-
-def test_without_a_ranker_core_and_routes_decide() -> None:
-    chosen = select(wish(groups=["group3"]), None)
-
-    assert chosen.names == (*CORE, *(f"tool{number}" for number in range(30, 40)))
-
-
-def test_words_alone_offer_nothing_that_shares_no_word() -> None:
-    words = ToolRanking(by_words).of(TOOLS)
-
-    chosen = select(Situation(candidates=TOOLS, text="Merge the pull request"), words)
-
-    assert reasons(chosen)["github__merge_pull_request"] is Reason.BEST
-    assert "home__play_music" not in chosen.names
-    assert chosen.cosine_best == 0
-    assert select(Situation(candidates=TOOLS, text="xyzzy"), words).names == CORE
 
 
 @pytest.mark.parametrize(
@@ -299,29 +201,6 @@ def test_the_text_of_a_tool_holds_name_description_parameters_and_server() -> No
     assert words.text == (
         "list Pull requests. Lists them.. repo Name. Which repository.. git. Code hosting."
     )
-
-
-def test_the_ranker_is_built_anew_only_when_words_change() -> None:
-    built: list[int] = []
-
-    def make(texts: Sequence[ToolText]) -> Search:
-        built.append(len(texts))
-        return by_words(texts)
-
-    ranking = ToolRanking(make)
-    for tools in (TOOLS, list(TOOLS), [replace(one, timeout_s=5.0) for one in TOOLS], TOOLS[1:]):
-        ranking.of(tools)
-
-    assert built == [len(TOOLS), len(TOOLS) - 1]
-
-
-def test_a_ranking_shows_a_caller_only_what_was_asked_for() -> None:
-    files = [one for one in TOOLS if one.group == "files"]
-
-    found = ToolRanking(by_words).rank("Reads a file", files, of=TOOLS)
-
-    assert found[0].id == "read_file"
-    assert {one.id for one in found} <= {one.name for one in files}
 
 
 # --- for all situations ------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import sqlite3
 import zipfile
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -242,14 +241,6 @@ async def test_a_database_stays_whatever_it_is_called(house: House) -> None:
     assert not house.kept.sent
 
 
-async def test_a_file_that_is_too_large_is_told_with_both_sizes(house: House) -> None:
-    house.put("big.bin", b"x" * 1_001)
-
-    result = await house.send("big.bin")
-
-    assert "1,001 bytes (at most 1,000)" in result.content
-
-
 async def test_what_is_closed_to_the_caller_is_not_sent_to_them(house: House) -> None:
     house.put("memory/MEMORY.md", b"the owner's notes")
     house.put("memory/people/p9/MEMORY.md", b"somebody's notes")
@@ -263,12 +254,6 @@ async def test_what_is_closed_to_the_caller_is_not_sent_to_them(house: House) ->
     assert (await house.send("memory/MEMORY.md")).ok
 
 
-async def test_an_agreed_call_gets_no_further_than_another(house: House) -> None:
-    house.put(".env", b"A=1")
-
-    assert not (await house.send(".env", replace(OWNER, agreed=True))).ok
-
-
 async def test_a_name_hides_nothing(house: House) -> None:
     house.put("plan\u202efdp.exe")
     house.put(f"{'x' * 120}.pdf")
@@ -278,15 +263,3 @@ async def test_a_name_hides_nothing(house: House) -> None:
 
     names = [file.name for _, file, _, _ in house.kept.sent]
     assert names == ["planfdp.exe", f"{'x' * 96}.pdf"]
-
-
-@pytest.mark.parametrize("is_tainted", [False, True])
-async def test_a_caption_that_others_may_have_worded_is_marked_in_the_other_chat(
-    house: House, *, is_tainted: bool
-) -> None:
-    house.put("plan.txt")
-    who = replace(OWNER, tainted=is_tainted)
-
-    await house.send("plan.txt", who, caption="Mallory is right", chat="slack")
-
-    assert house.kept.noted == [is_tainted]

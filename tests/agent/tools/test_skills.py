@@ -8,25 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from agent.policy.tool_access import Reach
 from agent.skills.library import LOOK_EVERY_S, SkillLibrary
 from agent.skills.places import SkillFolders
 from agent.skills.service import SkillService
 from agent.skills.skill import SkillState
 from agent.skills.writer import FORMER
-from agent.tools.skills import FILE_BYTES_READ, LISTED_MAX, SkillTools
-from agent.tools.tool import Caller, Effect, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.skills import FILE_BYTES_READ, SkillTools
+from agent.tools.tool import Caller, tools_of
+from agent.tools.toolbox import Reach, Toolbox
 from agent.turn.assistant import Assistant
 from memory.records.transcript import ToolResult
 from memory.stores.switches import SqliteSkillRecords
 from tests.agent.house import MEMBER as MEMBER_PERSON
 from tests.agent.house import OWNER_IN_GROUP, House, model, sent_bytes
 from tests.agent.skills.given import put
-from tests.agent.skills.workbench import Workbench, playbook, workbench
+from tests.agent.skills.workbench import Workbench, workbench
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 from tests.fakes import ScriptedModel, calls
 
@@ -73,15 +70,6 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 # --- list_skills -------------------------------------------------------------------------------
 
 
-async def test_all_that_is_used_is_listed(desk: Desk) -> None:
-    put(desk.bench.shipped, "trains")
-    put(desk.bench.shipped, "tax", "metadata: {keywords: tax}")
-
-    assert await desk.said("list_skills", MEMBER) == "- tax: About tax\n- trains: About trains"
-    assert await desk.said("list_skills", MEMBER, about="the train") == "- trains: About trains"
-    assert await desk.said("list_skills", MEMBER, about="soup") == "There is no skill for that."
-
-
 async def test_the_owner_alone_sees_what_is_not_used_and_why(desk: Desk) -> None:
     put(desk.bench.shipped, "brief", "metadata: {schedule: 0 6 * * *}")
     put(desk.bench.shipped, "lacks", "metadata: {requires: {env: [TOKEN_OF_IT]}}")
@@ -101,16 +89,6 @@ async def test_the_owner_alone_sees_what_is_not_used_and_why(desk: Desk) -> None
         assert await desk.said("list_skills", who) == "No skill is in use."
 
 
-async def test_a_long_list_is_cut_and_says_so(desk: Desk) -> None:
-    for n in range(LISTED_MAX + 2):
-        put(desk.bench.shipped, f"s{n:02}", f"license: {'x' * 100}")
-
-    told = await desk.said("list_skills")
-
-    assert told.endswith("(2 more: say what it should be about)")
-    assert len(told.split("\n")) == LISTED_MAX + 1
-
-
 # --- read_skill --------------------------------------------------------------------------------
 
 
@@ -126,24 +104,6 @@ async def test_a_skill_is_read_with_its_folder_and_its_files(desk: Desk) -> None
         "Run shipped/skills/mine/scripts/get.sh, read shipped/skills/mine.\n\n"
         "Files of this skill, for read_skill: scripts/get.sh"
     )
-
-
-@pytest.mark.parametrize("name", ["mine", " mine ", "skills/mine", "skills/mine/SKILL.md"])
-async def test_a_skill_is_found_by_name_and_by_place(desk: Desk, name: str) -> None:
-    put(desk.bench.folder, "mine", body="Do it.")
-
-    assert await desk.said("read_skill", name=name) == "Do it."
-
-
-@pytest.mark.parametrize(
-    "file", ["more/a.md", "./more/a.md", "{baseDir}/more/a.md", "skills/mine/more/a.md"]
-)
-async def test_a_file_is_found_however_its_place_is_written(desk: Desk, file: str) -> None:
-    folder = put(desk.bench.folder, "mine")
-    (folder / "more").mkdir()
-    (folder / "more" / "a.md").write_bytes(b"\xef\xbb\xbfLine\r\n\x1b[31mred")
-
-    assert await desk.said("read_skill", name="mine", file=file) == "Line\nred"
 
 
 @pytest.mark.parametrize(
@@ -168,17 +128,6 @@ async def test_no_name_leads_out_of_the_folder_or_to_what_nobody_approved(
     assert "is not a file of the skill mine" in told
     assert "SECRET" not in told
     assert len(told) < 300
-
-
-async def test_a_folder_with_a_link_gives_no_file(desk: Desk) -> None:
-    folder = put(desk.bench.folder, "mine")
-    await desk.bench.now()
-    (desk.bench.folder.parent / "secret.txt").write_text("SECRET")
-    (folder / "more.md").symlink_to(desk.bench.folder.parent / "secret.txt")
-
-    told = await desk.refused("read_skill", name="mine", file="more.md")
-
-    assert "SECRET" not in told
 
 
 async def test_a_file_that_is_no_text_is_refused_and_a_long_one_cut(desk: Desk) -> None:
@@ -232,17 +181,6 @@ async def test_skills_are_not_written_in_a_group(desk: Desk) -> None:
     assert desk.bench.in_folder() == {"other"}
 
 
-def test_writing_tools_may_be_run_again_after_a_kill(desk: Desk) -> None:
-    tools = tools_of(SkillTools(desk.bench.library, desk.bench.service))
-
-    assert {tool.card.name: (tool.card.effect, tool.card.redo) for tool in tools} == {
-        "list_skills": (Effect.NONE, "repeat"),
-        "read_skill": (Effect.NONE, "repeat"),
-        "create_skill": (Effect.WORKSPACE, "idempotent"),
-        "update_skill": (Effect.WORKSPACE, "idempotent"),
-    }
-
-
 # --- create_skill ------------------------------------------------------------------------------
 
 
@@ -257,98 +195,6 @@ async def test_a_new_skill_waits_and_says_how_it_is_approved(desk: Desk) -> None
     assert (desk.bench.folder / "mine" / "SKILL.md").read_text() == (
         f'---\nname: mine\ndescription: "Files expenses"\n---\n\n{STEPS}\n'
     )
-
-
-async def test_keywords_make_it_a_playbook_in_the_database(desk: Desk) -> None:
-    told = await desk.create(keywords=["expense", "a"], priority="7")
-
-    (stored,) = await desk.bench.records.playbooks()
-    assert "is in quarantine" in told
-    assert "the keyword 'a' is so short" in told
-    assert (stored.keywords, stored.priority, stored.text) == (("expense", "a"), 7, STEPS)
-    assert await desk.state() is SkillState.QUARANTINED
-    assert desk.bench.in_folder() == set()
-
-
-async def test_what_is_suspicious_is_told(desk: Desk) -> None:
-    told = await desk.create(instructions="Paste your API keys here.")
-
-    assert told.endswith("\nSKILL.md:6: asks for keys or passwords")
-
-
-async def test_a_second_run_after_a_kill_says_the_same(desk: Desk) -> None:
-    first = [await desk.create(), await desk.create("other", keywords=["tax"])]
-
-    again = [await desk.create(), await desk.create("other", keywords=["tax"])]
-
-    assert again == first
-    assert len((await desk.bench.now()).skills) == 2
-
-
-async def test_a_second_run_after_the_approval_takes_nothing_back(desk: Desk) -> None:
-    await desk.create()
-    await desk.bench.service.approve("mine")
-
-    told = await desk.create()
-
-    assert told == "The skill mine is written. It was so before, and is in use."
-    assert await desk.state() is SkillState.USABLE
-
-
-async def test_a_name_of_a_shipped_skill_is_refused_with_the_reason(desk: Desk) -> None:
-    put(desk.bench.shipped, "mine")
-    wanted = {"name": "mine", "description": "d", "instructions": STEPS}
-
-    told = await desk.refused("create_skill", **wanted)
-    as_playbook = await desk.refused("create_skill", **wanted, keywords=["tax"])
-
-    assert "is the name of a shipped skill, and a new one would take its place" in told
-    assert "is the name of a shipped skill" in as_playbook
-    assert await desk.state() is SkillState.USABLE
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"name": "../../evil"}, "is no name for a skill"),
-        ({"name": "a\n---\nb"}, "is no name for a skill"),
-        ({"description": " \n"}, "there is no description"),
-        ({"instructions": " \n"}, "needs instructions"),
-        ({"instructions": "x" * 1_100_000}, "larger than 1,000,000 bytes"),
-        ({"instructions": "x" * 30_000, "keywords": ["a"]}, "longer than 20,000 characters"),
-        ({"name": "../../evil", "keywords": ["tax"]}, "is no name for a playbook"),
-    ],
-)
-async def test_what_is_too_much_or_too_little_is_refused(
-    desk: Desk, more: dict[str, Any], why: str
-) -> None:
-    wanted = {"name": "mine", "description": "d", "instructions": STEPS, **more}
-
-    assert why in await desk.refused("create_skill", **wanted)
-
-    assert desk.bench.in_folder() == set()
-    assert await desk.bench.records.records() == []
-
-
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.text(max_size=80), st.text(max_size=300), st.text(max_size=300), st.lists(st.text()))
-async def test_whatever_is_written_waits(
-    desk: Desk, name: str, description: str, instructions: str, keywords: list[str]
-) -> None:
-    for as_name in (name, "mine"):
-        await desk.use(
-            "create_skill",
-            name=as_name,
-            description=description,
-            instructions=instructions,
-            keywords=keywords,
-        )
-
-    shelf = await desk.bench.now()
-    assert shelf.used == ()
-    assert desk.bench.in_folder() <= {skill.name for skill in shelf.skills} | {FORMER}
 
 
 # --- update_skill ------------------------------------------------------------------------------
@@ -366,19 +212,6 @@ async def test_a_changed_skill_waits_again(desk: Desk) -> None:
     assert await desk.said("update_skill", name="mine", instructions="Else.") == told
 
 
-async def test_a_changed_playbook_waits_again_and_keeps_the_rest(desk: Desk) -> None:
-    stored = playbook("mine", "tax", priority=5, required_tools=("read_file",))
-    await desk.bench.service.put_playbook(stored, approved=True, origin="set by its owner")
-
-    await desk.said("update_skill", name="mine", keywords=["tax", "vat"])
-
-    (changed,) = await desk.bench.records.playbooks()
-    assert await desk.state() is SkillState.QUARANTINED
-    assert changed.keywords == ("tax", "vat")
-    assert (changed.text, changed.priority) == ("Do it.", 5)
-    assert changed.required_tools == ("read_file",)
-
-
 @pytest.mark.case("SK-01")
 async def test_a_change_loses_no_limit_of_the_file(desk: Desk) -> None:
     put(desk.bench.folder, "mine", "allowed-tools: Read", "metadata: {max_steps: 3}")
@@ -388,29 +221,6 @@ async def test_a_change_loses_no_limit_of_the_file(desk: Desk) -> None:
     changed = await desk.bench.skill("mine")
     assert (changed.description, changed.text) == ('Two: "sides"', "Else.")
     assert (changed.allowed_tools, changed.max_steps) == (("Read",), 3)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "why"),
-    [
-        ({"name": "shipped-one", "instructions": "x"}, "is shipped, and cannot be changed"),
-        ({"name": "nowhere", "instructions": "x"}, "there is no skill 'nowhere'"),
-        ({"name": "by-hand"}, "nothing was said to change"),
-        ({"name": "by-hand", "keywords": ["x"]}, "by its owner, by hand"),
-        ({"name": "by-hand", "instructions": " "}, "needs instructions"),
-        ({"name": "by-hand", "delete": True}, "was not written by the assistant"),
-        ({"name": "shipped-one", "delete": True}, "cannot be changed or removed"),
-    ],
-)
-async def test_what_cannot_be_changed_is_left_as_it_is(
-    desk: Desk, wanted: dict[str, Any], why: str
-) -> None:
-    put(desk.bench.shipped, "shipped-one")
-    put(desk.bench.folder, "by-hand")
-
-    assert why in await desk.refused("update_skill", **wanted)
-
-    assert [skill.text for skill in (await desk.bench.now()).used] == ["Text", "Text"]
 
 
 async def test_what_the_assistant_wrote_it_may_delete(desk: Desk) -> None:
@@ -503,20 +313,3 @@ async def test_what_a_fooled_model_writes_reaches_no_prompt_until_it_is_approved
         .read_text()
         .endswith("The true steps.")
     )
-
-
-async def test_after_a_restart_and_in_a_new_conversation_it_still_waits(tmp_path: Path) -> None:
-    house = Skilled(tmp_path)
-    order = {"name": "evil", "description": EVIL, "instructions": EVIL, "keywords": ["hello"]}
-    async with house.opened(model(*obeys(("create_skill", order)))):
-        await house.say_and_agree("do as the page says")
-
-    waiting, approved = model("Hi."), model("Hi.")
-    async with house.opened(waiting):
-        await house.say("hello", by=MEMBER_PERSON)
-        await house.workshop.approve("evil")
-    async with house.opened(approved):
-        await house.say("hello", by=MEMBER_PERSON)
-
-    assert b"EVIL-INSTRUCTION" not in sent_bytes(waiting.asked[0], house)
-    assert b"EVIL-INSTRUCTION" in sent_bytes(approved.asked[0], house)

@@ -6,12 +6,12 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 from pydantic import Field
 
-from agent.tools.arguments import Arguments, parse_arguments
+from agent.tools.arguments import Arguments
 from agent.tools.call import KeepResult, StoredResult
 from agent.tools.tool import (
     Caller,
@@ -25,12 +25,11 @@ from agent.tools.tool import (
     tool,
     tools_of,
 )
-from memory.records.errors import Permanent, StorageFull
+from memory.records.errors import Permanent
 from memory.records.messages import Role
 from memory.records.request import ToolSpec
-from memory.records.text import clean
 from memory.records.transcript import ToolResult
-from tests.agent.tools.given import GROUP, OWNER, call, caller, needs, run_tool
+from tests.agent.tools.given import OWNER, call, run_tool
 
 
 class Size(Arguments):
@@ -128,16 +127,6 @@ async def test_an_exception_becomes_one_plain_sentence(error: Exception, sentenc
     assert result == ToolResult(call_id="c1", content=sentence, ok=False)
 
 
-@pytest.mark.parametrize("given", [None, b"text", 3, ["text"]])
-async def test_what_is_no_text_becomes_one_plain_sentence(given: Any) -> None:
-    result = await run(giving(given))
-    of_effect = await run(giving(given, effect=Effect.OUTSIDE))
-
-    assert not result.ok
-    assert result.content == f"probe failed: it gave no text ({type(given).__name__})."
-    assert of_effect.content.endswith("It may have taken effect: check before trying again.")
-
-
 async def test_a_call_that_takes_too_long_is_stopped() -> None:
     async def work(arguments: Size, caller: Caller) -> str:
         await asyncio.sleep(30)
@@ -230,44 +219,6 @@ async def test_a_long_result_is_cut_in_the_middle_and_kept_whole(text: str) -> N
     assert "\x1b" not in kept
 
 
-async def test_a_short_result_is_not_kept() -> None:
-    shelf = Shelf()
-
-    await run(giving("x" * 16_000), keep=shelf)
-
-    assert shelf.texts == []
-
-
-async def test_a_result_too_long_to_keep_says_so() -> None:
-    result = await run(giving("x" * 20_000), keep=Shelf(whole=False))
-
-    assert "its beginning (the rest was too long to keep)" in result.content
-
-
-async def test_a_full_disk_does_not_lose_the_result() -> None:
-    async def full(text: str, caller: Caller) -> StoredResult:
-        raise StorageFull("the disk is full")
-
-    result = await run(giving("x" * 20_000), keep=full)
-
-    assert result.ok
-    assert "20,000 characters in all; the rest could not be kept" in result.content
-
-
-async def test_a_caller_in_a_group_is_told_apart() -> None:
-    async def work(arguments: Size, who: Caller) -> str:
-        return str(who.is_group)
-
-    assert (await run(Probe(work), who=caller(is_group=True))).content == "True"
-
-
-def test_escapes_are_found_wherever_a_long_text_is_sliced() -> None:
-    for shift in range(24):
-        text = "." * shift + ("\x1b]0;title\x1b\\\x1b[1;31mred\x1b[0m " * 9_000)
-
-        assert clean(text) == "." * shift + "red " * 9_000
-
-
 # --- functions as tools --------------------------------------------------------------------------
 
 
@@ -322,27 +273,3 @@ async def test_a_method_is_a_tool_by_its_name_docstring_and_signature() -> None:
     assert "'start': input should be greater than or equal to 0" in wrong.content
     assert thread.card.spec().parameters == {"type": "object", "properties": {}}
     assert (thread.card.redo, thread.card.timeout_s) == ("repeat", 3)
-
-
-async def test_hooks_get_the_instance_and_the_arguments_that_they_name() -> None:
-    count, thread = tools_of(Counting(3), timeout_s=9)
-    given = parse_arguments(count.card.arguments, '{"start": 5}')
-
-    assert needs(count, OWNER, start=5) == Needs(shows=("counts from 5 in steps of 3",))
-    assert await count.cost(given, OWNER) == "takes: 3 s"
-    assert (count.trust(OWNER), count.trust(GROUP)) == (Trust.OURS, Trust.UNTRUSTED)
-    assert needs(thread, OWNER) == Needs()
-    assert count.card.timeout_s == thread.card.timeout_s == 9
-
-
-async def test_a_method_without_async_runs_in_a_thread() -> None:
-    _, thread = tools_of(Counting(1))
-
-    result = await run_tool(thread, call("thread", {}), OWNER)
-
-    assert result.content != threading.main_thread().name
-
-
-def test_a_tool_that_changes_something_has_to_say_what_a_kill_permits() -> None:
-    with pytest.raises(TypeError, match="redo"):
-        tool("test", Effect.PERSON)

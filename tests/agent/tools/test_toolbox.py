@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.policy.tool_access import Reach, ReachOptions
 from agent.tools.files import FileTools
 from agent.tools.tool import Tool, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, ReachOptions, Toolbox
 from agent.tools.workspace import Workspace
 from memory.records.messages import Role
 from tests.agent.tools.given import call
@@ -47,20 +46,6 @@ def test_tools_are_offered_by_role_and_globs_in_stable_order(
     toolbox: Toolbox, allowed: list[str], denied: list[str], role: Role, offered: list[str]
 ) -> None:
     assert names(toolbox, allowed, denied, role) == offered
-
-
-def test_named_tools_keep_their_order_and_their_schemas(toolbox: Toolbox) -> None:
-    first = toolbox.named(["list_dir", "gone", "read_file"])
-
-    assert [spec.name for spec in first] == ["list_dir", "read_file"]
-    assert first == toolbox.named(["list_dir", "read_file"])
-
-
-def test_two_tools_of_one_name_are_an_error(tmp_path: Path) -> None:
-    tools = tools_of(FileTools(Workspace(tmp_path)))
-
-    with pytest.raises(ValueError, match="same name: list_dir, read_file"):
-        Toolbox([*tools, tools[0], tools[4]])
 
 
 class Others:
@@ -116,18 +101,6 @@ def test_an_unknown_tool_is_answered_with_the_nearest(
 
     assert not result.ok
     assert advice in result.content
-
-
-def test_a_tool_that_is_there_is_never_said_not_to_be(toolbox: Toolbox) -> None:
-    result = toolbox.unknown(call("read_file", {}), ["list_dir", "write_file"])
-
-    assert not result.ok
-    assert "'read_file' may not be used in this run; nothing was done." in result.content
-    assert "There is no tool" not in result.content
-
-
-def test_without_tools_the_model_is_asked_for_text(toolbox: Toolbox) -> None:
-    assert "answer in text" in toolbox.unknown(call("read_file", {}), []).content
 
 
 def test_a_toolbox_knows_what_a_kill_permits_and_what_changes_nothing(toolbox: Toolbox) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.worker import NoRoom
+from agent.sandbox.worker import NoRoom
 from agent.web.article import Article, PageReader, TooTangled
 
 URL = "https://paper.example/"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bot.cli.dry_run import simulate
 from bot.cli.main import app
 from bot.cli.render import print_lines
-from bot.cli.schedule import list_jobs
+from bot.cli.schedule.commands import list_jobs
+from bot.cli.schedule.dry_run import simulate
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from memory.records.messages import PersonId, Role

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.skills import list_skills, show, why
+from bot.cli.skills.commands import list_skills, show, why
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from scheduler.clock.machine import SystemClock

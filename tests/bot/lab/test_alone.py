@@ -5,57 +5,55 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
-from telegram import Bot
+import pytest
 
 
 @asynccontextmanager
-async def process(module: str, *options: str) -> AsyncIterator[str]:
+async def process(module: str, *options: str) -> AsyncIterator[httpx.AsyncClient]:
     started = await asyncio.create_subprocess_exec(
         sys.executable, "-m", module, "--port", "0", *options, stdout=asyncio.subprocess.PIPE
     )
     try:
         assert started.stdout is not None
-        line = await asyncio.wait_for(started.stdout.readline(), 20)
-        yield json.loads(line)["url"]
+        url = json.loads(await asyncio.wait_for(started.stdout.readline(), 20))["url"]
+        async with httpx.AsyncClient(base_url=url) as http:
+            yield http
     finally:
         started.terminate()
         await started.communicate()
 
 
-async def test_telegram_runs_as_a_process() -> None:
-    async with (
-        process("bot.lab.telegram", "--token", "1:A") as url,
-        Bot("1:A", base_url=f"{url}/bot") as bot,
-        httpx.AsyncClient(base_url=f"{url}/lab/") as lab,
-    ):
-        await lab.post("message", json={"chat_id": 1, "text": "hello", "photo": "anBn"})
-        (update,) = await bot.get_updates(timeout=5)
-        await bot.send_message(1, "hi")
+PERSON_WRITES: dict[str, dict[str, Any]] = {
+    "bot.lab.telegram": {"message": {"chat_id": 1, "text": "hello", "photo": "anBn"}},
+    "bot.lab.slack": {"post": {"channel": "C1", "text": "hello", "files": {"a.txt": "YQ=="}}},
+    "bot.lab.model": {"say": {"text": "hello"}},
+}
+THEN: dict[str, tuple[str, dict[str, Any], str]] = {
+    "bot.lab.telegram": ("chat", {"chat_id": 1}, "hello"),
+    "bot.lab.slack": ("shown", {"channel": "C1"}, "U0ANN: 📎 a.txt\n  hello"),
+    "bot.lab.model": ("left", {}, "1"),
+}
+OPTIONS = {
+    "bot.lab.telegram": ("--token", "1:A", "--limits"),
+    "bot.lab.slack": ("--app-token", "xapp-1", "--retry-scale", "0.01"),
+    "bot.lab.model": ("--strict", "--model", "m"),
+}
 
-        assert update.effective_message is not None
-        assert update.effective_message.photo
-        sent = (await lab.get("sent", params={"chat_id": 1})).json()["result"]
-        assert [message["text"] for message in sent] == ["hi"]
-        assert (await lab.post("redeliver", json={"update_id": 9})).status_code == 400
 
+@pytest.mark.parametrize("module", OPTIONS)
+async def test_a_stand_in_runs_as_a_process(module: str) -> None:
+    async with process(module, *OPTIONS[module]) as http:
+        for operation, asked in PERSON_WRITES[module].items():
+            assert (await http.post(f"/lab/{operation}", json=asked)).status_code == 200
+        operation, asked, shown = THEN[module]
+        seen = (await http.get(f"/lab/{operation}", params=asked)).json()["result"]
+        wrong = [
+            await http.post("/lab/set", json={"nonsense": 1}),
+            await http.post("/lab/no-such", json={}),
+        ]
 
-async def test_the_model_runs_as_a_process() -> None:
-    async with (
-        process("bot.lab.model", "--strict", "--model", "m") as url,
-        httpx.AsyncClient(base_url=url) as http,
-    ):
-        body = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
-        await http.post("/lab/say", json={"text": "scripted"})
-        await http.post("/lab/calls_together", json={"calls": [["look", {}], ["look", {}]]})
-        await http.post("/lab/named_fault", json={"kind": "429", "skip": 3})
-        answers = [await http.post("/v1/chat/completions", json=body) for _ in range(4)]
-        requests = (await http.get("/lab/requests")).json()["result"]
-
-        said = [a.json()["choices"][0]["message"] for a in answers[:3]]
-        assert said[0]["content"] == "scripted"
-        assert len(said[1]["tool_calls"]) == 2
-        assert said[2]["content"] == "You said: hello"
-        assert answers[3].status_code == 429
-        assert len(requests) == 4
+        assert shown in str(seen)
+        assert [answer.status_code for answer in wrong] == [400, 404]

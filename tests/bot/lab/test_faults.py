@@ -122,13 +122,6 @@ async def test_faults_pick_their_occasions() -> None:
         assert fault.hits == 2
 
 
-async def test_a_slow_body_arrives_whole() -> None:
-    async with both() as (tg, bot):
-        tg.fault("sendMessage", action=faults.slow(0.1))
-
-        assert (await bot.send_message(1, "hello")).text == "hello"
-
-
 async def test_the_control_routes_do_what_the_methods_do() -> None:
     async with both() as (tg, bot), httpx.AsyncClient(base_url=f"{tg.base_url}/lab/") as lab:
         queued = await lab.post("message", json={"chat_id": 1, "text": "hello"})

@@ -94,17 +94,6 @@ async def test_a_rule_answers_when_nothing_is_queued() -> None:
         assert await words(http, user("x")) == "now sync"
 
 
-async def test_recorded_answers_go_out_as_they_are() -> None:
-    async with both() as (model, http):
-        cut = {"id": "c1", "name": "write_file", "arguments": '{"path": "notes.md", "content": "l'}
-        model.answer({"finish_reason": "length", "content": "", "tool_calls": [cut]})
-
-        answer = await ask(http, user("x"))
-
-        assert answer["choices"][0]["finish_reason"] == "length"
-        assert asked_calls(answer) == [("write_file", cut["arguments"])]
-
-
 async def test_the_last_of_several_messages_is_the_one_that_is_answered() -> None:
     def parts(*texts: str) -> Json:
         return {"role": "user", "content": [{"type": "text", "text": text} for text in texts]}
@@ -189,13 +178,6 @@ async def test_a_stream_has_the_chunks_of_openai() -> None:
         assert all(c["usage"] is None for c in parsed[:-1])
 
 
-async def test_usage_is_streamed_only_on_demand() -> None:
-    async with both() as (_, http):
-        chunks = await events(http, user("x"))
-
-        assert not any("usage" in chunk for chunk in chunks)
-
-
 async def test_models_are_listed_and_a_key_may_be_required() -> None:
     async with both(models=["a", "b"], api_key="k") as (_, http):
         refused = await http.post("/chat/completions", json=user("x"))
@@ -228,38 +210,26 @@ def result(call_id: str = "c1") -> Json:
 
 
 @pytest.mark.parametrize(
-    ("more", "complaint"),
+    "more",
     [
-        ([made()], "did not have response messages: c1"),
-        ([made(), {"role": "user", "content": "hello"}, result()], "did not have response"),
-        ([result()], "must be a response to a preceeding message"),
-        ([made(), result("c2")], "must be a response to a preceeding message"),
-        ([made(), result(), result()], "must be a response to a preceeding message"),
-        ([made(call_id=None), result()], "tool call id"),
-        ([{"role": "robot", "content": "x"}], "Supported values are"),
-        ([{"role": "assistant", "content": None}], "Invalid value for 'content'"),
-        ([{"role": "user", "content": ""}], "Invalid value for 'content'"),
+        [made()],
+        [made(), {"role": "user", "content": "hello"}, result()],
+        [result()],
+        [made(), result("c2")],
+        [made(), result(), result()],
+        [made(call_id=None), result()],
+        [{"role": "assistant", "content": None}],
     ],
 )
-async def test_the_pairing_rules_are_strict_on_demand(more: list[Json], complaint: str) -> None:
+async def test_the_pairing_rules_are_strict_on_demand(more: list[Json]) -> None:
     async with both(strict=True) as (model, http):
-        response = await http.post("/chat/completions", json=user("x", *more))
+        refused = await http.post("/chat/completions", json=user("x", *more))
+        proper = [made(), result(), {"role": "assistant", "content": "ok"}]
+        taken = await http.post("/chat/completions", json=user("x", *proper))
         model.strict = False
         lenient = await http.post("/chat/completions", json=user("x", *more))
 
-        assert response.status_code == 400
-        assert complaint in response.json()["error"]["message"]
-        assert lenient.status_code == 200
-
-
-async def test_a_proper_history_passes_the_strict_rules() -> None:
-    async with both(strict=True) as (_, http):
-        more = [made(), result(), {"role": "assistant", "content": "ok"}]
-        response = await http.post("/chat/completions", json=user("x", *more, tools=TOOLS))
-        empty = await http.post("/chat/completions", json={"model": "m", "messages": []})
-
-        assert response.status_code == 200
-        assert empty.json()["error"]["code"] == "empty_array"
+        assert [refused.status_code, taken.status_code, lenient.status_code] == [400, 200, 200]
 
 
 # Faults -------------------------------------------------------------------------------------------
@@ -289,16 +259,6 @@ async def test_refusals_have_the_error_body_of_openai(
         assert (response.status_code, response.json()["error"]["code"]) == (status, code)
         assert response.headers.get("Retry-After") == ("1" if kind == "429" else None)
         assert await words(http, user("x")) == "kept"
-
-
-async def test_a_gateway_page_is_html() -> None:
-    async with both() as (model, http):
-        model.named_fault("502")
-
-        response = await http.post("/chat/completions", json=user("x"))
-
-        assert response.status_code == 502
-        assert response.headers["content-type"] == "text/html"
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -364,17 +324,6 @@ async def test_a_stream_can_be_cut_or_reset_or_garbled() -> None:
         assert not any("usage" in chunk for chunk in whole)
 
 
-async def test_a_reset_lets_the_first_chunks_through() -> None:
-    async with both(chunk_size=1) as (model, http):
-        model.named_fault("stream_reset", chunks=4)
-        got: list[str] = []
-
-        with pytest.raises(httpx.TransportError):
-            await listen(http, got)
-
-        assert len([line for line in got if line]) == 4
-
-
 async def test_a_stalled_stream_says_no_more_until_the_client_leaves() -> None:
     async with both(chunk_size=1) as (model, http):
         model.named_fault("stall", chunks=2)
@@ -394,10 +343,3 @@ async def listen(http: httpx.AsyncClient, got: list[str], two: asyncio.Event | N
             got.append(line)
             if two is not None and len([line for line in got if line]) == 2:
                 two.set()
-
-
-async def test_chunks_may_take_their_time() -> None:
-    async with both(chunk_size=3, chunk_delay_s=0.001, delay_s=0.001) as (model, http):
-        model.say("twelve chars")
-
-        assert (await events(http, user("x")))[-1] == "[DONE]"

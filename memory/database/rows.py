@@ -1,0 +1,78 @@
+"""Rows and records: a column is a field of the same name.
+
+A column `due.slot` is the field `slot` of the record in the field `due`, and a field of several
+values is JSON text. What a row does not say, or leaves null, has the record's default.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar, cast
+
+from memory.database.stored_text import dump, storable
+from memory.records.codec import types_of
+
+T = TypeVar("T")
+
+
+def to_row(record: Any) -> dict[str, Any]:
+    """Return the fields of a record as named parameters; a record within it has its own row."""
+    values: dict[str, Any] = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, str):
+            values[field.name] = storable(value)
+        elif isinstance(value, tuple | dict):
+            values[field.name] = dump(value)
+        elif not is_dataclass(value):
+            values[field.name] = value
+    return values
+
+
+def named(cursor: sqlite3.Cursor) -> Iterator[dict[str, Any]]:
+    """Yield rows by the names of their columns."""
+    names = [column[0] for column in cursor.description]
+    return (dict(zip(names, row, strict=True)) for row in cursor)
+
+
+def records(kind: type[T], cursor: sqlite3.Cursor) -> list[T]:
+    """Return a record of each row."""
+    return [record(kind, row) for row in named(cursor)]
+
+
+def first(kind: type[T], cursor: sqlite3.Cursor) -> T | None:
+    """Return the record of the first row, if there is one."""
+    return next((record(kind, row) for row in named(cursor)), None)
+
+
+def record(kind: type[T], row: Mapping[str, Any], **more: Any) -> T:
+    """Return the record of a row, with fields that the row does not say.
+
+    Raise KeyError, TypeError or ValueError for a row that no version of ours wrote.
+    """
+    values = dict(more)
+    for one in types_of(cast("Hashable", kind)):
+        if one.name in values:
+            continue
+        value = row.get(one.name)
+        if one.kind is not None and one.name not in row:
+            parts = {
+                name.removeprefix(f"{one.name}."): part
+                for name, part in row.items()
+                if name.startswith(f"{one.name}.")
+            }
+            if any(part is not None for part in parts.values()):
+                values[one.name] = record(one.kind, parts)
+        elif value is not None and not (one.structured and value == ""):
+            if one.exact is not None and not isinstance(value, one.exact):
+                raise TypeError(f"{value!r:.40} stands where {one.exact.__name__} should")
+            value = json.loads(value) if one.structured else value
+            values[one.name] = value if one.convert is None else one.convert(value)
+        if one.required and one.name not in values:
+            if not one.optional:
+                raise KeyError(one.name)
+            values[one.name] = None
+    return kind(**values)
