@@ -48,7 +48,6 @@ from bot.settings.options import (
     search_options_of,
     servers_of,
     steering_of,
-    subagent_limits_of,
     wish_of,
 )
 from memory.records.errors import AssistantError, SettingsWrong
@@ -107,7 +106,7 @@ class Abilities:
             app.journal,
             app.conversations,
             lambda run: app.engine.submit(run),
-            limits=subagent_limits_of(app.settings),
+            limits=app.settings.subagents,
         )
 
     @cached_property
