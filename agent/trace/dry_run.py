@@ -1,5 +1,5 @@
 """A dry run: a turn as it would go now, without any effect. What would be sent, what that costs,
-and, if one wants to know, what the model would say. Called by `bot.commands.job_service`.
+and, if one wants to know, what the model would say. Called by `scheduler.kinds.dry_run`.
 
 Nothing is stored and no tool runs; only a question to the model costs something.
 """

@@ -14,7 +14,7 @@ from agent.files.values import FileUnavailable
 from agent.tools.messages import FileToSend, OwnChat
 from agent.turn.agents import Bindings
 from bot.channels.base import NO_REACTIONS, Channel, DeliveryRefused, NotSent, Reacted
-from bot.commands.table import as_typed
+from bot.markup.command_text import as_typed
 from bot.outbox.outbox import NewFile, Outbox
 from bot.people.access import Access
 from bot.people.approvals import is_shared

@@ -16,9 +16,8 @@ from agent.learning.insights import InsightMaker
 from agent.prompt import tokens
 from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.aftermath import EndedTurn, FollowUp
-from bot.commands.memory import MemoryCommands
-from bot.commands.memory_erasure import ForgetQuestions
-from bot.commands.memory_operations import MemoryOperations
+from bot.commands.memory.commands import MemoryCommands
+from bot.commands.memory.erasure import ForgetQuestions
 from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
 from memory.database.premises import Premises
@@ -227,18 +226,6 @@ class Memories:
     def commands(self) -> MemoryCommands:
         """What answers `/memory`."""
         return MemoryCommands(self.service, self.questions, host_zone=host_zone())
-
-    @cached_property
-    def operations(self) -> MemoryOperations:
-        """What answers `hearthbot memory`."""
-        app = self.app
-        access = app.access  # now, so that it is entered
-        return MemoryOperations(
-            self.service,
-            lambda: access.directory.people,
-            root=app.home.path,
-            host_zone=host_zone(),
-        )
 
     def idle_timers(self) -> IdleTimers:
         """Build what looks for facts in conversations that have fallen silent."""

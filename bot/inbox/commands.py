@@ -19,14 +19,12 @@ from bot.channels.base import (
     said_to_all,
     threads_of,
 )
-from bot.commands import messages as words
 from bot.commands.conversation import bound_here, bound_in_threads
-from bot.commands.services import Answer, CommandCall, Tools
-from bot.commands.table import NAMES, OWNER_ALONE, Command, as_typed
-from bot.commands.typed import all_as_typed, slash
+from bot.commands.table import OWNER_ALONE, Answer, Command, CommandCall, Tools, left_out
 from bot.inbox.admission import BROKEN, EventCloser
 from bot.inbox.background import BackgroundTasks, patiently
 from bot.inbox.rate_limit import Backlog
+from bot.markup.command_text import all_as_typed, as_typed, slash
 from bot.people.access import Access
 from bot.people.pairing import is_group
 from memory.records.errors import AssistantError, StorageError, StorageFull
@@ -139,14 +137,14 @@ async def answer(command: Command, tools: Tools, asked: CommandCall) -> Answer:
     if refused:
         # What belongs into a private chat is named as it is typed there.
         there = asked.message.address.channel if command.private else where
-        return Answer(text=all_as_typed(refused, there, NAMES))
+        return Answer(text=all_as_typed(refused, there))
     if command.instead and asked.rest:
         return Answer(text=as_typed(command.instead, where))
     said = await command.run(tools, asked)
     told = Answer(text=said) if isinstance(said, str) else said
     text = as_typed(told.text, where) if command.is_ours else told.text
     if command.is_bare and asked.rest:
-        text = f"{words.left_out(command.name, asked.rest, where)}\n\n{text}"
+        text = f"{left_out(command.name, asked.rest, where)}\n\n{text}"
     if command.name in OF_ONE_CONVERSATION and is_root(asked.message):
         text = f"{text}\n\n{hint(command.name)}"
     return replace(told, text=text)

@@ -17,15 +17,14 @@ import structlog
 
 from agent.turn.agents import Bindings
 from bot.channels.base import AlbumPart, Channel, Ignored, Pressed
-from bot.commands.given import given
-from bot.commands.services import CommandCall, Tools
-from bot.commands.table import as_typed
+from bot.commands.table import CommandCall, Tools, given
 from bot.inbox.admission import Admission, EventCloser
 from bot.inbox.albums import Albums
 from bot.inbox.background import BackgroundTasks, patiently
 from bot.inbox.commands import ButtonHandler, CommandRunner, Press
 from bot.inbox.full_disk import FullDisk
 from bot.inbox.rate_limit import Backlog, HeldMessage, MessageRateLimiter
+from bot.markup.command_text import as_typed
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull

@@ -30,8 +30,7 @@ from bot.channels.base import (
     SentMessage,
     Uploaded,
 )
-from bot.commands.memory_messages import bare
-from bot.commands.table import as_typed
+from bot.markup.command_text import as_typed, bare
 from bot.outbox.drafts import as_tried, ending, is_to_go, planned
 from bot.outbox.files import CopyGone, OutgoingFiles
 from bot.people.access import Access

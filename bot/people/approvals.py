@@ -16,7 +16,7 @@ from typing import Self
 import structlog
 
 from bot.channels.base import Pressed
-from bot.commands.typed import all_as_typed
+from bot.markup.command_text import all_as_typed
 from bot.people import approval_messages as words
 from bot.people.access import Access
 from bot.people.timezone import zone_of
@@ -161,7 +161,7 @@ class ApprovalService:
                 text = await self.answer(person, approval_id, word)
             case _:
                 text = words.UNKNOWN
-        return all_as_typed(text, pressed.address.channel, {"approve"})
+        return all_as_typed(text, pressed.address.channel)
 
     async def answer(self, person: Person, approval_id: str, word: str) -> str:
         """An answer of a person, by a word of `ANSWERS`; the first one stands."""

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import structlog
 
-from bot.commands.typed import slash
+from bot.markup.command_text import slash
 from bot.people.register import CONSOLE_ADDRESS, Register, shown
 from memory.records.errors import Permanent
 from memory.records.messages import Address, OutboxId, Role

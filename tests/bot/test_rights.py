@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from bot.commands import table as commands
-from bot.commands.given import find
 from bot.commands.people import PeopleCommands
-from bot.commands.services import CommandCall
-from bot.commands.table import COMMANDS, Command
+from bot.commands.table import COMMANDS, Command, CommandCall, find
 from bot.inbox.commands import answer, refusal
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person

@@ -21,11 +21,11 @@ from bot.channels.base import (
 )
 from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel
 from bot.channels.telegram.send import CAPTION_UNITS_MAX, captioned
-from bot.channels.telegram.wire import REACTIONS, telegram_reaction
 from bot.lab.faults import bad_gateway, drop, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.markup.render import utf16_length
 from bot.settings.load import load
+from bot.settings.schema.reactions import REACTIONS, telegram_reaction
 from memory.records.errors import SettingsWrong
 from memory.records.messages import Address, IncomingMessage
 from scheduler.clock.machine import SystemClock

@@ -19,9 +19,9 @@ from bot.channels.base import EDIT_FACT, NEW_REMINDER, Outage
 from bot.channels.slack.api import Limited, SlackTrouble, SlackWeb
 from bot.channels.slack.send import ROW_BUTTONS_MAX, SECTION_CHARS_MAX, Block, button_block, marked
 from bot.channels.slack.wire import HOME_CHANNEL
-from bot.commands import schedule_messages as words
-from bot.commands.memory_messages import bare, day
+from bot.commands.jobs import messages as words
 from bot.commands.usage import cost_words
+from bot.markup.command_text import bare, day
 from bot.markup.render import slack_parts
 from bot.people.access import Access
 from memory.records.errors import AssistantError

@@ -67,8 +67,8 @@ from bot.channels.slack.socket_mode import OpenAddress, SlackSockets, read_once
 from bot.channels.slack.wire import SlackPayload
 from bot.channels.throttle import EditPace, SendThrottle
 from bot.channels.tokens import TokenNotices
-from bot.commands.table import as_typed
 from bot.inbox.intake import Intake
+from bot.markup.command_text import as_typed
 from bot.markup.render import slack_parts
 from bot.settings.schema.settings import SlackSettings
 from memory.records.messages import Address, Attachment

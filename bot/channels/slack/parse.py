@@ -14,8 +14,7 @@ from typing import Any, Literal
 from bot.channels.base import Ignored, Pressed, Understood, aside_to, is_for_all
 from bot.channels.slack.wire import EventKind, SlackPayload, mentions, shared_with, thread_of
 from bot.channels.wire import Json, is_direct, needed_id, needed_ts, part, text_of
-from bot.commands.given import find
-from bot.commands.messages import lone_word
+from bot.commands.table import find, lone_word
 from memory.records.messages import (
     QUOTE_CHARS_MAX,
     Address,
@@ -90,7 +89,7 @@ class SlackParser:
 
     def _command(self, stored: SlackPayload) -> Understood:
         """`/hearth status` is `/status`, and any single word is taken for a command (it may be
-        mistyped: `bot.commands.given.given`); what else is none is said to the assistant. In
+        mistyped: `bot.commands.table.given`); what else is none is said to the assistant. In
         a channel a command is answered to its person alone, unless it concerns all."""
         channel = needed_id(stored.body, "channel_id")
         if not is_direct(channel) and self.policy == "off":
