@@ -77,8 +77,9 @@ class ModelList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedModel:
-    """What came of a short question to a model. `error` is empty where it answered; times are seconds, `first_s` up to the
-    first word (None: it said none); `dollars` None where the price is not known."""
+    """The answer of a model to a short question. `error` is empty where it answered; times are
+    seconds, `first_s` up to the first word (None: it said none); `dollars` None where the price
+    is not known."""
 
     name: str
     text: str = ""
