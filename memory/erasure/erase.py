@@ -1,7 +1,7 @@
 """Forgetting with proof: every place is found and told, then erased, then looked for byte by byte.
 
 What is under way is written down first, so that a kill at any moment is made up for: by the same
-wish, or by `resume` at the next start. Used by `bot.commands.memory`.
+wish, or by `resume` at the next start. Used by `bot.commands.memory.commands`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from memory.database.connection import Database
-from memory.database.stored_text import dump, storable
+from memory.database.rows import dump, storable
 from memory.facts.profile_values import appended, at, checked, cleaned, parsed, said, with_value
 from memory.facts.secrets import secret_in
 from memory.records.errors import ProfileWrong

@@ -24,7 +24,7 @@ from memory.records.transcript import Answered, Entry, Said, entry_from_json
 from memory.search.fts import ROWS_MAX, expression, query_terms, rarest, spaced
 from memory.search.hybrid import Item, Search
 from memory.search.vectors import Embedding
-from memory.stores.material import own_words
+from memory.stores.compactions import own_words
 
 CANDIDATES, CANDIDATES_MIN = 8, 40
 """So many of the best by words, for each that is given back, are compared by meaning too. Each
