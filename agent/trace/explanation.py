@@ -1,7 +1,7 @@
 """What made a message of ours: what is recorded of its turn, or of the due time that sent it, read
 for the person who asks why.
 
-`memory.stores.traces` finds the records, `bot.commands.why` says what they tell. Nothing here
+`memory.stores.traces` finds the records, `bot.commands.trace.why` says what they tell. Nothing here
 asks a model.
 """
 

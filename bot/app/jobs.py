@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from agent.budget.payment import NO_PAYMENT
 from agent.trace.dry_run import DryRunner, DryRunOptions
 from bot.app.schedules import Schedules
-from bot.commands.job_messages import takes_words
-from bot.commands.job_service import OperatorJobs
+from bot.commands.jobs.messages import takes_words
 from bot.outbox.edits import QuestionMessages
 from bot.people.zone_question import ZoneQuestions
 from bot.settings.options import host_zone
@@ -28,7 +27,7 @@ from scheduler.jobs.service import JobService
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.times import TimeReader
 from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
-from scheduler.notify.quiet_hours import read_hours
+from scheduler.notify.delivery import read_hours
 
 if TYPE_CHECKING:
     from bot.app.app import App
@@ -169,11 +168,6 @@ class Calendar:
             clock=clock,
             past=PastCosts(self.store, self.app.usage_store, priced, payment=payment),
         )
-
-    @cached_property
-    def operator(self) -> OperatorJobs:
-        """What the command line does with jobs."""
-        return OperatorJobs(self.jobs, self.dry_runs)
 
 
 def beat_minutes(settings: Settings, agent: str) -> int:

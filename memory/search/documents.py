@@ -1,4 +1,4 @@
-"""Saved documents and their passages: the `Documents` that the core needs."""
+"""Documents that were saved to be looked things up in, and their passages."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ _BOUNDS = DocumentBounds()
 
 
 class SqliteDocuments:
-    """Implements `memory.records.facts.Documents`.
+    """Keeps and finds documents. Raises StorageError.
 
     A document belongs to who saved it, and only they replace or remove it; in a group all may read
     what was saved there.

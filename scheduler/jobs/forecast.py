@@ -43,8 +43,7 @@ from scheduler.clock.misfire import (
 from scheduler.clock.recurrence import slots
 from scheduler.clock.timetable import upcoming
 from scheduler.jobs.rules import JobRefused, to_ms
-from scheduler.notify.delivery import DIGEST_HOUR
-from scheduler.notify.quiet_hours import HoursOfDay
+from scheduler.notify.delivery import DIGEST_HOUR, HoursOfDay
 
 DAYS_MAX = 366
 """How far a forecast looks."""

@@ -57,8 +57,7 @@ from scheduler.jobs.rules import (
     was_moved,
 )
 from scheduler.jobs.times import TimeReader
-from scheduler.notify.delivery import People
-from scheduler.notify.quiet_hours import HoursOfDay, read_hours
+from scheduler.notify.delivery import HoursOfDay, People, read_hours
 
 MADE_UP, LEFT_OUT = "made up for by hand", "left out by hand"
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agent.trace.explanation import Explained, ExplainedCall, Thought
-from bot.commands.why import clock_text
-from bot.commands.why_messages import Reader, WhyKnown, answer_text, fact_buttons
+from bot.commands.trace.why import clock_text
+from bot.commands.trace.why_messages import Reader, WhyKnown, answer_text, fact_buttons
 from memory.records.facts import FactSource, StoredFact, Whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import PersonId, RunId
