@@ -60,27 +60,27 @@ def make_backup(source: Path | sqlite3.Connection, to: Path) -> None:
 
     Raises StorageError.
     """
-    try:
-        with _making:
-            _make(source, to)
-    except (sqlite3.Error, OSError) as error:
-        found = storage_error(error, to)
-        if isinstance(found, StorageCorrupt):
-            raise _not_verified(to, str(error)) from error
-        raise found from error
-
-
-def _make(source: Path | sqlite3.Connection, to: Path) -> None:
-    to.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     making = to.with_name(f"{to.name}.making")
     try:
-        copy_database(source, making)
-        _verify(making)
-        sync_file(making)
-        making.replace(to)
-        sync_folder(to.parent)
-    finally:
-        remove_with_companions(making)
+        with _making:
+            to.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                copy_database(source, making)
+                # The daily backup doubles as the daily full check: the copy is checked, not the
+                # live file.
+                with closing(connect(making)) as connection:
+                    if found := problems(connection, "integrity_check"):
+                        raise _not_verified(making, found)
+                sync_file(making)
+                making.replace(to)
+                sync_folder(to.parent)
+            finally:
+                remove_with_companions(making)
+    except (sqlite3.Error, OSError) as error:
+        found_error = storage_error(error, to)
+        if isinstance(found_error, StorageCorrupt):
+            raise _not_verified(to, str(error)) from error
+        raise found_error from error
 
 
 def remove_older(path: Path, folder: Path, *, now: datetime) -> None:
@@ -164,14 +164,6 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _verify(file: Path) -> None:
-    # The daily backup doubles as the daily full check: the copy is checked, not the live file.
-    with closing(connect(file)) as connection:
-        found = problems(connection, "integrity_check")
-    if found:
-        raise _not_verified(file, found)
 
 
 def _not_verified(file: Path, why: str) -> StorageCorrupt:

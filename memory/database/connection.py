@@ -211,7 +211,21 @@ class Database:
 
     async def shrink(self) -> int:
         """Give the empty pages of the file back to the disk; returns how many."""
-        return await self.in_bites(_give_back)
+
+        def give_back(connection: sqlite3.Connection) -> int:
+            free, pages = (
+                int(connection.execute(f"pragma {name}").fetchone()[0])
+                for name in ("freelist_count", "page_count")
+            )
+            too_many = free - max(FREE_PAGES, pages // FREE_SHARE)
+            if too_many <= 0:
+                return 0
+            # Each fetched row moves one page. A file without incremental vacuum gives no rows.
+            bite = min(too_many, BITE_ROWS)
+            connection.execute(f"pragma incremental_vacuum({bite})").fetchall()
+            return free - int(connection.execute("pragma freelist_count").fetchone()[0])
+
+        return await self.in_bites(give_back)
 
     async def between(self, work: Work[T]) -> T:
         """Runs `work` in the writer's thread between transactions, as VACUUM and checkpoints want
@@ -393,19 +407,6 @@ def _read_all(connection: sqlite3.Connection, together: list[QueuedWork[Any]]) -
                 read.fail(error)
     finally:
         _leave(connection)
-
-
-def _give_back(connection: sqlite3.Connection) -> int:
-    free, pages = (
-        int(connection.execute(f"pragma {name}").fetchone()[0])
-        for name in ("freelist_count", "page_count")
-    )
-    too_many = free - max(FREE_PAGES, pages // FREE_SHARE)
-    if too_many <= 0:
-        return 0
-    # Each fetched row moves one page. A file without incremental vacuum gives no rows.
-    connection.execute(f"pragma incremental_vacuum({min(too_many, BITE_ROWS)})").fetchall()
-    return free - int(connection.execute("pragma freelist_count").fetchone()[0])
 
 
 def _leave(connection: sqlite3.Connection) -> None:

@@ -65,29 +65,20 @@ def upgrade(path: Path, steps: Sequence[Migration], *, timeout_s: float) -> None
     """
     copy = path.with_name(f"{path.name}.upgrading")
     try:
-        old = _settle(path, timeout_s=timeout_s)
-        _copy(path, copy)
+        with closing(connect(path, timeout_s=timeout_s)) as connection:
+            # Without a `-wal` it stands alone; that fails where another has it open.
+            connection.execute("pragma journal_mode = delete")
+            old = version_of(connection)
+            # A fresh copy as of one moment: without free pages, and able to give pages back to the
+            # disk in small steps (`Database.shrink`), which SQLite sets by rewriting the file only.
+            new_file(copy)
+            connection.execute("pragma auto_vacuum = incremental")
+            connection.execute("vacuum into ?", (str(copy),))
         _migrate(path, copy, steps[old:])
         sync_file(copy)
         _swap(path, copy, aside=path.with_name(f"{path.name}.before-{old + 1}"))
     finally:
         remove_with_companions(copy)
-
-
-def _settle(path: Path, *, timeout_s: float) -> int:
-    """Makes the old file stand alone, without a `-wal`; fails where another has it open."""
-    with closing(connect(path, timeout_s=timeout_s)) as connection:
-        connection.execute("pragma journal_mode = delete")
-        return version_of(connection)
-
-
-def _copy(path: Path, to: Path) -> None:
-    """Write a fresh copy as of one moment: without free pages, and able to give pages back to the
-    disk in small steps (`Database.shrink`), which SQLite can only set by rewriting the file."""
-    new_file(to)
-    with closing(connect(path)) as source:
-        source.execute("pragma auto_vacuum = incremental")
-        source.execute("vacuum into ?", (str(to),))
 
 
 def _migrate(path: Path, copy: Path, steps: Sequence[Migration]) -> None:

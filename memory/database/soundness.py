@@ -166,42 +166,34 @@ def _create(opening: DatabasePlace) -> None:
 def _checked(opening: DatabasePlace) -> sqlite3.Connection:
     connection = connect(opening.path, timeout_s=opening.busy_timeout_s)
     try:
-        _check(opening, connection)
-        _set_up(connection)
+        if not is_ours(connection):
+            raise damaged(opening, "it is not a database of Hearthbot")
+        found = version_of(connection)
+        if found > len(opening.steps):
+            raise StorageError(
+                f"{opening.path} was written by a newer Hearthbot (step {found}; this one knows "
+                f"{len(opening.steps)}). It was left as it is. Start the newer version."
+            )
+        if opening.path.stat().st_size <= CHECKED_BYTES_MAX and (
+            trouble := problems(connection, "quick_check")
+        ):
+            raise damaged(opening, trouble)
+        for pragma in (
+            "journal_mode = wal",
+            "synchronous = full",
+            "foreign_keys = on",
+            "secure_delete = on",
+            "temp_store = memory",
+            "journal_size_limit = 16777216",
+        ):
+            connection.execute(f"pragma {pragma}")
+        # Finds out now, not at the first message, whether the file can be written.
+        connection.execute("begin immediate")
+        connection.execute("rollback")
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _check(opening: DatabasePlace, connection: sqlite3.Connection) -> None:
-    if not is_ours(connection):
-        raise damaged(opening, "it is not a database of Hearthbot")
-    found = version_of(connection)
-    if found > len(opening.steps):
-        raise StorageError(
-            f"{opening.path} was written by a newer Hearthbot (step {found}; this one knows "
-            f"{len(opening.steps)}). It was left as it is. Start the newer version."
-        )
-    if opening.path.stat().st_size <= CHECKED_BYTES_MAX and (
-        trouble := problems(connection, "quick_check")
-    ):
-        raise damaged(opening, trouble)
-
-
-def _set_up(connection: sqlite3.Connection) -> None:
-    for pragma in (
-        "journal_mode = wal",
-        "synchronous = full",
-        "foreign_keys = on",
-        "secure_delete = on",
-        "temp_store = memory",
-        "journal_size_limit = 16777216",
-    ):
-        connection.execute(f"pragma {pragma}")
-    # Finds out now, not at the first message, whether the file can be written.
-    connection.execute("begin immediate")
-    connection.execute("rollback")
 
 
 def damaged(opening: DatabasePlace, what: str) -> StorageCorrupt:

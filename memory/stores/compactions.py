@@ -29,6 +29,7 @@ from memory.records.transcript import (
     ToolResult,
     entry_from_json,
 )
+from memory.stores.conversations import LAST_COMPACTION
 
 # --- material -----------------------------------------------------------------------------------
 #
@@ -185,11 +186,6 @@ def _values(arguments: str) -> Iterator[str]:
 
 
 _CONVERSATION = "select sent_from, shortened_to, is_private from conversations where id = ?"
-_LAST = """
-select id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after,
-    made_ms, tainted
-from compactions where conversation_id = ? and undone_ms is null order by id desc limit 1
-"""
 _NEWEST = """
 select id, tokens_before, made_ms, undone_ms from compactions
 where conversation_id = ? order by id desc limit 1
@@ -284,7 +280,7 @@ class SqliteCompactions:
         now_ms = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> Compaction | None:
-            last = first(Compaction, connection.execute(_LAST, (conversation,)))
+            last = first(Compaction, connection.execute(LAST_COMPACTION, (conversation,)))
             if last is None:
                 return None
             connection.execute(_UNDO, (now_ms, last.id))
@@ -298,7 +294,7 @@ class SqliteCompactions:
 
         def work(connection: sqlite3.Connection) -> Aside:
             row = connection.execute(_CONVERSATION, (conversation,)).fetchone()
-            last = first(Compaction, connection.execute(_LAST, (conversation,)))
+            last = first(Compaction, connection.execute(LAST_COMPACTION, (conversation,)))
             start = max(row[0] if row else 0, last.sent_from if last else 0)
             return records(Aside, connection.execute(_ASIDE, (conversation, start)))[0]
 
@@ -310,7 +306,7 @@ def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> Hi
     if row is None:
         return None
     sent_from, shortened_to, is_private = row
-    former = first(Compaction, connection.execute(_LAST, (conversation,)))
+    former = first(Compaction, connection.execute(LAST_COMPACTION, (conversation,)))
     newest = _newest(connection, conversation)
     floor = former.sent_from if former else 0
     start = max(sent_from, floor)

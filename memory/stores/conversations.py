@@ -18,10 +18,10 @@ from memory.records.ports import History, StoredEntry, WaitingNote
 from memory.records.transcript import entry_from_json
 
 _CURRENT = "select id from conversations where lane = ? and closed_ms is null"
-_OPEN = "insert into conversations (id, lane, created_ms, is_private) values (?, ?, ?, ?)"
+OPEN = "insert into conversations (id, lane, created_ms, is_private) values (?, ?, ?, ?)"
 _CLOSE = "update conversations set closed_ms = ? where lane = ? and closed_ms is null"
 _SENT = "select sent_from, shortened_to, is_private from conversations where id = ?"
-_COMPACTION = """
+LAST_COMPACTION = """
 select id, kind, from_id, sent_from, summary, reason, messages, tokens_before, tokens_after,
     made_ms, tainted
 from compactions where conversation_id = ? and undone_ms is null order by id desc limit 1
@@ -64,6 +64,15 @@ def note_of(note_id: int, stored: str) -> WaitingNote:
     return WaitingNote(id=note_id, text=text, untrusted=text != stored)
 
 
+def opened(connection: sqlite3.Connection, lane: str, *, made: str, now_ms: int) -> str:
+    """Return the open conversation of an address, within the caller's transaction; it is `made`
+    when there is none."""
+    row = connection.execute(_CURRENT, (lane,)).fetchone()
+    if row is None:
+        connection.execute(OPEN, (made, lane, now_ms, 0))
+    return made if row is None else str(row[0])
+
+
 class SqliteConversations:
     """Conversations and their entries, the only writer of them in the process. Raises
     StorageError."""
@@ -86,14 +95,8 @@ class SqliteConversations:
         restarts = self._restarts
         made, now_ms = self._new_id(), self._database.now_ms()
 
-        def work(connection: sqlite3.Connection) -> str:
-            row = connection.execute(_CURRENT, (lane,)).fetchone()
-            if row is not None:
-                return str(row[0])
-            connection.execute(_OPEN, (made, lane, now_ms, 0))
-            return made
-
-        return self._remember(lane, await self._database.write(work), restarts=restarts)
+        found = await self._database.write(lambda c: opened(c, lane, made=made, now_ms=now_ms))
+        return self._remember(lane, found, restarts=restarts)
 
     async def start_new(self, lane: str, *, is_private: bool = False) -> ConversationId:
         """Close the open one (it is kept) and open another. In a private one memory is off, and it
@@ -105,7 +108,7 @@ class SqliteConversations:
 
         def work(connection: sqlite3.Connection) -> str:
             connection.execute(_CLOSE, (now_ms, lane))
-            connection.execute(_OPEN, (made, lane, now_ms, is_private))
+            connection.execute(OPEN, (made, lane, now_ms, is_private))
             return made
 
         return self._remember(lane, await self._database.write(work), restarts=restarts)
@@ -238,7 +241,7 @@ def _read_on(
         notes=tuple(note_of(note_id, text) for note_id, text in notes),
         turns=count.turns,
         shortened_to=shortened_to,
-        compaction=first(Compaction, connection.execute(_COMPACTION, (conversation,))),
+        compaction=first(Compaction, connection.execute(LAST_COMPACTION, (conversation,))),
         is_private=bool(is_private),
     )
     return found, entries, count

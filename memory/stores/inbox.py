@@ -11,7 +11,7 @@ from memory.records.messages import InboxId, OutboxId
 from memory.records.ports import InboxState
 from memory.records.rows import NewEvent, NewMessage, StoredEvent
 from memory.records.transcript import Answered, Note, kind_of, to_json
-from memory.stores.conversations import random_id
+from memory.stores.conversations import opened, random_id
 from memory.stores.outbox import add_message
 
 _OPEN_STATES = {InboxState.RECEIVED, InboxState.QUEUED}
@@ -138,8 +138,6 @@ class SqliteInbox:
 # What the bot says unasked joins the history of the chat it is said in, so that it can be answered
 # there. Called inside the transactions that send it.
 
-_CURRENT = "select id from conversations where lane = ? and closed_ms is null"
-_OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
 _ADD = """
 insert into messages (conversation_id, run_id, kind, body, created_ms) values (?, ?, ?, ?, ?)
 """
@@ -157,10 +155,7 @@ def join_history(
 ) -> None:
     """Adds a note on how it came, and the words as the assistant's own. `tainted`: they may rest on
     text from outside, and whoever answers them acts on that."""
-    row = connection.execute(_CURRENT, (lane,)).fetchone()
-    if row is None:
-        row = (random_id(),)
-        connection.execute(_OPEN, (*row, lane, now_ms))
+    conversation = opened(connection, lane, made=random_id(), now_ms=now_ms)
     for entry in (Note(text=note, untrusted=tainted), Answered(text=text)):
-        values = (row[0], run_id, kind_of(entry), dump(to_json(entry)), now_ms)
+        values = (conversation, run_id, kind_of(entry), dump(to_json(entry)), now_ms)
         connection.execute(_ADD, values)

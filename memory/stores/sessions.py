@@ -24,7 +24,7 @@ from memory.records.errors import Temporary
 from memory.records.messages import AGENT_CHANNEL, ConversationId
 from memory.records.transcript import Session, SessionEntry, entry_from_json
 from memory.search.archive import drop_from_index, drop_run_from_index, merge_some
-from memory.stores.conversations import SqliteConversations, random_id
+from memory.stores.conversations import OPEN, SqliteConversations, random_id
 
 log = structlog.get_logger()
 
@@ -84,7 +84,6 @@ select 1 from children join turns on turns.run_id = children.run_id
 where parent_lane = ? and ended_ms is null
 limit 1
 """
-_OPEN = "insert into conversations (id, lane, created_ms) values (?, ?, ?)"
 
 # Old messages go one by one, whatever conversation they stand in.
 _OLD = """
@@ -242,7 +241,7 @@ class SqliteSessions:
                 )
             erase_conversation(connection, conversation, now_ms)
             if closed_ms is None:
-                connection.execute(_OPEN, (new_id, lane, now_ms))
+                connection.execute(OPEN, (new_id, lane, now_ms, 0))
             return True
 
         if not await self._database.write(work):
