@@ -132,6 +132,7 @@ class Egress:
     ) -> str:
         """Count a page that may be opened unasked; return why not, if it may not. `part` 2 and on
         are parts of a text that is at hand once the first was read."""
+        # Read as the client reads it: what differs in a way that it would keep is another address.
         address = parse_url(url)
         whole, site = address.whole, address.site
         if whole in named.said or (part > 1 and whole in named.read):
@@ -141,7 +142,8 @@ class Egress:
         # A report is no turn that a person began: else each background task would bring a turn's.
         turns = 0 if turn.report is not None else 1 if turn.job is None else DAY_TURNS
         opened = _kept(self._opened, _counted_with(turn, run_id), Counter, most=COUNTED_MAX)
-        # Hits are few, of a service that the owner chose; and who names a site means its parts.
+        # Hits are few, of a service that the owner chose; and who names a site means its parts: a
+        # manual of five pages would be asked about at its fourth.
         is_free = whole in named.found or site in named.said.values()
         of_site = 0 if is_free else opened[site] + named.led_to[site]
         if opened.total() >= PAGES_MAX * turns or of_site >= SITE_PAGES_MAX * turns:
