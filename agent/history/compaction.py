@@ -17,22 +17,24 @@ import structlog
 
 from agent.history.digest import DONE, cut_at_sentence, digest
 from agent.history.summaries import ONE_CALL_LINES, Summaries
-from agent.history.window import (
-    estimate_tokens,
-    last_request,
-    sent_size,
-    shorten_before,
-    tail_start,
-)
+from agent.history.window import last_request, sent_size, shorten_before, tail_start
 from agent.policy.taint import tainted_by
+from agent.prompt.tokens import estimate_tokens
 from memory.records.errors import AssistantError
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
 from memory.records.text import clean
 from memory.records.usage import Charge, Purpose, Scope, zone_for
-from memory.stores.compactions import NEVER, HistoryStretch, SqliteCompactions
-from memory.stores.material import Dated, effects_of, exchanges_in, lines_of
+from memory.stores.compactions import (
+    NEVER,
+    Dated,
+    HistoryStretch,
+    SqliteCompactions,
+    effects_of,
+    exchanges_in,
+    lines_of,
+)
 
 log = structlog.get_logger()
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.models.catalog import FOREIGN, LOCAL, PROVIDERS
-from agent.models.choose import Probe, models_at
+from agent.models.choose import Choice, Probe, models_at
 from agent.models.names import ConfiguredModels, ModelFinder, NamedModel, client_of
-from memory.records.errors import AssistantError
+from memory.records.errors import AssistantError, ModelTimeout
 from memory.records.request import ModelRequest
 from memory.records.text import clean
 from memory.records.transcript import Said, Usage
@@ -89,6 +89,45 @@ class TriedModel:
     dollars: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTrial:
+    """What a model said, on one short line, and when: seconds, `first_s` up to the first word."""
+
+    text: str
+    first_s: float | None
+    seconds: float
+    usage: Usage
+
+
+async def ask_once(choice: Choice, *, limit_s: float) -> ModelTrial:
+    """Ask a model one short question, without patience. Raises AssistantError."""
+    started = time.monotonic()
+    first: list[float] = []
+
+    def on_text(piece: str) -> None:
+        if piece and not first:
+            first.append(time.monotonic() - started)
+
+    request = ModelRequest(
+        system=SYSTEM,
+        entries=(Said(text=QUESTION),),
+        max_output_tokens=choice.traits.output_tokens(OUTPUT_TOKENS_MAX),
+    )
+    client = client_of(choice, timeout_s=limit_s, connect_timeout_s=min(CONNECT_S, limit_s))
+    try:
+        async with asyncio.timeout(limit_s), client as model:
+            answered = await model.answer(request, on_text=on_text)
+    except TimeoutError:
+        raise ModelTimeout(f"The model did not answer within {limit_s:g} s.") from None
+    text = " ".join(clean(answered.text).split())
+    return ModelTrial(
+        text=text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…",
+        first_s=first[0] if first else None,
+        seconds=time.monotonic() - started,
+        usage=answered.usage,
+    )
+
+
 class ModelService:
     """Lists and tries models. It needs no running bot."""
 
@@ -138,45 +177,19 @@ class ModelService:
     async def try_one(self, one: NamedModel, *, limit_s: float) -> TriedModel:
         """Ask a model one short question. Raise nothing of ours: what went wrong is in `error`."""
         started = time.monotonic()
-        first: list[float] = []
-
-        def on_text(piece: str) -> None:
-            if piece and not first:
-                first.append(time.monotonic() - started)
-
-        request = ModelRequest(
-            system=SYSTEM,
-            entries=(Said(text=QUESTION),),
-            max_output_tokens=one.choice.traits.output_tokens(OUTPUT_TOKENS_MAX),
-        )
         try:
-            async with (
-                asyncio.timeout(limit_s),
-                client_of(
-                    one.choice, timeout_s=limit_s, connect_timeout_s=min(CONNECT_S, limit_s)
-                ) as model,
-            ):
-                answered = await model.answer(request, on_text=on_text)
-        except TimeoutError:
-            return TriedModel(
-                name=one.name,
-                error=f"It did not answer within {limit_s:g} s.",
-                seconds=time.monotonic() - started,
-            )
+            trial = await ask_once(one.choice, limit_s=limit_s)
         except AssistantError as error:
             return TriedModel(name=one.name, error=str(error), seconds=time.monotonic() - started)
-        seconds = time.monotonic() - started
-        text = " ".join(clean(answered.text).split())
-        counted = answered.usage != Usage()
-        price = await self._finder.price(one) if counted else None
+        price = await self._finder.price(one) if trial.usage != Usage() else None
         return TriedModel(
             name=one.name,
-            text=text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…",
-            error="" if text else "It answered without a word.",
-            first_s=first[0] if first else None,
-            seconds=seconds,
-            usage=answered.usage,
-            dollars=price.cost(answered.usage) if price else None,
+            text=trial.text,
+            error="" if trial.text else "It answered without a word.",
+            first_s=trial.first_s,
+            seconds=trial.seconds,
+            usage=trial.usage,
+            dollars=price.cost(trial.usage) if price else None,
         )
 
     async def _row(self, one: NamedModel, use: str) -> ListedModel:

@@ -12,6 +12,8 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from pydantic import Field
+
 from agent.prompt.templates import UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
 from memory.records.errors import Permanent, Temporary
 from memory.records.messages import (
@@ -38,6 +40,7 @@ from memory.records.ports import (
     RunStatus,
     TurnEnd,
 )
+from memory.records.section import Section
 from memory.records.text import clean, cut_middle, one_line
 from memory.stores.conversations import SqliteConversations
 
@@ -69,14 +72,17 @@ class NotPossible(Permanent):
     """A task that cannot be given like that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubagentLimits:
-    """Bounds of SPEC §12. `minutes` where the call names none; `tokens_max` 0 is no bound."""
+class AgentTasksSettings(Section):
+    """Subagents: work that the assistant hands to a turn of its own."""
 
-    at_once: int = 5
-    minutes: int = 5
-    steps_max: int = 10
-    tokens_max: int = 200_000
+    at_once: int = Field(default=5, ge=0, le=50, description="At work for one chat at once.")
+    minutes: int = Field(
+        default=5, ge=1, le=30, description="Minutes for one, where its task names none."
+    )
+    steps: int = Field(
+        default=10, ge=1, le=50, description="Model calls with tools in one of them."
+    )
+    tokens: int = Field(default=200_000, ge=0, description="Tokens that one may use. 0: no bound.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +135,12 @@ class Subagents:
         conversations: SqliteConversations,
         submit: Callable[[NewRun], Awaitable[bool]],
         *,
-        limits: SubagentLimits | None = None,
+        limits: AgentTasksSettings | None = None,
     ) -> None:
         self._journal = journal
         self._conversations = conversations
         self._submit = submit
-        self._limits = limits or SubagentLimits()
+        self._limits = limits or AgentTasksSettings()
         self._starting = asyncio.Lock()
 
     async def start(self, order: SubagentCall, wish: SubagentTask) -> StartedSubagent:
@@ -181,8 +187,8 @@ class Subagents:
             waits=wish.waits,
             tools=started.tools,
             minutes=started.minutes,
-            steps_max=limits.steps_max,
-            tokens_max=limits.tokens_max,
+            steps_max=limits.steps,
+            tokens_max=limits.tokens,
             tainted=order.tainted,
             unattended=order.unattended,
         )

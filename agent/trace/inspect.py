@@ -1,8 +1,8 @@
 """What a request is made of, for a person: each part with its size, its cache state and its
 sources. Of what would be sent now, or of what was sent in a turn.
 
-Pure; called by `bot.commands.prompts`. Tokens are estimates; what a provider counted stands beside
-them.
+Pure; called by `bot.commands.trace.prompts`. Tokens are estimates; what a provider counted stands
+beside them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent.prompt.assemble import LayerCut
-from agent.trace.prefix_cache import Prefix, compare, tools_part
+from agent.prompt.prefix_cache import Prefix, compare, tools_part
 from agent.trace.sent import (
     NOTHING_KNOWN,
     CacheState,

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, repeat
 from types import TracebackType
 from typing import Self
 
 import structlog
+from pydantic import Field
 
 from agent.budget.circuit_breaker import HandPause
 from agent.turn.active_runs import ConversationQueue, QueuedRun, QueuePolicy, RunningTurn, Suspended
@@ -30,6 +31,7 @@ from memory.records.ports import (
     TurnEnd,
     TurnProgram,
 )
+from memory.records.section import Section
 
 log = structlog.get_logger()
 
@@ -47,14 +49,22 @@ BY_PERSON = "stopped by the person"
 PARENT_ENDED = "nobody waits for it any more"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineLimits:
-    """Seconds and counts of SPEC §2.5 and §8.7."""
+class TurnsSettings(Section):
+    """How messages become turns."""
 
-    parallel: int = 64
-    queue: QueuePolicy = "steer"
-    collect_s: float = 1.5
-    turn_s: float = 300.0
+    parallel: int = Field(default=64, ge=1, description="Conversations that are served at once.")
+    queue: QueuePolicy = Field(
+        default="steer",
+        description="A message that arrives during a turn: is handed into it; or waits as a turn "
+        "of its own; or is joined with others that arrive soon after.",
+    )
+    collect_s: float = Field(
+        default=1.5, ge=0, description="With collect: how long it waits for more, seconds."
+    )
+    limit_s: float = Field(default=300.0, gt=0, description="Limit of one turn, seconds.")
+    drain_s: float = Field(
+        default=10.0, ge=0, description="At a stop, seconds that running turns get to finish."
+    )
 
 
 class LocalEngine:
@@ -70,7 +80,7 @@ class LocalEngine:
         *,
         clock: Clock,
         deliver: Callable[[Sequence[tuple[str, OutboxId]]], None],
-        limits: EngineLimits | None = None,
+        limits: TurnsSettings | None = None,
         held: HandPause | None = None,
         ended: Callable[[NewRun, TurnEnd], None] | None = None,
         troubled: Callable[[NewRun, StorageError], None] | None = None,
@@ -82,7 +92,7 @@ class LocalEngine:
         self._program = program
         self._clock = clock
         self._deliver = deliver
-        self._limits = limits or EngineLimits()
+        self._limits = limits or TurnsSettings()
         self._held = held
         self._ended = ended
         self._troubled = troubled
@@ -356,7 +366,7 @@ class LocalEngine:
                     log.error("turn.given_up", resumes=turn.stored.resumes)
                     end = self._program.failed(run, None)
                 else:
-                    limit_s = self._limits.turn_s if run.limit_s is None else run.limit_s
+                    limit_s = self._limits.limit_s if run.limit_s is None else run.limit_s
                     with turn.limited(limit_s, TIME_LIMIT):
                         end = await self._program.run(turn, run.payload)
             except Suspended:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from agent.budget.budget import Budget
 from agent.budget.circuit_breaker import Brakes
+from agent.budget.payment import Payment
 from agent.budget.rate_limit import RateLimiter
 from agent.files.images import KeptPictures
 from agent.models.names import client_of
@@ -26,12 +27,12 @@ from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
 from agent.turn.loop import Loop
 from agent.turn.steps.begin import BeginStep
-from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
+from agent.turn.steps.model import ModelStep, ModelStepOptions
 from agent.turn.steps.tools import ToolStep
 from bot.app.chats import OwnerNotices
 from bot.channels.base import around
-from bot.commands.prompts import Prompts
-from bot.commands.table import as_typed
+from bot.commands.trace.prompts import Prompts
+from bot.markup.command_text import as_typed
 from bot.people.approval_messages import plain
 from bot.people.approvals import ApprovalService
 from bot.settings.home import shipped
@@ -43,7 +44,6 @@ from bot.settings.options import (
     finder_of,
     gathering_options_of,
     host_zone,
-    limits_of,
     paces_of,
     policy_of,
     prompt_options_of,
@@ -225,7 +225,7 @@ def assistant_of(app: App) -> Assistant:
 def aftermath_of(app: App) -> Aftermath:
     """Build what follows from each turn, in this order."""
     asks = FollowUp(name="time zone", run=app.calendar.zones.after_turn)
-    return Aftermath([asks, *app.memories.afterthoughts.works(), *app.calendar.schedules.works()])
+    return Aftermath([asks, *app.memories.follow_ups(), *app.calendar.schedules.works()])
 
 
 def engine_of(app: App) -> LocalEngine:
@@ -245,7 +245,7 @@ def engine_of(app: App) -> LocalEngine:
         assistant_of(app),
         clock=app.clock,
         deliver=app.outbox.deliver,
-        limits=limits_of(app.settings),
+        limits=app.settings.turns,
         held=app.budget.hand,
         troubled=troubled,
         ended=ended,

@@ -11,7 +11,6 @@ import asyncio
 import json
 import re
 import ssl
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,12 +19,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agent.models.catalog import FOREIGN, LOCAL, PROVIDERS
-from agent.models.choose import Choice, ModelWish, Probe, choose, models_at
-from agent.models.names import client_of
-from memory.records.errors import AssistantError, ModelTimeout, Temporary
-from memory.records.request import ModelRequest
+from agent.models.choose import ModelWish, Probe, choose, models_at
+from agent.models.service import ask_once
+from memory.records.errors import AssistantError, Temporary
 from memory.records.text import clean
-from memory.records.transcript import Said
 
 ASK_S = 6.0
 """Limit of one question, seconds."""
@@ -131,29 +128,11 @@ def shown_name(*parts: object) -> str:
 
 # --- live model ---------------------------------------------------------------------------------
 #
-# One tiny question to a model, and which models there are to ask.
-#
-# Called by `hearthbot init` and `hearthbot doctor`: each model is asked once, without the patience
-# that the bot has with one in trouble.
+# Which models there are to ask. Called by `hearthbot init` and `hearthbot doctor`.
 
-QUESTION = "Say hello in one short sentence."
-SYSTEM = "You are a friendly assistant. Answer in one short sentence."
-OUTPUT_TOKENS_MAX = 512
-"""Room for models that think before they answer; the answer itself has a few."""
-
-SHOWN_CHARS_MAX = 200
-CONNECT_S_MAX = 5.0
 LOCAL_SHOWN_MAX = 4
 LIST_S = 2.0
 """How long a local server is waited for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """What a model said, and after how many seconds."""
-
-    text: str
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,27 +143,6 @@ class OfferedModel:
     title: str
 
 
-async def try_model(choice: Choice, *, limit_s: float) -> Trial:
-    """Asks once. Raises what the client raises: an AssistantError with a sentence."""
-    started = time.monotonic()
-    try:
-        client = client_of(choice, timeout_s=limit_s, connect_timeout_s=min(CONNECT_S_MAX, limit_s))
-        async with asyncio.timeout(limit_s), client as model:
-            answered = await model.answer(
-                ModelRequest(
-                    system=SYSTEM,
-                    entries=(Said(text=QUESTION),),
-                    max_output_tokens=OUTPUT_TOKENS_MAX,
-                ),
-                on_text=lambda text: None,
-            )
-    except TimeoutError:
-        raise ModelTimeout(f"The model did not answer within {limit_s:g} s.") from None
-    text = " ".join(clean(answered.text).split())
-    shown = text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…"
-    return Trial(text=shown, seconds=time.monotonic() - started)
-
-
 async def with_version(wanted: ModelWish, *, env: Mapping[str, str], limit_s: float) -> str:
     """The address with `/v1` behind it, where the model answers there: many leave that out. Empty
     where the address has a version, or it does not answer there either."""
@@ -192,7 +150,7 @@ async def with_version(wanted: ModelWish, *, env: Mapping[str, str], limit_s: fl
     if not base:
         return ""
     try:
-        await try_model(await choose(replace(wanted, api_base=base), env=env), limit_s=limit_s)
+        await ask_once(await choose(replace(wanted, api_base=base), env=env), limit_s=limit_s)
     except AssistantError:
         return ""
     return base

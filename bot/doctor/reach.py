@@ -14,9 +14,10 @@ from agent.mcp.process import misplaced_paths
 from agent.mcp.servers import McpServers, ServerFolders, ServerState
 from agent.mcp.values import Health, ServerOptions, ToolApprovals
 from agent.models.choose import beside, choose
+from agent.models.service import ask_once
 from bot.commands.mcp import tools_words
 from bot.doctor.base import DoctorCheck, Finding, fail, ok, warn
-from bot.doctor.live import try_model, with_version
+from bot.doctor.live import with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import account, is_polled_elsewhere, webhook
 from bot.doctor.stored import waiting
@@ -42,7 +43,7 @@ async def model(settings: Settings, env: Mapping[str, str], name: str = "") -> l
     wanted = beside(wanted, name) if name else wanted
     try:
         choice = await choose(wanted, env=env)
-        trial = await try_model(choice, limit_s=MODEL_S)
+        trial = await ask_once(choice, limit_s=MODEL_S)
     except ModelTimeout:
         raise
     except AssistantError as error:

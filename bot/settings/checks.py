@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from bot.settings.messages import allowed, dotted, key_part, known_hint, variable
 from bot.settings.schema.settings import SECTIONS, Settings
-from bot.settings.tree import KeyPath, Loc, Node, below, is_secret, item_of, node_at, tables_of
+from bot.settings.tree import KeyPath, Loc, Node, is_secret, node_at
 from memory.records.messages import DEFAULT_AGENT
 
 # --- config naming ------------------------------------------------------------------------------
@@ -131,20 +131,22 @@ class Given:
 def checked(given: Given) -> tuple[Settings, list[str]]:
     """The settings, and what is wrong with them (then they mean nothing)."""
     merged = given.merged()
-    unknown = list(_unknown(merged, Settings))
-    references = [loc for loc, text in _texts(merged, Settings) if _REFERENCE.fullmatch(text)]
+    references = [
+        loc
+        for loc, text in _texts(merged)
+        # In the place of something that no key takes it is just an unknown name.
+        if _REFERENCE.fullmatch(text) and any(isinstance(one, FieldInfo) for one in _nodes(loc))
+    ]
     details: list[ErrorDetails] = []
     settings = Settings()
     try:
-        # Known sections alone: the library takes arguments such as _cli_parse_args here too.
-        settings = Settings(
-            **{name: merged[name] for name in Settings.model_fields if name in merged}
-        )
+        settings = Settings.model_validate(merged)
     except ValidationError as error:
         details = error.errors(include_url=False)
     details += behind_agents(merged, details)
     # Outside of the `except`, so that the error raised at the end does not drag along one that
     # holds the input, secrets included.
+    unknown = [loc for detail in details for loc in _unknown(merged, detail)]
     said = {*unknown, *references}
     return settings, [
         *(f"{given.place(loc)}: unknown key; {known_hint(loc)}" for loc in unknown),
@@ -162,27 +164,19 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
     ]
 
 
-def _unknown(value: object, node: Node, loc: Loc = ()) -> Iterator[Loc]:
-    """Where a name stands that means nothing.
+def _unknown(merged: Mapping[str, Any], detail: ErrorDetails) -> Iterator[Loc]:
+    """Where a name stands that means nothing, if that is what the library found.
 
     In the sections it is told to the last part of its path, since somebody may have written
     `channels.telegram.token`; a section under a wrong name is one, and so is an empty one.
     """
-    model = tables_of(node) if isinstance(node, FieldInfo) else node
-    if model is None:
-        return
-    if isinstance(value, list):
-        for at, item in enumerate(value):
-            yield from _unknown(item, model, (*loc, at))
-    elif isinstance(value, dict):
-        is_section = any(known[: len(loc)] == loc for known in SECTIONS)
-        for name, inner in value.items():
-            known = below(model, name)
-            by_choice = name not in model.model_fields
-            if known is not None and not (by_choice and not isinstance(inner, dict)):
-                yield from _unknown(inner, known, (*loc, name))
-            else:
-                yield from _leaves(inner, (*loc, name)) if is_section else ((*loc, name),)
+    loc = _as_written(merged, detail["loc"])
+    table = node_at(Settings, loc[:-1])
+    # A section that takes tables by name takes nothing else under a name that it does not know.
+    by_choice = isinstance(table, type) and loc[-1] not in table.model_fields
+    if detail["type"] == "extra_forbidden" or (by_choice and detail["type"] == "model_type"):
+        is_section = any(known[: len(loc) - 1] == loc[:-1] for known in SECTIONS)
+        yield from _leaves(_found(merged, loc), loc) if is_section else (loc,)
 
 
 def _leaves(value: object, loc: Loc) -> Iterator[Loc]:
@@ -193,32 +187,28 @@ def _leaves(value: object, loc: Loc) -> Iterator[Loc]:
         yield loc
 
 
-def _texts(value: object, node: Node, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
-    """Every text that stands where a key takes something, whatever it takes."""
-    if isinstance(value, str) and isinstance(node, FieldInfo):
+def _texts(value: object, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
+    if isinstance(value, str):
         yield loc, value
-    # Within what a key takes, all that is not known better belongs to the key.
-    free = node if isinstance(node, FieldInfo) and tables_of(node) is None else None
-    if isinstance(value, dict):
+    elif isinstance(value, dict):
         for name, inner in value.items():
-            if (known := below(node, name) or free) is not None:
-                yield from _texts(inner, known, (*loc, name))
-    elif isinstance(value, list) and isinstance(node, FieldInfo):
+            yield from _texts(inner, (*loc, name))
+    elif isinstance(value, list):
         for at, inner in enumerate(value):
-            yield from _texts(inner, item_of(node) or node, (*loc, at))
+            yield from _texts(inner, (*loc, at))
+
+
+def _nodes(loc: Loc) -> list[Node]:
+    """What a place is, and what it is within, as far as it is known."""
+    found = (node_at(Settings, loc[:end]) for end in range(1, len(loc) + 1))
+    return [node for node in found if node is not None]
 
 
 def secrets_in(values: Mapping[str, Any]) -> Iterator[str]:
     """The texts that stand where a secret belongs."""
-    for loc, text in _texts(values, Settings):
-        if text and _is_kept_secret(loc):
+    for loc, text in _texts(values):
+        if text and any(map(is_secret, _nodes(loc))):
             yield text
-
-
-def _is_kept_secret(loc: Loc) -> bool:
-    """Whether a place is, or is within, what takes a secret."""
-    nodes = (node_at(Settings, loc[:end]) for end in range(1, len(loc) + 1))
-    return any(is_secret(node) for node in nodes if node is not None)
 
 
 def _worth_saying(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
@@ -260,7 +250,7 @@ def _as_written(merged: Mapping[str, Any], loc: Loc) -> Loc:
 
 def _shown(merged: dict[str, Any], loc: Loc, value: object) -> str:
     """A value that may be shown to whoever reads the log."""
-    if isinstance(value, SecretStr) or _is_kept_secret(loc):
+    if isinstance(value, SecretStr) or any(map(is_secret, _nodes(loc))):
         return "a value that is kept secret"
     if isinstance(value, dict):
         return "a table"

@@ -26,14 +26,12 @@ from agent.sandbox.process import RunLimits
 from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
-from agent.subagents.subagents import SubagentLimits
 from agent.tools.call import ToolLimits
 from agent.tools.exec import ExecOptions
 from agent.tools.selection import SelectionOptions
 from agent.tools.tool import Effect, Trust
 from agent.tools.toolbox import ReachOptions
 from agent.turn.agents import Bindings
-from agent.turn.engine import EngineLimits
 from agent.turn.steps.begin import PromptOptions
 from agent.web.addresses import AllowedHosts, allowed_hosts
 from agent.web.search import SearchOptions
@@ -110,17 +108,6 @@ async def configured_models(settings: Settings, env: Mapping[str, str]) -> Confi
     )
 
 
-def limits_of(settings: Settings) -> EngineLimits:
-    """Of the turn engine."""
-    turns = settings.turns
-    return EngineLimits(
-        parallel=turns.parallel,
-        queue=turns.queue,
-        collect_s=turns.collect_s,
-        turn_s=turns.limit_s,
-    )
-
-
 def tool_limits_of(settings: Settings) -> ToolLimits:
     """Of one tool call."""
     return ToolLimits(
@@ -152,17 +139,6 @@ def reach_of(settings: Settings) -> Mapping[str, ReachOptions]:
         )
         for name, agent in settings.agents.by_name.items()
     }
-
-
-def subagent_limits_of(settings: Settings) -> SubagentLimits:
-    """Of work that is handed on."""
-    tasks = settings.subagents
-    return SubagentLimits(
-        at_once=tasks.at_once,
-        minutes=tasks.minutes,
-        steps_max=tasks.steps,
-        tokens_max=tasks.tokens,
-    )
 
 
 def gathering_options_of(settings: Settings) -> ContextOptions:

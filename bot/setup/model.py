@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from agent.models.catalog import FOREIGN, PROVIDERS
 from agent.models.choose import ModelWish, choose, models_at
-from bot.doctor.live import offers, try_model, versioned, with_version
+from agent.models.service import ask_once
+from bot.doctor.live import offers, versioned, with_version
 from bot.settings.edit import Value
 from bot.settings.options import wish_of
 from bot.settings.tree import KeyPath
@@ -151,5 +152,5 @@ class SetupModelStep(SetupStep):
 
 async def _asked(wanted: ModelWish, here: SetupState) -> str:
     choice = await choose(wanted, env=here.env)
-    trial = await try_model(choice, limit_s=TRY_S)
+    trial = await ask_once(choice, limit_s=TRY_S)
     return f"{choice.model} answered after {trial.seconds:.1f} s: “{trial.text}”"

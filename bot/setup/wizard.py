@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agent.models.choose import ModelWish, choose
-from bot.doctor.live import try_model, with_version
+from agent.models.service import ask_once
+from bot.doctor.live import with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import account
 from bot.settings.edit import change, decoded
@@ -109,7 +110,7 @@ async def tested(settings: Settings, env: Mapping[str, str], manifest: Path) -> 
 async def _model_tested(wanted: ModelWish, env: Mapping[str, str]) -> str:
     try:
         choice = await choose(wanted, env=env)
-        trial = await try_model(choice, limit_s=TRY_S)
+        trial = await ask_once(choice, limit_s=TRY_S)
     except AssistantError as error:
         if better := await with_version(wanted, env=env, limit_s=TRY_S):
             raise SettingsWrong(

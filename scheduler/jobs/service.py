@@ -29,9 +29,9 @@ from memory.records.jobs import (
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import Clock
 from memory.records.recurrence import At
-from memory.records.schedule import NEXT_SHOWN, JobChanges, due_words
+from memory.records.schedule import NEXT_SHOWN, JobChanges
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.misfire import is_over, just_after
 from scheduler.clock.timetable import RUN_NOW, Timetable, upcoming
 from scheduler.jobs.rules import (
@@ -52,12 +52,12 @@ from scheduler.jobs.rules import (
     require_change,
     require_due,
     resumed_at,
+    state_words,
     to_ms,
     was_moved,
 )
 from scheduler.jobs.times import TimeReader
-from scheduler.notify.delivery import People
-from scheduler.notify.quiet_hours import HoursOfDay, read_hours
+from scheduler.notify.delivery import HoursOfDay, People, read_hours
 
 MADE_UP, LEFT_OUT = "made up for by hand", "left out by hand"
 
@@ -249,12 +249,7 @@ class JobService:
         mine = [job for job in await self._store.kept(person_id) if job.id != but]
         has_it = next((job for job in mine if job.name.casefold() == name.casefold()), None)
         if has_it is not None:
-            if not has_it.enabled:
-                state = f"paused: {has_it.paused or BY_HAND}"
-            elif has_it.next is None:
-                state = "over"
-            else:
-                state = f"next {due_words(has_it.next, self.times.zone(person_id))}"
+            state = state_words(has_it, self.times.zone(person_id))
             raise JobRefused(
                 f"There is a job called {name!r} already: {has_it.key}, {state}. Nothing was "
                 f"changed. `/job {has_it.key}` shows it, `/job {has_it.key} remove` drops it."

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from agent.turn.engine import RESUMES_MAX, TIME_LIMIT, EngineLimits
+from agent.turn.engine import RESUMES_MAX, TIME_LIMIT, TurnsSettings
 from memory.records.errors import StepUnknown, StorageFull, StorageLocked, TurnChanged, TurnStopped
 from memory.records.messages import Address, ConversationId, PersonId, RunId
 from memory.records.ports import (
@@ -61,7 +61,7 @@ class Lab(Protocol):
         """The engine opened last."""
 
     def engine(
-        self, program: Script, limits: EngineLimits | None = None
+        self, program: Script, limits: TurnsSettings | None = None
     ) -> AbstractAsyncContextManager[TurnEngine]:
         """An engine that was not started yet; on leaving, what runs is parked."""
 
@@ -284,7 +284,7 @@ class EngineSuite:
         gate = Gate()
         program = Script(lab, _reply_after("gate"), {"gate": gate})
 
-        async with lab.engine(program, EngineLimits(parallel=2)) as engine:
+        async with lab.engine(program, TurnsSettings(parallel=2)) as engine:
             await engine.start()
             for n in range(4):
                 await engine.submit(await lab.new_run(f"r{n}", lane=f"telegram:{n}"))
@@ -454,7 +454,7 @@ class EngineSuite:
         gate = Gate()
         program = _listener(lab, gate)
 
-        async with lab.engine(program, EngineLimits(queue="followup")) as engine:
+        async with lab.engine(program, TurnsSettings(queue="followup")) as engine:
             await engine.start()
             await engine.submit(await lab.new_run("r1"))
             await gate.entered.wait()
@@ -470,7 +470,7 @@ class EngineSuite:
         program = _listener(lab, gate)
         lab.clock.hold()
 
-        async with lab.engine(program, EngineLimits(queue="collect")) as engine:
+        async with lab.engine(program, TurnsSettings(queue="collect")) as engine:
             await engine.start()
             await engine.submit(await lab.new_run("r1"))
             await lab.clock.asleep.wait()
@@ -677,7 +677,7 @@ class EngineSuite:
     async def test_time_spent_waiting_for_a_signal_does_not_count(self, lab: Lab) -> None:
         program = Script(lab, _asks, {"echo": echo})
 
-        async with lab.engine(program, EngineLimits(turn_s=300)) as engine:
+        async with lab.engine(program, TurnsSettings(limit_s=300)) as engine:
             await engine.start()
             await engine.submit(await lab.new_run("r1"))
             await lab.settled()
@@ -824,7 +824,7 @@ class EngineSuite:
         gate = Gate()
         program = Script(lab, _reply_after("gate"), {"gate": gate})
 
-        async with lab.engine(program, EngineLimits(turn_s=300)) as engine:
+        async with lab.engine(program, TurnsSettings(limit_s=300)) as engine:
             await engine.start()
             await engine.submit(await lab.new_run("r1"))
             await gate.entered.wait()
@@ -1121,7 +1121,7 @@ class EngineSuite:
         program = Family(lab, family, {"work": gate})
         program.limits = {"f1-k": 1_000.0, "f1-b": 2_000.0}
 
-        async with lab.engine(program, EngineLimits(turn_s=300)) as engine:
+        async with lab.engine(program, TurnsSettings(limit_s=300)) as engine:
             await engine.start()
             await engine.submit(await lab.new_run("f1-a"))
             await until(lambda: gate.inside == 2)
@@ -1150,7 +1150,7 @@ class EngineSuite:
             await until(lambda: gate.inside == 2)
             await _until_suspended(lab, "f1-a")
         gate.cancelled = 0
-        async with lab.engine(program, EngineLimits(turn_s=300)) as engine:
+        async with lab.engine(program, TurnsSettings(limit_s=300)) as engine:
             await engine.start()
             await until(lambda: gate.inside == 2)
             await _until_suspended(lab, "f1-a")
@@ -1212,7 +1212,7 @@ class EngineSuite:
         work, busy = Gate(), Gate()
         program = Family(lab, family, {"work": work, "busy": busy})
 
-        async with lab.engine(program, EngineLimits(queue="collect")) as engine:
+        async with lab.engine(program, TurnsSettings(queue="collect")) as engine:
             await engine.start()
             await engine.submit(await lab.new_run("f1-a"))
             await until(lambda: work.inside == 2)

@@ -32,7 +32,7 @@ from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, tools_of
 from agent.tools.toolbox import Reach, ReachOptions, Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
-from agent.turn.engine import EngineLimits, LocalEngine
+from agent.turn.engine import LocalEngine, TurnsSettings
 from agent.turn.loop import Loop
 from agent.turn.steps.begin import BeginStep, PromptOptions
 from agent.turn.steps.model import ModelStep, ModelStepOptions
@@ -136,7 +136,7 @@ class House:
         self.tools: list[Tool] = []
         self.core: tuple[str, ...] = ()
         self.steps_max = 8
-        self.limits = EngineLimits()
+        self.limits = TurnsSettings()
         self.options = PromptOptions()
         self.gathering = ContextOptions(host_zone="Europe/Berlin")
         self.rules: list[Rule] = []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.guards.action_claims import Claim, ClaimKind
-from agent.history.window import estimate_tokens, text_of
+from agent.prompt.tokens import estimate_tokens, text_of
 from agent.tools.call import CUT_OFF
 from agent.tools.tool import Effect
 from agent.turn.assistant import BROKEN_NOTICE
@@ -23,7 +23,7 @@ from agent.turn.end import (
     STEPS_DONE,
     TIME_NOTICE,
 )
-from agent.turn.engine import EngineLimits
+from agent.turn.engine import TurnsSettings
 from agent.turn.progress import INTERRUPTED
 from agent.turn.steps.tools import SKIPPED, UNKNOWN_FATE
 from memory.records.errors import (
@@ -327,7 +327,7 @@ async def test_a_turn_over_its_time_limit_says_so_without_naming_tools(
         raise AssertionError
 
     script = model(*([calls(("list_dir", "{}"))] if tool_first else []), never)
-    house.limits = EngineLimits(turn_s=300)
+    house.limits = TurnsSettings(limit_s=300)
     async with house.opened(script):
         run = await house.submit("go")
         await asked.wait()
@@ -1099,7 +1099,7 @@ async def test_a_payload_that_nobody_can_read_ends_with_a_notice_and_harms_no_ot
 async def test_messages_that_joined_a_turn_stopped_at_its_beginning_are_kept(
     house: House,
 ) -> None:
-    house.limits = EngineLimits(queue="collect")
+    house.limits = TurnsSettings(queue="collect")
     reached, go_on = asyncio.Event(), asyncio.Event()
     script = model("Here.")
 

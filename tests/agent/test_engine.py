@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from agent.turn.engine import EngineLimits, LocalEngine
+from agent.turn.engine import LocalEngine, TurnsSettings
 from memory.database.connection import Database
 from memory.records.messages import ConversationId, InboxId, PersonId, RunId
 from memory.records.ports import Journal, Json, NewRun, TurnContext
@@ -81,7 +81,7 @@ class LocalLab:
 
     @asynccontextmanager
     async def engine(
-        self, program: Script, limits: EngineLimits | None = None
+        self, program: Script, limits: TurnsSettings | None = None
     ) -> AsyncIterator[LocalEngine]:
         self.used = 0
         self.died.clear()

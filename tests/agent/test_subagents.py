@@ -24,10 +24,10 @@ from agent.skills.skill import AutoInvoke
 from agent.subagents.subagents import (
     NEVER_GIVEN,
     RESULT_CHARS_MAX,
+    AgentTasksSettings,
     NotPossible,
     PeopleDrafts,
     SubagentCall,
-    SubagentLimits,
     Subagents,
     SubagentTask,
     TooManySubagents,
@@ -177,7 +177,7 @@ class Home(House):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.bounds = SubagentLimits()
+        self.bounds = AgentTasksSettings()
         self.hands_on = False
         """Whether the assistant itself may hand work on."""
         self.endless = FakeTool("look", forever)
@@ -477,7 +477,7 @@ async def test_minutes_bound_its_run_and_are_five_where_none_are_named(home: Hom
 
 
 async def test_its_steps_and_tokens_are_bounded_by_its_task(home: Home) -> None:
-    home.bounds = SubagentLimits(steps_max=7, tokens_max=1_234)
+    home.bounds = AgentTasksSettings(steps=7, tokens=1_234)
     async with home.lived_in(model("a")):
         await home.ordered(order(waited("short")))
         (payload,) = await home.rows("select payload from turns where lane like 'agent:%'")
@@ -930,7 +930,7 @@ async def test_after_a_restart_the_assistant_waits_on_and_asks_nobody_twice(home
 
 async def test_a_subagent_takes_no_more_steps_than_its_task_may(home: Home) -> None:
     home.hands_on = True
-    home.bounds = SubagentLimits(steps_max=2)
+    home.bounds = AgentTasksSettings(steps=2)
     home.tools = [FakeTool("look", looks)]
     scripted = model(
         handing_on("subagent", "x"),

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from agent.skills.rules import Pattern
 from agent.tools.exec import ExecOptions
 from agent.tools.selection import SelectionOptions
 from agent.turn.agents import Binding
@@ -447,12 +446,6 @@ def test_agents_are_had_by_name_the_default_one_first(tmp_path: Path) -> None:
     assert [*agents.by_name] == ["default", "work"]
     assert agents.by_name["work"].max_steps == 3
     assert agents.rules() == (Binding(channel="telegram", chat_id="5", agent="work"),)
-
-
-def test_bindings_that_all_can_be_reached_are_taken(tmp_path: Path) -> None:
-    toml = "[agents.work]\n" + binding() + binding(chat="*") + binding("slack", "*", "default")
-
-    assert len(loaded(tmp_path, toml).agents.bindings) == 3
 
 
 @pytest.mark.parametrize("work", ["[agents.work]\n", ""])
@@ -928,18 +921,6 @@ def test_any_json_either_is_rules_or_is_refused_by_name(value: object) -> None:
     said = _refusal(Path("no-such-home"), {name: json.dumps(value)})
 
     assert said is None or f"environment variable {name}: prompt.force_include" in said
-
-
-@given(pattern=st.text(max_size=20) | st.from_regex(r"[()\[\]{}*+?\\|^$.a-z0-9]{1,12}"))
-def test_any_pattern_either_compiles_or_is_refused(pattern: str) -> None:
-    written = json.dumps([{"patterns": [pattern], "skills": ["a"]}])
-
-    said = _refusal(Path("no-such-home"), {"HEARTHBOT_PROMPT__FORCE_INCLUDE": written})
-
-    if said is None:
-        assert Pattern(pattern).found("", limit_s=1) in (None, "")
-    else:
-        assert "prompt.force_include[0].patterns[0]: " in said
 
 
 @given(name=st.text(max_size=12), value=_json)

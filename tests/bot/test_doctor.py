@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -30,6 +30,7 @@ from bot.doctor.stored import backups, pause, schedule
 from bot.lab.faults import answer
 from bot.lab.telegram import FakeTelegram
 from bot.settings.home import Home, prepare
+from memory.database.checkup import Checkup
 from memory.records.errors import Overloaded, SettingsWrong
 from memory.records.usage import Pause, Paused
 
@@ -208,12 +209,7 @@ def test_a_database_without_any_backup_for_days_is_named(tmp_path: Path) -> None
     assert (fresh.level, old.level) == (FindingLevel.OK, FindingLevel.WARN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundJobs:
-    """What a look at the database found of jobs alone."""
-
-    jobs: Mapping[str, int] = field(default_factory=dict)
-    next_job_ms: int | None = None
+WELL = Checkup(ours=True, version=1, newest=1, inbox={}, outbox={})
 
 
 @pytest.mark.parametrize(
@@ -244,20 +240,16 @@ def test_what_runs_by_the_clock_is_told_and_what_stands_still_is_named(
 ) -> None:
     now = datetime(2026, 6, 1, tzinfo=UTC)
     due = None if due_in_min is None else now + timedelta(minutes=due_in_min)
-    found = FoundJobs(jobs=jobs, next_job_ms=None if due is None else int(due.timestamp() * 1000))
+    due_ms = None if due is None else int(due.timestamp() * 1000)
+    found = replace(WELL, jobs=jobs, next_job_ms=due_ms)
 
-    findings = list(schedule(found, now=now, is_running=is_running))  # type: ignore[arg-type]
+    findings = list(schedule(found, now=now, is_running=is_running))
 
     assert findings[0].level is level
     assert words in findings[0].text
 
 
 # --- why it stands still --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPauses:
-    pauses: Sequence[Paused] = ()
 
 
 @pytest.mark.parametrize(
@@ -283,9 +275,9 @@ def test_a_pause_is_told_with_its_reason_and_how_to_go_on(
 ) -> None:
     at = datetime(2026, 6, 1, 12, 30, tzinfo=UTC)
     since_ms = int(at.timestamp() * 1000)
-    pauses = [Paused(kind=paused, since_ms=since_ms, words="far too fast")] if paused else []
+    pauses = (Paused(kind=paused, since_ms=since_ms, words="far too fast"),) if paused else ()
 
-    [finding] = pause(FoundPauses(pauses=pauses), host_zone=ZoneInfo("Europe/Berlin"))  # type: ignore[arg-type]
+    [finding] = pause(replace(WELL, pauses=pauses), host_zone=ZoneInfo("Europe/Berlin"))
 
     assert finding.level is level
     assert words in finding.text

@@ -72,12 +72,6 @@ def test_two_names_of_one_home_are_the_same_home(tmp_path: Path) -> None:
     assert find_home({"HEARTHBOT_HOME": str(tmp_path / "link")}) == Home(tmp_path / "real")
 
 
-def test_shipped_files_are_found_in_a_checkout() -> None:
-    assert shipped("HEARTBEAT.md") == CHECKOUT / "HEARTBEAT.md"
-    assert shipped("prompts").is_dir()
-    assert shipped("skills").is_dir()
-
-
 def test_a_missing_shipped_file_says_that_the_installation_is_incomplete() -> None:
     with pytest.raises(SettingsWrong, match="incomplete: no-such-file is missing"):
         shipped("no-such-file")
@@ -162,13 +156,6 @@ def test_a_file_in_place_of_a_folder_is_told_with_its_path(tmp_path: Path, part:
 
     assert f"{home.path / part} is not a folder" in str(caught.value)
     assert "HEARTHBOT_HOME" in str(caught.value)
-
-
-def test_a_home_below_a_file_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(SettingsWrong, match="is not a folder"):
-        prepare(Home(tmp_path / "file" / "home"))
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
@@ -330,15 +317,6 @@ def test_a_refused_bot_does_not_take_the_lock_from_the_one_that_runs(home: Home)
                 pass
 
         assert home.lock.read_text().startswith(f"{os.getpid()} ")
-
-
-def test_two_homes_run_side_by_side(tmp_path: Path) -> None:
-    one, other = Home(tmp_path / "one"), Home(tmp_path / "other")
-    prepare(one)
-    prepare(other)
-
-    with HomeLock(one, started_at=STARTED), HomeLock(other, started_at=STARTED):
-        pass
 
 
 def test_a_holder_that_has_not_signed_yet_is_still_a_holder(home: Home) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.models.choose import Choice, ModelWish, choose
+from agent.models.service import ask_once
 from bot.doctor import reach as doctor_reach
 from bot.doctor.base import FindingLevel
 from bot.doctor.live import (
@@ -17,16 +18,13 @@ from bot.doctor.live import (
     host_of,
     offers,
     shown_name,
-    try_model,
-    versioned,
-    with_version,
 )
 from bot.doctor.live_slack import socket_address, wanted_scopes, workspace
-from bot.doctor.live_telegram import PollConflict, account, first_message, webhook
+from bot.doctor.live_telegram import PollConflict, account, first_message
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold
 from bot.lab.model import ScriptedModel
-from bot.lab.slack import APP_TOKEN, FakeSlack, refusal
 from bot.lab.slack import TOKEN as BOT_TOKEN
+from bot.lab.slack import FakeSlack, refusal
 from bot.lab.telegram import FakeTelegram
 from bot.settings.schema.settings import Settings
 from memory.records.errors import AssistantError, BrokenAnswer, ModelTimeout, SettingsWrong
@@ -122,15 +120,6 @@ async def test_a_conflict_says_with_what(description: str, words: str) -> None:
             await first_message(telegram.base_url, TOKEN)
 
 
-async def test_no_webhook_is_set_and_what_waits_is_counted() -> None:
-    async with FakeTelegram(token=TOKEN) as telegram:
-        telegram.message(chat_id=7, text="hello")
-
-        found = await webhook(telegram.base_url, TOKEN)
-
-    assert (found.url, found.waiting, found.trouble) == ("", 1, "")
-
-
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -148,16 +137,6 @@ async def test_slack_s_words_become_ours(error: str, words: str) -> None:
             await workspace(slack.api_url, BOT_TOKEN)
 
     assert BOT_TOKEN not in str(raised.value)
-
-
-async def test_slack_tells_who_it_is_and_what_it_may() -> None:
-    async with FakeSlack() as slack:
-        found = await workspace(slack.api_url, BOT_TOKEN)
-        address = await socket_address(slack.api_url, APP_TOKEN)
-
-    assert found.team_id.startswith("T")
-    assert wanted_scopes(ROOT / "slack-manifest.yaml") <= found.scopes
-    assert address.startswith("ws")
 
 
 async def test_an_app_token_in_place_of_a_bot_token_is_told() -> None:
@@ -185,17 +164,6 @@ async def chosen(model: ScriptedModel) -> Choice:
     return await choose(ModelWish(model="openai/lab-model", api_base=model.api_base), env={})
 
 
-async def test_a_model_is_asked_once_and_its_answer_is_one_short_line() -> None:
-    async with ScriptedModel() as model:
-        model.say("Hello\n\x1b[31mthere " + "x" * 500)
-
-        trial = await try_model(await chosen(model), limit_s=10)
-
-        assert trial.text.startswith("Hello there xxx")
-        assert len(trial.text) == 200
-        assert len(model.requests) == 1
-
-
 @pytest.mark.parametrize(("kind", "error"), [("cut", BrokenAnswer), ("429", AssistantError)])
 async def test_a_model_in_trouble_is_not_asked_again(
     kind: str, error: type[AssistantError]
@@ -204,7 +172,7 @@ async def test_a_model_in_trouble_is_not_asked_again(
         model.named_fault(kind, times=None)
 
         with pytest.raises(error):
-            await try_model(await chosen(model), limit_s=10)
+            await ask_once(await chosen(model), limit_s=10)
 
         assert len(model.requests) == 1
 
@@ -212,21 +180,7 @@ async def test_a_model_in_trouble_is_not_asked_again(
 async def test_a_model_that_takes_too_long_is_given_up() -> None:
     async with ScriptedModel(delay_s=30) as model:
         with pytest.raises(ModelTimeout):
-            await try_model(await chosen(model), limit_s=0.3)
-
-
-async def test_an_address_without_its_version_is_tried_with_it() -> None:
-    async with ScriptedModel() as model:
-        bare = model.api_base.removesuffix("/v1")
-        found = [
-            await with_version(
-                ModelWish(model="openai/lab-model", api_base=base), env={}, limit_s=10
-            )
-            for base in (bare, f"{bare}/", model.api_base, f"{bare}/elsewhere", "")
-        ]
-
-    assert found == [model.api_base, model.api_base, "", "", ""]
-    assert versioned("https://example.com/api/v1beta") == ""
+            await ask_once(await chosen(model), limit_s=0.3)
 
 
 async def test_the_doctor_says_which_address_answers() -> None:

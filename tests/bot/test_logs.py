@@ -150,24 +150,6 @@ def test_auto_is_console_with_colours_in_a_terminal_and_json_elsewhere() -> None
     assert lines(pipe)[0]["event"] == "started"
 
 
-def test_console_without_a_terminal_is_plain(start: Start, stream: io.StringIO) -> None:
-    start(CONSOLE)
-
-    structlog.get_logger("bot.app").info("started", port=1)
-
-    assert "\x1b" not in stream.getvalue()
-    assert "started" in stream.getvalue()
-    assert "port=1" in stream.getvalue()
-
-
-def test_the_file_gets_the_same_as_json(start: Start, tmp_path: Path) -> None:
-    start(CONSOLE)
-
-    structlog.get_logger().info("started")
-
-    assert json.loads((tmp_path / "bot.log").read_text())["event"] == "started"
-
-
 def test_after_closing_everything_is_as_before(stream: io.StringIO) -> None:
     root = logging.getLogger()
     before = (root.handlers[:], root.level, sys.excepthook, threading.excepthook)

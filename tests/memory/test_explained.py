@@ -11,14 +11,14 @@ from memory.records.jobs import Due, Held, Notification, SlotState, Taken, Takin
 from memory.records.messages import Address, ConversationId, OutboxId, PersonId, Role, RunId
 from memory.records.ports import ChildOf, Json
 from memory.records.rows import NewApproval, NewMessage, Outcome, OutPart, PartState
-from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.transcript import Answered, Said, Usage
+from memory.records.turns import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.usage import CallState, Changes, Charge, ModelCall, Purpose, UsageSum
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
 from memory.stores.outbox import SqliteOutbox
+from memory.stores.schedule import SqliteTellings
 from memory.stores.sessions import SqliteSessions
 from memory.stores.traces import SqliteTraces
 from memory.stores.turns import SqliteJournal
@@ -97,18 +97,6 @@ async def behind(chat: Chat, message_id: str, *lanes: str) -> Behind | None:
 
 
 # --- messages -----------------------------------------------------------------------------------
-
-
-async def test_a_message_leads_to_its_turn_in_its_own_chat_alone(chat: Chat) -> None:
-    first = await chat.turn("r1")
-    theirs = await chat.turn("r2", lane=OTHERS)
-
-    assert await behind(chat, first) == Behind(sent_ms=START_MS, run_id=RunId("r1"))
-    assert await behind(chat, theirs) is None
-    assert await behind(chat, "no such") is None
-    found = await behind(chat, theirs, LANE, OTHERS)
-    assert found is not None
-    assert found.run_id == "r2"
 
 
 async def test_a_reminder_leads_to_its_due_time_as_long_as_the_job_is_there(chat: Chat) -> None:

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import re
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from bot.settings.schema.values import Names
-
-# --- config section -----------------------------------------------------------------------------
-#
-# What every section of the settings is: frozen, strict, and silent about what it was given.
-
-
-class Section(BaseModel):
-    """Strict: in TOML, "8" is not a number and 1 is not true. Input is hidden because pydantic
-    would otherwise quote a mistyped secret."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, allow_inf_nan=False
-    )
+from memory.records.section import Section
 
 
 class ExtractionSettings(Section):

@@ -22,6 +22,8 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from agent.subagents.subagents import AgentTasksSettings
+from agent.turn.engine import TurnsSettings
 from bot.settings.schema.agents import AgentsSettings
 from bot.settings.schema.sections import (
     AttachmentsSettings,
@@ -29,10 +31,8 @@ from bot.settings.schema.sections import (
     HistorySettings,
     MemorySettings,
     SchedulerSettings,
-    Section,
 )
 from bot.settings.schema.tools import (
-    AgentTasksSettings,
     BudgetSettings,
     ExecSettings,
     McpSettings,
@@ -57,6 +57,7 @@ from bot.settings.schema.values import (
     listed,
 )
 from bot.settings.tree import ANY_NAME, KeyPath, keys_of, secrets_of, sections_of
+from memory.records.section import Section
 
 CONFIG_NAME = "config.toml"
 ENV_PREFIX = "HEARTHBOT_"
@@ -318,24 +319,6 @@ class AccessSettings(Section):
         ge=0,
         description="Messages of one person that are taken in within a minute, commands not "
         "counted; further ones wait in their order. 0: no limit.",
-    )
-
-
-class TurnsSettings(Section):
-    """How messages become turns."""
-
-    parallel: int = Field(default=64, ge=1, description="Conversations that are served at once.")
-    queue: Literal["steer", "followup", "collect"] = Field(
-        default="steer",
-        description="A message that arrives during a turn: is handed into it; or waits as a turn "
-        "of its own; or is joined with others that arrive soon after.",
-    )
-    collect_s: float = Field(
-        default=1.5, ge=0, description="With collect: how long it waits for more, seconds."
-    )
-    limit_s: float = Field(default=300.0, gt=0, description="Limit of one turn, seconds.")
-    drain_s: float = Field(
-        default=10.0, ge=0, description="At a stop, seconds that running turns get to finish."
     )
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
-from bot.settings.schema.sections import Section
 from bot.settings.schema.values import Names, ServerName, Text, Url, VariableName, VariableValue
+from memory.records.section import Section
 
 # --- tools ---------------------------------------------------------------------------------------
 
@@ -214,19 +214,6 @@ class McpServerSettings(Section):
         if bool(self.command.strip()) == bool(self.url.strip()):
             raise ValueError("an MCP server needs a command or a url, and not both")
         return self
-
-
-class AgentTasksSettings(Section):
-    """Subagents: work that the assistant hands to a turn of its own."""
-
-    at_once: int = Field(default=5, ge=0, le=50, description="At work for one chat at once.")
-    minutes: int = Field(
-        default=5, ge=1, le=30, description="Minutes for one, where its task names none."
-    )
-    steps: int = Field(
-        default=10, ge=1, le=50, description="Model calls with tools in one of them."
-    )
-    tokens: int = Field(default=200_000, ge=0, description="Tokens that one may use. 0: no bound.")
 
 
 class McpSettings(Section):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.subagents.subagents import SubagentCall, SubagentLimits, Subagents
+from agent.subagents.subagents import AgentTasksSettings, SubagentCall, Subagents
 from agent.tools.agents import TASK_CHARS_MAX, AgentTools
 from agent.tools.tool import Caller
 from memory.database.connection import Database
@@ -56,7 +56,7 @@ class Desk:
                 return await journal.submit(run) is not None
 
             subagents = Subagents(
-                journal, SqliteConversations(database), submit, limits=SubagentLimits(at_once=2)
+                journal, SqliteConversations(database), submit, limits=AgentTasksSettings(at_once=2)
             )
             order = SubagentCall(
                 turn=TURN,
