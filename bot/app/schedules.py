@@ -24,8 +24,8 @@ from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
 from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.web.client import ClientOptions, WebClient, WebRequest
-from bot.commands.schedule_messages import missed_cards, stopped_card
-from bot.commands.table import as_typed
+from bot.commands.jobs.messages import missed_cards, stopped_card
+from bot.markup.command_text import as_typed
 from bot.settings.home import shipped
 from bot.settings.options import allowed_hosts_of
 from memory.records.errors import AssistantError, Permanent, StorageError

@@ -27,7 +27,7 @@ from memory.records.schedule import (
     RunCost,
 )
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.cron import wall_moment
 from scheduler.clock.misfire import (
     LATE_S,

@@ -31,7 +31,7 @@ from memory.records.ports import Clock
 from memory.records.recurrence import At
 from memory.records.schedule import NEXT_SHOWN, JobChanges
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.misfire import is_over, just_after
 from scheduler.clock.timetable import RUN_NOW, Timetable, upcoming
 from scheduler.jobs.rules import (

@@ -28,7 +28,7 @@ from memory.records.messages import OutboxId, PersonId
 from memory.records.ports import Clock
 from memory.records.rows import NewMessage, Person
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.notify.dedup import finding, is_told
 from scheduler.notify.trivial import is_trivial, without_token
 

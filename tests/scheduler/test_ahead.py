@@ -28,7 +28,7 @@ from memory.records.jobs import (
 from memory.records.messages import PersonId
 from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import Fate, Forecast, ForecastRun, RunCost
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.misfire import first_due
 from scheduler.jobs.forecast import RUNS_MAX, Listener, Rules, Span, forecast, pace
 from scheduler.notify.delivery import HoursOfDay, Notifier, NotifyOptions
