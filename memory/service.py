@@ -32,9 +32,8 @@ from memory.records.messages import PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.search.documents import SqliteDocuments
 from memory.stores.conversations import SqliteConversations
-from memory.stores.private import SqlitePrivate
-from memory.stores.sessions import SqliteSessions
-from memory.stores.undo import SqliteFormerFiles, SqliteTurnsDone
+from memory.stores.sessions import SqlitePrivate, SqliteSessions
+from memory.stores.traces import SqliteFormerFiles, SqliteTurnsDone
 
 CORRECTED_WITHIN_MS = 14 * 24 * 3_600_000
 CORRECTED_SHOWN = 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from agent.budget.charge import charge_of
+from agent.budget.ledger import charge_of
 from agent.budget.payment import NO_PAYMENT, Payment
 from agent.prompt.context import PromptOccasion
 from agent.prompt.prefix_cache import schema_tokens, tools_part

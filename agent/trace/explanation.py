@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from agent.guards.loose_json import called_name
 from memory.records.facts import FACT_SOURCE, fact_id_of
 from memory.records.ports import Json
-from memory.records.traces import RecordedStep, TurnRecord
 from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
+from memory.records.turns import RecordedStep, TurnRecord
 
 HINT = "hint_"
 """How the names of the texts begin that ask for an answer once more

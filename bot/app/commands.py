@@ -32,8 +32,8 @@ from memory.records.rows import Person
 from memory.records.usage import Scope, zone_for
 from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.compactions import SqliteCompactions
-from memory.stores.heartbeats import SqliteIdle
 from memory.stores.inbox import SqliteInbox
+from memory.stores.schedule import SqliteIdle
 from scheduler.kinds.idle import IdleReset
 
 if TYPE_CHECKING:

@@ -18,10 +18,8 @@ from bot.settings.schema.settings import Settings
 from memory.records.jobs import Job
 from memory.records.messages import DEFAULT_AGENT
 from memory.stores.approvals import SqliteCards
-from memory.stores.events import SqliteEvents
-from memory.stores.heartbeats import SqliteHeartbeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteEvents, SqliteHeartbeats, SqliteSwitches, SqliteTellings
 from scheduler.jobs.events import EventService
 from scheduler.jobs.forecast import Forecaster, Rules
 from scheduler.jobs.heartbeats import HeartbeatService
@@ -29,7 +27,7 @@ from scheduler.jobs.service import JobService
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.times import TimeReader
 from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
-from scheduler.notify.quiet_hours import read_hours
+from scheduler.notify.delivery import read_hours
 
 if TYPE_CHECKING:
     from bot.app.app import App

@@ -43,8 +43,7 @@ from scheduler.kinds.agent_turn import (
 )
 from scheduler.kinds.checks import Check, FileMarks, Means
 from scheduler.kinds.message import MessageKind
-from scheduler.notify.delivery import Notifier, NotifyOptions
-from scheduler.notify.quiet_hours import read_hours
+from scheduler.notify.delivery import Notifier, NotifyOptions, read_hours
 from scheduler.notify.trivial import phrases_of
 
 if TYPE_CHECKING:

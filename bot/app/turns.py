@@ -225,7 +225,7 @@ def assistant_of(app: App) -> Assistant:
 def aftermath_of(app: App) -> Aftermath:
     """Build what follows from each turn, in this order."""
     asks = FollowUp(name="time zone", run=app.calendar.zones.after_turn)
-    return Aftermath([asks, *app.memories.afterthoughts.works(), *app.calendar.schedules.works()])
+    return Aftermath([asks, *app.memories.follow_ups(), *app.calendar.schedules.works()])
 
 
 def engine_of(app: App) -> LocalEngine:

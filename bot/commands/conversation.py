@@ -19,8 +19,7 @@ from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
 from memory.records.ports import ChildRun, Clock, RunStatus, TurnEngine
 from memory.records.rows import Person
-from memory.records.sessions import Session, SessionEntry
-from memory.records.transcript import Said, to_json
+from memory.records.transcript import Said, Session, SessionEntry, to_json
 from memory.records.usage import Scope, zone_for
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations

@@ -365,13 +365,9 @@ class Access(Register):
         return None
 
     async def overview(self) -> dict[str, Any]:
-        """Return the directory for a table or `--json`. Raise StorageError."""
-        return self.as_json(await self.last_seen())
-
-    def as_json(self, seen: Mapping[PersonId, int] | None = None) -> dict[str, Any]:
-        """The directory for a table or `--json`; codes that are past are left out. `seen` is what
-        `last_seen` says."""
-        seen_ms = seen or {}
+        """Return the directory for a table or `--json`; codes that are past are left out. Raise
+        StorageError."""
+        seen_ms = await self.last_seen()
         return {
             "policy": self.policy,
             "allow_from": sorted(self._allowed),

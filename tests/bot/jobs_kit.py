@@ -12,7 +12,7 @@ from memory.database.connection import Database
 from memory.records.messages import TurnInput
 from memory.records.schedule import RunCost
 from memory.records.transcript import ToolCall, Usage
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.jobs.forecast import Forecaster, Rules
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.kinds.dry_run import JobDryRuns, JobTurns

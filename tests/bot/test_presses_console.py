@@ -16,7 +16,7 @@ from bot.channels.base import MessagePart, Pressed, SentMessage
 from bot.channels.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
 from bot.cli.terminal.chat import WAITED, Buttons, OwnAnswer, _say, _say_once, _show
 from bot.cli.terminal.screen import PlainScreen
-from bot.inbox.buttons import NO_LONGER, Press
+from bot.inbox.commands import NO_LONGER, Press
 from bot.inbox.intake import InboundEvent
 from bot.rpc import ControlClient, ControlServer
 from memory.records.rows import Button, NewMessage

@@ -111,7 +111,7 @@ async def test_a_refused_command_shows_and_changes_nothing(
         await bot.access.approve("telegram:6")
         code = await bot.access.answer_stranger("telegram:99")
         assert code is not None
-        before = bot.access.as_json()
+        before = await bot.access.overview()
         tools = replace(
             bot.intake._command_tools,
             people=PeopleCommands(bot.access, clock=bot.clock, host_zone="UTC"),
@@ -136,7 +136,7 @@ async def test_a_refused_command_shows_and_changes_nothing(
             said = await answer(found[0], tools, asked)
 
             assert "telegram:" not in said.text
-            assert bot.access.as_json() == before
+            assert await bot.access.overview() == before
 
 
 def test_help_names_what_one_may_use() -> None:

@@ -22,7 +22,7 @@ from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
 from memory.records.jobs import OPERATOR, Job, JobKind, What
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.machine import CheckedClock
 from scheduler.kinds.dry_run import PastCosts
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig

@@ -11,7 +11,7 @@ from bot.commands.trace.why_messages import Reader, WhyKnown, answer_text, fact_
 from memory.records.facts import FactSource, StoredFact, Whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import PersonId, RunId
-from memory.records.traces import Behind, DueSlot, TurnRecord
+from memory.records.turns import Behind, DueSlot, TurnRecord
 from memory.records.usage import UsageSum
 from tests.scheduler.jobs_kit import job as new_job
 

@@ -83,21 +83,22 @@ class TelegramSketch:
                 continue
             if not is_id(sender.get("id")) or not is_id(chat.get("id")):
                 continue
+            is_own = all(body.get(key) is None for key in _OF_ANOTHER)
+            given = (sender.get(key) for key in ("first_name", "last_name"))
+            names = [one[:NAME_CHARS_MAX] for one in given if isinstance(one, str)]
             return cls(
                 sender=str(sender["id"]),
                 chat=str(chat["id"]),
                 thread=topic(body.get("is_topic_message"), body.get("message_thread_id")),
                 is_group=chat.get("type") != "private",
-                link=link_code(_own_text(body)) if kind == "message" else "",
+                # A code that another wrote proves nothing of who passes it on.
+                link=link_code(body.get("text")) if kind == "message" and is_own else "",
                 is_press=is_press,
-                name=_name(sender),
+                name=" ".join(
+                    one[:NAME_CHARS_MAX] for one in names if isinstance(one, str)
+                ).strip(),
             )
         return cls()
-
-
-def _name(sender: dict[str, Any]) -> str:
-    found = (sender.get(key) for key in ("first_name", "last_name"))
-    return " ".join(one[:NAME_CHARS_MAX] for one in found if isinstance(one, str)).strip()
 
 
 # --- buttons ---------------------------------------------------------------------------------
@@ -160,11 +161,6 @@ _OF_ANOTHER = (
     *("via_bot", "sender_business_bot", "sender_chat"),
 )
 """Fields of a message whose words its sender did not write."""
-
-
-def _own_text(body: dict[str, Any]) -> object:
-    """The text, unless another wrote it: their code proves nothing of who passes it on."""
-    return None if any(body.get(key) is not None for key in _OF_ANOTHER) else body.get("text")
 
 
 def topic(is_topic: object, thread: object) -> str | None:

@@ -166,7 +166,7 @@ class LabChat:
             return
         card, _, data = rest.partition(" ")
         if not data or not card.isdecimal():
-            from bot.inbox.buttons import NO_LONGER
+            from bot.inbox.commands import NO_LONGER
 
             self._notices.append(NO_LONGER)
             return

@@ -22,11 +22,12 @@ from bot.commands.trace.why_messages import NAME_CHARS, RESULT_CHARS, Reader, Wh
 from bot.markup.command_text import bare
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
-from memory.records.facts import Facts, StoredFact, fact_id_of, fact_key, place_of, whose
+from memory.facts.store import SqliteFacts
+from memory.records.facts import StoredFact, fact_id_of, fact_key, place_of, whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import IncomingMessage, PersonId, Role, RunId
 from memory.records.rows import Person
-from memory.records.traces import Behind, DueSlot, TurnRecord
+from memory.records.turns import Behind, DueSlot, TurnRecord
 from memory.stores.traces import SqliteTraces
 
 # --- why clock ----------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class WhySources:
     """What is known beside the records. `counted` returns once the figures of what was spent are
     stored; `texts` are the library's templates."""
 
-    facts: Facts
+    facts: SqliteFacts
     jobs: FindsJobs
     memory: MemoryCommands
     counted: Callable[[], Awaitable[object]]

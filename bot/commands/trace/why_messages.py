@@ -22,7 +22,7 @@ from memory.records.facts import StoredFact, fact_key
 from memory.records.messages import PersonId
 from memory.records.rows import Button, ButtonRows, Outcome
 from memory.records.schedule import moment_words
-from memory.records.traces import Agreed, TurnRecord
+from memory.records.turns import Agreed, TurnRecord
 from memory.records.usage import UsageSum, added
 
 PREFIX, FORGET = "why", "forget"
