@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.history.window import estimate_tokens
 from agent.prompt.scene import fill
 from agent.prompt.snippets import Snippets
+from agent.prompt.tokens import estimate_tokens
 from agent.skills.checks import TriggerTest, read_tests, run_tests
 from agent.skills.reader import SkillFile, SkillReading, read_skill
 from agent.skills.rules import Pattern

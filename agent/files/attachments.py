@@ -31,8 +31,8 @@ from agent.files.values import (
     file_name,
     size_of,
 )
-from agent.history.window import brought_tokens
 from agent.prompt.layers import knowledge as notes
+from agent.prompt.tokens import brought_tokens
 from agent.tools.tool import Caller
 from agent.tools.workspace import RESULTS, WRITE_BYTES_MAX, Workspace, results_folder
 from memory.records.errors import AssistantError, DocumentWrong, Temporary

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from agent.budget.budget import Budget
 from agent.files.values import Sound
-from agent.history.window import estimate_tokens
+from agent.prompt.tokens import estimate_tokens
 from memory.records.text import clean
 from memory.records.transcript import Usage
 from memory.records.usage import SpendingRefused, Verdict

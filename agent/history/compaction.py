@@ -17,14 +17,9 @@ import structlog
 
 from agent.history.digest import DONE, cut_at_sentence, digest
 from agent.history.summaries import ONE_CALL_LINES, Summaries
-from agent.history.window import (
-    estimate_tokens,
-    last_request,
-    sent_size,
-    shorten_before,
-    tail_start,
-)
+from agent.history.window import last_request, sent_size, shorten_before, tail_start
 from agent.policy.taint import tainted_by
+from agent.prompt.tokens import estimate_tokens
 from memory.records.errors import AssistantError
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from agent.history.window import estimate_tokens
+from agent.prompt.tokens import estimate_tokens
 from memory.records.hidden_text import visible
 from memory.records.text import one_line
 from memory.records.transcript import Answered, Said

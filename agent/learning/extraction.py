@@ -17,11 +17,11 @@ from itertools import islice
 
 import structlog
 
-from agent.history.window import estimate_tokens
 from agent.learning.evidence import keys
 from agent.learning.proposals import FactRefusal, FoundFacts, Judge, plain
 from agent.models.json_answer import AnswerUnreadable, read_answer
 from agent.prompt.assemble import from_template
+from agent.prompt.tokens import estimate_tokens
 from memory.facts.store import SqliteFacts
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.facts import StoredFact, Storing, Whose
@@ -133,52 +133,47 @@ class Extractor:
         """
         looks: list[Extracted] = []
         trouble: AnswerUnreadable | None = None
+        newest_max = self._options.exchanges_max
         try:
-            left = await self._look_at_older(conversation, looks)
+            looks, left = await self._oldest_first(
+                conversation, looks_max=OLDER_LOOKS_MAX, spared=newest_max
+            )
         except AnswerUnreadable as error:
             # What no model can make sense of must not hide for ever what was said after it.
             left, trouble = True, error
-        newest = self._lines.since_last_look(
-            conversation, exchanges_max=self._options.exchanges_max
-        )
+        newest = self._lines.since_last_look(conversation, exchanges_max=newest_max)
         looks.append(await self._look(newest, moves=not left))
         if trouble is not None:
             raise trouble
         return looks
 
-    async def _look_at_older(self, conversation: ConversationId, looks: list[Extracted]) -> bool:
-        """At what is older than the newest exchanges; whether some of it is left."""
-        asked = 0
-        for _ in range(PASSES_MAX):
-            older = await self._lines.waiting(conversation) - self._options.exchanges_max
-            if older <= 0 or asked >= OLDER_LOOKS_MAX:
-                return older > 0
-            n = min(older, self._options.exchanges_max)
-            look = await self._look(self._lines.next_to_look_at(conversation, exchanges_max=n))
-            if look.skipped in _NO_USE_IN_GOING_ON:
-                return True
-            looks.append(look)
-            asked += look.skipped is None
-        return True
-
     async def everything(self, conversation: ConversationId) -> Sequence[Extracted]:
-        """Looks at all that was not looked at, the oldest first, one look after the other: before
+        """Look at all that was not looked at, the oldest first, one look after the other: before
         something is dropped from what is sent. Raises as above; what was looked at by then stays
         so."""
+        looks, _ = await self._oldest_first(conversation, looks_max=LOOKS_MAX, spared=0)
+        return looks
+
+    async def _oldest_first(
+        self, conversation: ConversationId, *, looks_max: int, spared: int
+    ) -> tuple[list[Extracted], bool]:
+        """Look at all but the newest `spared` exchanges, as far as the bound allows; return also
+        whether some of it is left."""
         looks: list[Extracted] = []
         asked = 0
         for _ in range(PASSES_MAX):
-            oldest = self._lines.next_to_look_at(
-                conversation, exchanges_max=self._options.exchanges_max
-            )
-            look = await self._look(oldest)
+            waiting = await self._lines.waiting(conversation) - spared
+            if waiting <= 0 or asked >= looks_max:
+                return looks, waiting > 0
+            n = self._options.exchanges_max
+            # Of these nothing more comes; what is last of all may be too short for a look yet.
+            n = min(waiting, n) if spared else n
+            look = await self._look(self._lines.next_to_look_at(conversation, exchanges_max=n))
             if look.skipped in _NO_USE_IN_GOING_ON:
                 break
             looks.append(look)
             asked += look.skipped is None
-            if asked >= LOOKS_MAX:
-                break
-        return looks
+        return looks, True
 
     async def _look(self, reading: Awaitable[SpokenStretch], *, moves: bool = True) -> Extracted:
         """`moves` tells whether the cursor does: all before the stretch was looked at."""

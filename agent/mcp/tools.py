@@ -11,29 +11,25 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from operator import ge, gt, le, lt
+from typing import Any
 
-from agent.mcp.json_schema import (
-    CHARS_A_STEP,
-    NAMES_A_STEP,
-    Checker,
-    Schema,
-    TooMuchToCheck,
-    inlined,
-    shown_properties,
-)
-from agent.tools.arguments import ArgumentsWrong
+from agent.mcp.json_schema import Schema, inlined, shown_properties
+from agent.tools.arguments import ERRORS_SHOWN_MAX, ArgumentsWrong
 from agent.tools.tool import Caller, Tool, ToolCard
 from memory.records.text import seen, without_surrogates
 
-if TYPE_CHECKING:
-    pass
-
 DATA_DEPTH_MAX = 64
-STEPS_MAX = 20_000
-"""How many places are looked at to coerce one call's arguments; the rest is left as it is."""
+STEPS_MAX = 50_000
+"""Each value with each schema that may count for it is a step: all of them take a second."""
 
-CHOICE_STEPS = 10
+NAMES_A_STEP = 20
+VALUES_A_STEP = 5
+"""Names and allowed values that are looked at in the time of one step."""
+
+CHARS_A_STEP = 1_000
+MESSAGE_CHARS_MAX = 160
+PATH_CHARS_MAX = 60
 
 TOO_MUCH = (
     "the arguments hold too much to be checked against the schema of this tool. Pass less at "
@@ -58,13 +54,12 @@ class ServerArguments:
 
     def parse(self, data: dict[str, Any]) -> dict[str, Any]:
         """What the server is sent. Raises ArgumentsWrong."""
-        arguments = _Coercer().value(_plain(data), self._schema)
-        try:
-            wrong = Checker().problems(arguments, self._schema)
-        except TooMuchToCheck as error:
-            raise ArgumentsWrong(TOO_MUCH) from error
+        arguments, wrong = _Fitter().fit(_plain(data), self._schema)
         if wrong:
-            raise ArgumentsWrong("; ".join(wrong) + ".")
+            words = [seen(problem) for problem in wrong[:ERRORS_SHOWN_MAX]]
+            if len(wrong) > ERRORS_SHOWN_MAX:
+                words.append(f"and {len(wrong) - ERRORS_SHOWN_MAX} more problems")
+            raise ArgumentsWrong("; ".join(words) + ".")
         assert isinstance(arguments, dict), "an object stays one"
         return arguments
 
@@ -99,79 +94,160 @@ def _plain(data: Any, depth: int = 0) -> Any:
     return data
 
 
-# --- coercion ------------------------------------------------------------------------------------
+# --- values by a schema --------------------------------------------------------------------------
 
 
-class _Coercer:
-    """Turns what a model wrote into what the schema wants, where only one thing can be meant."""
+class _Fitter:
+    """Turns what a model wrote into what a schema wants, where only one thing can be meant, and
+    says what does not fit. What no schema speaks of passes: the server has the last word.
+
+    The steps are counted, and ArgumentsWrong raised when they are used up: a stranger's choices
+    within choices could keep the bot busy for minutes. No pattern is searched by, for the same
+    reason. (Not by a library: that checks what was coerced once more, and cannot be stopped.)
+    """
 
     def __init__(self) -> None:
         self._left = STEPS_MAX
-        self._checker = Checker()
+        self._names: dict[int, Mapping[str, str]] = {}
+        """By the id of a schema: the names of its parameters, as a model is shown them."""
 
-    def value(self, value: Any, schema: Schema) -> Any:
-        self._left -= 1 + len(schema.get("enum", ())) // NAMES_A_STEP
+    def fit(self, value: Any, schema: Schema, where: str = "") -> tuple[Any, list[str]]:
+        """Return the value as it is meant, and what is wrong with it."""
+        self._take(1 + len(schema.get("enum", ())) // VALUES_A_STEP)
         if isinstance(value, str):
-            self._left -= len(value) // CHARS_A_STEP
-        if self._left < 0 or not schema:
-            return value
+            self._take(len(value) // CHARS_A_STEP)
+        if not schema:
+            return value, []
         value = _scalar(value, schema)
+        if problem := _problem(value, schema):
+            return value, [f"'{where or 'the arguments'}': {problem[:MESSAGE_CHARS_MAX]}"]
+        wrong: list[str] = []
         if isinstance(value, dict):
-            value = self._object(value, schema)
+            value = self._object(value, schema, where, wrong)
         elif isinstance(value, list):
-            value = self._array(value, schema)
+            places, items = schema.get("prefixItems", []), schema.get("items", {})
+            fitted = [
+                self.fit(one, places[n] if n < len(places) else items, _below(where, str(n)))
+                for n, one in enumerate(value)
+            ]
+            value = [one for one, _ in fitted]
+            wrong += [problem for _, problems in fitted for problem in problems]
         for part in schema.get("allOf", ()):
-            value = self.value(value, part)
+            value, more = self.fit(value, part, where)
+            wrong += more
+        # Where a choice is not as clear as its writer thought, what fits two is no mistake: `oneOf`
+        # is taken for `anyOf`.
         for key in ("anyOf", "oneOf"):
             if key in schema:
-                value = self._chosen(value, schema[key])
-        return value
+                value, more = self._chosen(value, schema[key], where)
+                wrong += more
+        return value, wrong
 
-    def _object(self, value: dict[str, Any], schema: Schema) -> dict[str, Any]:
-        properties = schema.get("properties", {})
-        self._left -= len(properties) // 10  # each may need a name of its own
-        originals = shown_properties(properties)
-        required = schema.get("required", ())
+    def _object(
+        self, value: dict[str, Any], schema: Schema, where: str, wrong: list[str]
+    ) -> dict[str, Any]:
+        properties, required = schema.get("properties", {}), schema.get("required", ())
+        others = schema.get("additionalProperties")
+        self._take((len(properties) + len(required)) // NAMES_A_STEP)
+        if id(schema) not in self._names:
+            self._names[id(schema)] = shown_properties(properties)
+        originals = self._names[id(schema)]
         made: dict[str, Any] = {}
+        unknown: list[str] = []
         for key, one in value.items():
             name = key if key in properties else originals.get(key, key)
             wanted = properties.get(name)
             if wanted is None:
-                more = schema.get("additionalProperties")
-                made[name] = self.value(one, more) if isinstance(more, dict) else one
-            elif one is not None or name in required or (wanted and self._is_valid(None, wanted)):
-                made[name] = self.value(one, wanted)
+                unknown += [name] if others is False else []
+                wanted = others if isinstance(others, dict) else {}
+            elif one is None and name not in required and (not wanted or self.fit(None, wanted)[1]):
+                continue  # A null that nobody wants means that the parameter is left out.
+            made[name], more = self.fit(one, wanted, _below(where, name))
+            wrong += more
+        missing = [name for name in required if name not in made]
+        self._take(len(missing))
+        here = f"'{where or 'the arguments'}': "
+        if missing:
+            wrong.append(f"{here}missing: {', '.join(missing)}"[:MESSAGE_CHARS_MAX])
+        if unknown:
+            known = ", ".join(properties) or "none"
+            words = f"{here}unknown: {', '.join(unknown)} (known: {known})"
+            wrong.append(words[:MESSAGE_CHARS_MAX])
         return made
 
-    def _array(self, value: list[Any], schema: Schema) -> list[Any]:
-        places, items = schema.get("prefixItems", []), schema.get("items", {})
-        return [
-            self.value(one, places[n] if n < len(places) else items) for n, one in enumerate(value)
-        ]
-
-    def _chosen(self, value: Any, choices: list[Schema]) -> Any:
+    def _chosen(self, value: Any, choices: list[Schema], where: str) -> tuple[Any, list[str]]:
         """The value as the first choice takes it that fits; unchanged where one fits already."""
-        self._left -= CHOICE_STEPS * len(choices)
-        if self._left < 0 or any(self._is_valid(value, choice) for choice in choices):
-            return value
+        fitting: list[Any] = []
+        misfits: list[tuple[bool, int, list[str]]] = []
         for choice in choices:
-            coerced = self.value(value, choice)
-            if self._is_valid(coerced, choice):
-                return coerced
-        return value
+            made, wrong = self.fit(value, choice, where)
+            if not wrong and made == value:
+                return value, []
+            if not wrong:
+                fitting.append(made)
+            misfits.append((bool(_problem(value, choice)), len(wrong), wrong))
+        if fitting:
+            return fitting[0], []
+        # The choice that is nearest: of the right kind first, then with the least to be mended.
+        return value, min(misfits, key=lambda misfit: misfit[:2])[2]
 
-    def _is_valid(self, value: Any, schema: Schema) -> bool:
-        """True as well where nobody can tell any more: the value then stays as it is."""
-        try:
-            return self._checker.is_valid(value, schema)
-        except TooMuchToCheck:
-            self._left = 0
-            return True
+    def _take(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise ArgumentsWrong(TOO_MUCH)
+
+
+def _below(where: str, name: str) -> str:
+    return f"{where}.{name[:PATH_CHARS_MAX]}" if where else name[:PATH_CHARS_MAX]
+
+
+_BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "minimum": (ge, "less than"),
+    "maximum": (le, "more than"),
+    "exclusiveMinimum": (gt, "not more than"),
+    "exclusiveMaximum": (lt, "not less than"),
+}
+_SIZES = {
+    True: ("minLength", "maxLength", "characters"),
+    False: ("minItems", "maxItems", "items"),
+}
+"""Of a text, and of a list."""
+
+
+def _problem(value: Any, schema: Schema) -> str:
+    """Return what is wrong with a value by itself; empty when nothing is."""
+    wanted = _types(schema)
+    if wanted and not _has_type(value, wanted):
+        return f"{_written(value)[:PATH_CHARS_MAX]} is not of type {' or '.join(wanted)}"
+    for allowed in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
+        if allowed is not None and not any(_same(value, one) for one in allowed):
+            listed = ", ".join(map(_written, allowed[:NAMES_A_STEP]))
+            return f"{_written(value)[:PATH_CHARS_MAX]} is not one of: {listed}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        for key, (holds, words) in _BOUNDS.items():
+            if key in schema and not holds(value, schema[key]):
+                return f"{_written(value)[:PATH_CHARS_MAX]} is {words} {schema[key]}"
+    if isinstance(value, str | list):
+        least, most, of = _SIZES[isinstance(value, str)]
+        if len(value) < schema.get(least, 0):
+            return f"it has {len(value)} {of}, and needs {schema[least]}"
+        if len(value) > schema.get(most, math.inf):
+            return f"it has {len(value)} {of}, of at most {schema[most]}"
+    return ""
+
+
+def _types(schema: Schema) -> tuple[str, ...]:
+    named = schema.get("type", ())
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def _same(left: Any, right: Any) -> bool:
+    """As JSON has it, where true is not 1."""
+    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
 def _scalar(value: Any, schema: Schema) -> Any:
-    named = schema.get("type", ())
-    wanted = (named,) if isinstance(named, str) else tuple(named)
+    wanted = _types(schema)
     if not wanted or _has_type(value, wanted):
         if isinstance(value, float) and "integer" in wanted and "number" not in wanted:
             return int(value)
@@ -223,20 +299,21 @@ def _listed(value: Any, schema: Schema) -> Any:
     """The one allowed value that is written the same, such as 2 for `"2"`, or that looks the same
     to a model, which is shown nothing that cannot be seen."""
     allowed = schema.get("enum", [schema["const"]] if "const" in schema else [])
-    if not allowed or any(value == one for one in allowed) or not isinstance(value, str):
+    if not allowed or any(_same(value, one) for one in allowed) or not isinstance(value, str):
         return value
     alike = [one for one in allowed if _written(one) == value]
     return alike[0] if len(alike) == 1 else value
 
 
 def _written(value: Any) -> str:
-    """As a model is shown it."""
-    if isinstance(value, str):
-        return seen(value)
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return ""
+    """As a model is shown it; of what may be large, its kind alone."""
+    match value:
+        case str():
+            return seen(value)
+        case list() | dict():
+            return "a list" if isinstance(value, list) else "an object"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 # --- names --------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from typing import Protocol
 
 import structlog
 
-from agent.history.window import estimate_tokens, picture_tokens, text_of
 from agent.models.deadline import Standstill
 from agent.models.health import CircuitBreaker, ModelHealth, RestingModel
+from agent.prompt.tokens import estimate_tokens, picture_tokens, text_of
 from memory.records.errors import (
     AccountRefused,
     AssistantError,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.history.window import estimate_tokens
+from agent.prompt.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     import tiktoken

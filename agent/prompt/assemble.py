@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agent.history.window import estimate_tokens
 from agent.prompt import templates as headings
 from agent.prompt.layers import abilities
 from agent.prompt.layers import instructions as identity
@@ -21,6 +20,7 @@ from agent.prompt.layers import knowledge as past
 from agent.prompt.layers import knowledge as person
 from agent.prompt.scene import PromptKind, Scene, fill
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN, TURN_HEADINGS, harmless, harmless_in
+from agent.prompt.tokens import estimate_tokens
 from memory.records.request import Piece, PromptLayer, Repeat, Stability
 from memory.records.transcript import Context, once
 

@@ -105,7 +105,7 @@ class TriggerTests:
 
 def read_tests(text: str, *, skill: str, file: str) -> TriggerTests:
     """Read a `tests.yaml`. Raise nothing: what is wrong becomes a problem with its line."""
-    reader = FieldReader()
+    reader = FieldReader(file)
     tests: tuple[TriggerTest, ...] = ()
     if len(text) > FILE_CHARS_MAX:
         reader.error(f"the file is longer than {FILE_CHARS_MAX:,} characters")
@@ -114,7 +114,7 @@ def read_tests(text: str, *, skill: str, file: str) -> TriggerTests:
             tests = _tests(reader, structured(Scalar(text=text.lstrip("\ufeff"), line=1)))
         except Unreadable as error:
             reader.error(str(error), error)
-    return TriggerTests(tests=tests, problems=reader.problems(skill, file))
+    return TriggerTests(tests=tests, problems=reader.of(skill))
 
 
 def _tests(reader: FieldReader, root: Node) -> tuple[TriggerTest, ...]:

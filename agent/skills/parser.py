@@ -15,7 +15,6 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import Any
 
-from agent.skills.skill import Severity
 from memory.records.errors import Permanent
 
 FILE_BYTES_MAX = 1_000_000
@@ -50,15 +49,6 @@ class Unreadable(Permanent):
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
         self.line = line
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flaw:
-    """Something wrong at a line of the file."""
-
-    text: str
-    line: int = 0
-    severity: Severity = Severity.ERROR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +110,12 @@ Node = Scalar | Items | KeyValues
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillParts:
-    """A SKILL.md in its two parts. Without front matter, `fields` is None."""
+    """A SKILL.md in its two parts. Without front matter, `fields` is None; `trouble` is why it is
+    no YAML, where it was read all the same."""
 
     fields: KeyValues | None
     body: str
-    flaws: tuple[Flaw, ...] = ()
+    trouble: Unreadable | None = None
 
 
 def folded(key: str) -> str:
@@ -155,8 +146,8 @@ def parts(data: bytes) -> SkillParts:
     front = lines[start + 1 : end]
     if sum(map(len, front)) > FRONT_CHARS_MAX:
         raise Unreadable(f"the front matter is longer than {FRONT_CHARS_MAX:,} characters")
-    fields, flaws = _fields(front, start + 2)
-    return SkillParts(fields=fields, body="\n".join(lines[end + 1 :]).strip(), flaws=flaws)
+    fields, trouble = _fields(front, start + 2)
+    return SkillParts(fields=fields, body="\n".join(lines[end + 1 :]).strip(), trouble=trouble)
 
 
 def structured(value: Scalar) -> Node:
@@ -251,24 +242,23 @@ def _node(node: Any, first_line: int) -> Node:
     return KeyValues(entries=tuple(entries), line=line)
 
 
-def _fields(lines: Sequence[str], first_line: int) -> tuple[KeyValues, tuple[Flaw, ...]]:
-    flaws: tuple[Flaw, ...] = ()
+def _fields(lines: Sequence[str], first_line: int) -> tuple[KeyValues, Unreadable | None]:
+    trouble: Unreadable | None = None
     try:
         root = _built("\n".join(lines), first_line)
     except Unreadable as error:
         if len(lines) > TOLERANT_LINES_MAX:
             raise
-        hint = f"{error}; read as it stands. Put the value in quotes"
-        flaws = (Flaw(text=hint, line=error.line, severity=Severity.WARNING),)
+        trouble = error
         lines = [
             _INDENT.sub(lambda found: found[0].replace("\t", "  "), line).rstrip() for line in lines
         ]
         root = _built("\n".join(_quoted(lines, first_line)), first_line)
     if isinstance(root, Scalar) and root.is_null:
-        return KeyValues(line=first_line), flaws
+        return KeyValues(line=first_line), trouble
     if not isinstance(root, KeyValues):
         raise Unreadable("the front matter is not made of `key: value` lines", first_line)
-    return root, flaws
+    return root, trouble
 
 
 def _quoted(lines: Sequence[str], first_line: int) -> Iterator[str]:

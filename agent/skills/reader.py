@@ -7,14 +7,13 @@ Whatever the bytes are, nothing is raised. Called by the library and before anyt
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from agent.skills.matcher import allowed_entries
 from agent.skills.parser import (
-    Flaw,
     Items,
     KeyValues,
     Node,
@@ -78,7 +77,7 @@ class SkillReading:
 
 def read_skill(data: bytes, where: SkillFile) -> SkillReading:
     """Read the bytes of one SKILL.md. Its state and digest are left for the library to set."""
-    reader = FieldReader()
+    reader = FieldReader(where.file)
     skill, requires = None, Requires()
     try:
         found = parts(data)
@@ -86,14 +85,16 @@ def read_skill(data: bytes, where: SkillFile) -> SkillReading:
         reader.error(str(error), error)
     else:
         front = found.fields or KeyValues()
-        reader.flaws += found.flaws
+        if found.trouble is not None:
+            hint = f"{found.trouble}; read as it stands. Put the value in quotes"
+            reader.warning(hint, found.trouble)
         skill, requires = _skill(reader, front, found.body, where)
         if found.fields is None:
             reader.warning("there is no front matter: name and description are made up")
     name = skill.name if skill is not None else where.folder_name
     return SkillReading(
         skill=None if reader.has_errors else skill,
-        problems=reader.problems(name, where.file),
+        problems=reader.of(name),
         requires=requires,
     )
 
@@ -110,12 +111,11 @@ def _skill(
     spaces = {name: reader.block(metadata, name, is_lenient=True) for name in NAMESPACES}
     own = KeyValues(entries=spaces["hearthbot"].entries + metadata.entries)
     # Our keys belong below `metadata`; a limit beside it must not be lost unseen.
-    complain = {folded(key): reader.error for key in _OWN_LIMITS}
-    complain |= {folded(key): reader.warning for key in _OWN_KEYS}
+    severities = {folded(key): Severity.ERROR for key in _OWN_LIMITS}
+    severities |= {folded(key): Severity.WARNING for key in _OWN_KEYS}
     for key, _ in front.entries:
-        if folded(key.text) in complain:
-            text = f"{key.text} is read below `metadata:` only: move it there"
-            complain[folded(key.text)](text, key)
+        if (severity := severities.get(folded(key.text))) is not None:
+            reader.error(f"{key.text} is read below `metadata:` only: move it there", key, severity)
     trigger = reader.block(own, "trigger", is_lenient=True)
     allowed: tuple[str, ...] | None = ()
     try:
@@ -167,25 +167,27 @@ def _skill(
 class FieldReader:
     """Takes values of a known kind out of fields, and notes what does not fit."""
 
-    flaws: list[Flaw] = field(default_factory=list)
+    file: str
+    problems: list[Problem] = field(default_factory=list)
 
     @property
     def has_errors(self) -> bool:
-        return any(flaw.severity is Severity.ERROR for flaw in self.flaws)
+        return any(problem.severity is Severity.ERROR for problem in self.problems)
 
-    def problems(self, skill: str, file: str) -> tuple[Problem, ...]:
-        """What was noted, by line."""
-        return tuple(
-            Problem(skill=skill, file=file, text=flaw.text, line=flaw.line, severity=flaw.severity)
-            for flaw in sorted(self.flaws, key=lambda flaw: flaw.line)
-        )
+    def of(self, skill: str) -> tuple[Problem, ...]:
+        """Return what was noted, by line, as the problems of a skill."""
+        ordered = sorted(self.problems, key=lambda problem: problem.line)
+        return tuple(replace(problem, skill=skill) for problem in ordered)
 
-    def error(self, text: str, at: Node | Unreadable | None = None) -> None:
-        self.flaws.append(Flaw(text=text, line=at.line if at is not None else 0))
+    def error(
+        self, text: str, at: Node | Unreadable | None = None, severity: Severity = Severity.ERROR
+    ) -> None:
+        line = at.line if at is not None else 0
+        problem = Problem(skill="", file=self.file, text=text, line=line, severity=severity)
+        self.problems.append(problem)
 
     def warning(self, text: str, at: Node | Unreadable | None = None) -> None:
-        line = at.line if at is not None else 0
-        self.flaws.append(Flaw(text=text, line=line, severity=Severity.WARNING))
+        self.error(text, at, Severity.WARNING)
 
     def block(self, fields: KeyValues, key: str, *, is_lenient: bool = False) -> KeyValues:
         """The fields below a key, also where they were written as one JSON text."""

@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.history.window import estimate_tokens
+from agent.budget.payment import NO_PAYMENT, Payment
 from agent.models.tokens import Encodings, TokenCounter
-from agent.turn.steps.model import Payment
+from agent.prompt.tokens import estimate_tokens
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.hidden_text import visible
 from memory.records.ports import Model, Models
 from memory.records.request import ModelRequest, ModelTraits
-from memory.records.transcript import Answered, Said
-from memory.records.usage import Charge, SpendingRefused, Verdict
+from memory.records.transcript import Said
+from memory.records.usage import Charge
 
 TEMPERATURE = 0.1
 """What is wanted is the same answer each time, in a given form."""
@@ -34,9 +34,8 @@ class Background:
     """Implements `memory.records.ports.CheapModel`."""
 
     def __init__(
-        self, models: Models, *, options: BackgroundOptions, payment: Payment | None = None
+        self, models: Models, *, options: BackgroundOptions, payment: Payment = NO_PAYMENT
     ) -> None:
-        """Without `payment` calls are neither counted nor bounded."""
         self._models = models
         self._options = options
         self._payment = payment
@@ -64,8 +63,11 @@ class Background:
             raise ContextTooLong(
                 f"The request has about {tokens} tokens; {model.name} takes {room}."
             )
-        answer = await self._paid_for(model, request, charge, estimate_tokens(text))
-        said = visible(answer.text).strip()
+        async with self._payment.call(
+            model.name, request, charge, tokens=estimate_tokens(text)
+        ) as call:
+            call.answer = await model.answer(call.request, on_text=_unseen)
+        said = visible(call.answer.text).strip()
         if not said:
             raise BrokenAnswer(f"{model.name} answered nothing.")
         return said
@@ -73,32 +75,6 @@ class Background:
     async def _model(self, lane: str) -> Model:
         name = self._options.cheap_model or (await self._models.at(lane)).name
         return await self._models.named(name)
-
-    async def _paid_for(
-        self, model: Model, request: ModelRequest, charge: Charge, tokens: int
-    ) -> Answered:
-        """The answer, if what it may cost is there (SPEC §13)."""
-        if self._payment is None:
-            return await model.answer(request, on_text=_unseen)
-        budget = self._payment.budget
-        allowed = await budget.before(
-            charge,
-            model=model.name,
-            tokens_in=tokens,
-            tokens_out=request.max_output_tokens,
-        )
-        reservation = allowed.reservation
-        if allowed.verdict is Verdict.REFUSE or reservation is None:
-            raise SpendingRefused(allowed.words)
-        try:
-            if self._payment.rates is not None:
-                await self._payment.rates.take(model.name, tokens)
-            answer = await model.answer(request, on_text=_unseen)
-        except BaseException as error:
-            budget.ended(reservation, error)
-            raise
-        await budget.after(reservation, answer.usage, model=answer.model)
-        return answer
 
 
 def _unseen(piece: str) -> None:

@@ -250,16 +250,6 @@ class ToolRanking:
         self._texts: tuple[ToolText, ...] = ()
         self._ranker: Ranker | None = None
 
-    def made(self, cards: Sequence[ToolCard]) -> Ranker | None:
-        """The ranker of these tools if it is there already, and nobody is making another; waits
-        for nothing."""
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
-            return self._ranker if _same(cards, self._cards) else None
-        finally:
-            self._lock.release()
-
     def of(self, cards: Sequence[ToolCard]) -> Ranker:
         """The ranker of these tools: that of the last call, unless their words have changed."""
         with self._lock:

@@ -168,13 +168,25 @@ class Runner:
             environment={**confined_environment(self.root, self._own), **order.given},
             stdin=_bytes(order.stdin),
         )
-        async with _InThread(lambda: self._view(order, caller)) as confinement:
-            return await run_confined(program, confinement, self._bubblewrap, limits)
-
-    def _view(self, order: Order, caller: Caller) -> tuple[Confinement, ExitStack]:
-        stack = ExitStack()
         view = self._views.view(caller, more=order.readable, instead=order.instead)
-        return stack.enter_context(view), stack
+        stack = ExitStack()
+
+        def leave(entered: asyncio.Future[Confinement]) -> None:
+            if not entered.cancelled() and entered.exception() is None:
+                stack.close()
+
+        # In a thread, as it looks at the disk; to leave it is a few unlinks.
+        entering = asyncio.ensure_future(asyncio.to_thread(stack.enter_context, view))
+        try:
+            confinement = await asyncio.shield(entering)
+            return await run_confined(program, confinement, self._bubblewrap, limits)
+        finally:
+            # Of a call that is cancelled the thread goes on: what it enters is left once it is
+            # through.
+            if entering.done():
+                leave(entering)
+            else:
+                entering.add_done_callback(leave)
 
     async def _open(self, order: Order, caller: Caller, limits: RunLimits) -> Ran:
         # The gate asked by `needs`; nothing runs here because somebody forgot to ask it.
@@ -196,33 +208,6 @@ class Runner:
             "conversation, so the wish may be theirs. Tell the person; after `/new` it can be "
             "asked for again"
         )
-
-
-class _InThread:
-    """A context that is entered and left in a thread, as both look at the disk."""
-
-    def __init__(self, enter: Callable[[], tuple[Confinement, ExitStack]]) -> None:
-        self._enter = enter
-        self._stack = ExitStack()
-
-    async def __aenter__(self) -> Confinement:
-        entering = asyncio.ensure_future(asyncio.to_thread(self._enter))
-        try:
-            confinement, self._stack = await asyncio.shield(entering)
-        except asyncio.CancelledError:
-            # The thread goes on: what it entered has to be left once it is through.
-            entering.add_done_callback(_leave)
-            raise
-        return confinement
-
-    async def __aexit__(self, *_: object) -> None:
-        # A few unlinks: at once, for a wait here could be cancelled.
-        self._stack.close()
-
-
-def _leave(entering: asyncio.Future[tuple[Confinement, ExitStack]]) -> None:
-    if not entering.cancelled() and entering.exception() is None:
-        entering.result()[1].close()
 
 
 # --- exec --------------------------------------------------------------------------------------

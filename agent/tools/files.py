@@ -9,7 +9,6 @@ import mimetypes
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Annotated
@@ -72,8 +71,8 @@ class FileTools:
     ) -> str:
         """Read a text file of the workspace, by lines if it is long."""
         content = self._workspace.read(path, caller)
-        decoded = _decoded(content, path)
-        lines = _lines(clean(decoded.text))
+        text, encoding = _decoded(content, path)
+        lines = _lines(clean(text))
         if not lines:
             return "(the file is empty)"
         last = min(last_line or len(lines), len(lines))
@@ -85,10 +84,10 @@ class FileTools:
             shown = first_line + len(page) - 1
             more = f"; go on with first_line={shown + 1}" if shown < len(lines) else ""
             notes.append(f"lines {first_line:,} to {shown:,} of {len(lines):,}{more}")
-        if any(len(line) > LINE_CHARS_MAX for line in decoded.text.split("\n")):
+        if any(len(line) > LINE_CHARS_MAX for line in text.split("\n")):
             notes.append(f"lines of over {LINE_CHARS_MAX:,} characters are shown in pieces")
-        if decoded.encoding:
-            notes.append(f"not UTF-8: read as {decoded.encoding}")
+        if encoding:
+            notes.append(f"not UTF-8: read as {encoding}")
         return "\n".join([*page, *(f"[{note}]" for note in notes)])
 
     def _write_needs(self, caller: Caller, path: str, make: Make | None = None) -> Needs:
@@ -205,7 +204,7 @@ class FileTools:
             files += 1
             try:
                 content = self._workspace.read(found, caller)
-                decoded = _decoded(content, found).text
+                decoded, _ = _decoded(content, found)
             except Permanent:
                 continue  # gone meanwhile, too large, or no text
             left -= len(content)
@@ -222,26 +221,19 @@ class FileTools:
         return "\n".join([*lines, *notes])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DecodedFile:
-    text: str
-    encoding: str = ""
-    """Named when it is not UTF-8."""
-
-
-def _decoded(content: bytes, path: str) -> _DecodedFile:
-    """Raises ToolRefused for what is no text."""
+def _decoded(content: bytes, path: str) -> tuple[str, str]:
+    """Return the text, and its encoding where that is not UTF-8. Raise ToolRefused for what is no
+    text."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return _DecodedFile(text=content.decode("utf-16", "replace"), encoding="UTF-16")
+        return content.decode("utf-16", "replace"), "UTF-16"
     if b"\0" in content[:8_192]:
         kind = mimetypes.guess_type(path)[0] or "unknown type"
         raise ToolRefused(f"this is no text file: {len(content):,} bytes, {kind}")
     try:
-        return _DecodedFile(text=content.decode("utf-8-sig"))
+        return content.decode("utf-8-sig"), ""
     except UnicodeDecodeError:
         # Windows' own superset of latin-1; the five bytes it leaves open are marked.
-        text = content.decode("windows-1252", "replace")
-        return _DecodedFile(text=text, encoding="windows-1252 (a guess)")
+        return content.decode("windows-1252", "replace"), "windows-1252 (a guess)"
 
 
 def _lines(text: str) -> list[str]:

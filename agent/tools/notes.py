@@ -54,14 +54,6 @@ class NotesRefused(Permanent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DayOfNotes:
-    """That there are notes of a day."""
-
-    day: date
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
     """What became of a text: `added` is what was new of it, empty when all stood there."""
 
@@ -102,11 +94,11 @@ class Notes:
         content = self._workspace.read(path_of(_folder(caller), day), caller, missing=b"")
         return clean(content.decode("utf-8-sig", "replace")).strip()
 
-    def days(self, caller: Caller) -> Sequence[DayOfNotes]:
-        """Those that have notes, the newest first."""
-        return sorted(self._days(caller), key=lambda found: found.day, reverse=True)
+    def days(self, caller: Caller) -> Sequence[tuple[date, int]]:
+        """Return the days that have notes, the newest first, with their sizes in bytes."""
+        return sorted(self._days(caller), reverse=True)
 
-    def _days(self, caller: Caller) -> Iterator[DayOfNotes]:
+    def _days(self, caller: Caller) -> Iterator[tuple[date, int]]:
         folder = _folder(caller)
         try:
             months = self._workspace.entries(folder, caller).entries
@@ -121,7 +113,7 @@ class Notes:
                 with suppress(ValueError):  # digits that are no day
                     day = date.fromisoformat(entry.name.removesuffix(".md"))
                     if f"{day:%Y%m}" == month.name:
-                        yield DayOfNotes(day=day, size_bytes=entry.size_bytes)
+                        yield day, entry.size_bytes
 
     async def add(self, caller: Caller, text: str, day: date | None) -> Added:
         """Adds what is new in a text at the end, and nothing that stands there word for word.
@@ -292,7 +284,7 @@ class NoteTools:
     def _listed(self, caller: Caller) -> str:
         lines = ["long-term"] if self._notes.read(caller, None) else []
         days = self._notes.days(caller)
-        lines += [f"{one.day} ({one.size_bytes:,} bytes)" for one in days[:DAYS_LISTED_MAX]]
+        lines += [f"{day} ({size_bytes:,} bytes)" for day, size_bytes in days[:DAYS_LISTED_MAX]]
         if len(days) > DAYS_LISTED_MAX:
             lines.append(f"[the newest {DAYS_LISTED_MAX} of {len(days):,} days]")
         return "\n".join(lines) or "There are no notes yet."

@@ -13,12 +13,12 @@ from enum import StrEnum
 
 from agent.guards.loose_json import called_name
 from agent.prompt.context import PromptContext
+from agent.prompt.prefix_cache import tools_part
 from agent.prompt.scene import PromptKind
 from agent.tools.discovery import ToolRanking
 from agent.tools.routes import RouteFile
 from agent.tools.tool import ToolCard
 from agent.tools.toolbox import Reach, Toolbox
-from agent.trace.prefix_cache import tools_part
 from memory.records.messages import ConversationId, RunId, TurnInput
 from memory.records.ports import History, Ranked, Ranker
 from memory.records.transcript import Answered
@@ -37,9 +37,6 @@ TEXT_CHARS_MAX = 4_000
 """Of a message that tools are chosen by: a pasted document is not a wish."""
 
 CONVERSATIONS_KEPT_MAX = 1_000
-
-RANKED_AT_ONCE_MAX = 120
-"""So few tools are ranked in half a millisecond, less than the way to a thread and back takes."""
 
 NOTHING = "nothing_to_report"
 """Offered wherever nobody watches: the prompts there rely on it."""
@@ -184,7 +181,7 @@ def select(
     return Selection(
         picked=tuple(ranking.picked(name, reasons[name]) for name in ordered),
         left_out=tuple(name for name in wanted if name not in reasons),
-        unknown=_unknown(situation, places),
+        unknown=_unknown(situation.required, places, situation.known),
         cosine_best=ranking.cosine_best,
         is_sure=ranking.cosine_best > options.cosine_sure,
     )
@@ -204,17 +201,16 @@ def _within(names: Sequence[str], wanted: Mapping[str, Reason], room: ToolRoom) 
     return found
 
 
-def exactly(names: Sequence[str], situation: Situation) -> Selection:
+def exactly(
+    names: Sequence[str], candidates: Sequence[ToolCard], *, known: Collection[str]
+) -> Selection:
     """These tools and no other, as a job with `required_tools` wants it; what it may not have or
     what does not exist is left out."""
-    places = {card.name: place for place, card in enumerate(situation.candidates)}
-    required = Situation(
-        candidates=situation.candidates, text="", required=names, known=situation.known
-    )
+    places = {card.name: place for place, card in enumerate(candidates)}
     chosen = sorted({name for name in names if name in places}, key=places.__getitem__)
     return Selection(
         picked=tuple(Picked(name=name, reason=Reason.REQUIRED) for name in chosen),
-        unknown=_unknown(required, places),
+        unknown=_unknown(names, places, known),
     )
 
 
@@ -323,9 +319,11 @@ def _ordered(
     return [*before, *core, *sorted(new, key=places.__getitem__)]
 
 
-def _unknown(situation: Situation, places: Mapping[str, int]) -> tuple[str, ...]:
-    required = dict.fromkeys(situation.required)
-    return tuple(name for name in required if name not in places and name not in situation.known)
+def _unknown(
+    required: Sequence[str], places: Mapping[str, int], known: Collection[str]
+) -> tuple[str, ...]:
+    named = dict.fromkeys(required)
+    return tuple(name for name in named if name not in places and name not in known)
 
 
 # --- the tools of a turn ------------------------------------------------------------------------
@@ -375,7 +373,7 @@ class ToolSelector:
         given = None if turn.job is None else turn.job.tools
         given = turn.task.tools if turn.task is not None else given
         if given is not None:
-            return exactly(given, Situation(candidates=candidates, text="", known=known))
+            return exactly(given, candidates, known=known)
         text = turn.message.text if scene.kind is PromptKind.CHAT else scene.task
         situation = Situation(
             candidates=candidates,
@@ -393,40 +391,27 @@ class ToolSelector:
             ),
             known=known,
         )
-        room = self._room(window)
-        ranks = self._ranking is not None and not situation.is_small_talk and bool(text.strip())
-        if not ranks:
+        room: ToolRoom | None = None
+        if window < SMALL_WINDOW:
+            room = ToolRoom(
+                tokens=int(window * TOOLS_SHARE),
+                size=lambda name: tools_part(self._toolbox.named([name])).tokens,
+            )
+        ranking = self._ranking
+        if ranking is None or situation.is_small_talk or not text.strip():
             return select(situation, None, options=self._options, room=room)
-        return await self._ranked(situation, room)
-
-    def _room(self, window: int) -> ToolRoom | None:
-        if window >= SMALL_WINDOW:
-            return None
-
-        def size(name: str) -> int:
-            return tools_part(self._toolbox.named([name])).tokens
-
-        return ToolRoom(tokens=int(window * TOOLS_SHARE), size=size)
+        cards = self._toolbox.cards()
+        # In a thread: hundreds of tools take milliseconds, and as much as a second when embeddings
+        # are loaded for them.
+        return await asyncio.to_thread(
+            lambda: select(situation, ranking.of(cards), options=self._options, room=room)
+        )
 
     def remember(self, turn: TurnInput, selection: Selection) -> None:
         """What was just offered."""
         if len(self._offered) >= CONVERSATIONS_KEPT_MAX:
             self._offered.clear()
         self._offered[turn.conversation] = selection.names
-
-    async def _ranked(self, situation: Situation, room: ToolRoom | None) -> Selection:
-        assert self._ranking is not None
-        cards = self._toolbox.cards()
-        ranker = self._ranking.made(cards)
-        if ranker is None or len(cards) > RANKED_AT_ONCE_MAX:
-            return await asyncio.to_thread(self._select, situation, cards, room)
-        return select(situation, ranker, options=self._options, room=room)
-
-    def _select(
-        self, situation: Situation, cards: Sequence[ToolCard], room: ToolRoom | None
-    ) -> Selection:
-        assert self._ranking is not None
-        return select(situation, self._ranking.of(cards), options=self._options, room=room)
 
     async def _current(self, turn: TurnInput) -> Sequence[str]:
         if turn.conversation not in self._offered:

@@ -7,16 +7,16 @@ Nothing is stored and no tool runs; only a question to the model costs something
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from agent.budget.charge import charge_of
-from agent.history.window import estimate_tokens, text_of
+from agent.budget.payment import NO_PAYMENT, Payment
 from agent.prompt.context import PromptOccasion
+from agent.prompt.prefix_cache import schema_tokens, tools_part
 from agent.prompt.scene import PromptKind
+from agent.prompt.tokens import estimate_tokens, text_of
 from agent.trace.inspect import PromptView, view_of_plan
-from agent.trace.prefix_cache import schema_tokens, tools_part
 from agent.trace.sent import Where
-from agent.turn.steps.model import Payment
 from agent.turn.steps.plan import PromptPlan
 from memory.records.hidden_text import visible
 from memory.records.messages import RunId, TurnInput
@@ -24,7 +24,6 @@ from memory.records.ports import Model, Models
 from memory.records.request import ModelRequest
 from memory.records.schedule import FREE_RUN, RunCost
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult, Usage
-from memory.records.usage import SpendingRefused, Verdict
 
 CALLS_USUAL = 3
 """Calls of a model in a run that has tools: one that asks for them, one more, and the answer."""
@@ -93,9 +92,8 @@ class DryRunner:
         priced: Priced,
         *,
         options: DryRunOptions,
-        payment: Payment | None = None,
+        payment: Payment = NO_PAYMENT,
     ) -> None:
-        """Without `payment` calls are neither counted nor bounded."""
         self._plan_of = plan
         self._models = models
         self._priced = priced
@@ -154,34 +152,17 @@ class DryRunner:
         )
 
     async def _paid_for(self, turn: TurnInput, model: Model, request: ModelRequest) -> Answered:
-        """The answer, if what it may cost is there (SPEC §13)."""
-        if self._payment is None:
-            return await model.answer(request, on_text=_unseen)
-        budget = self._payment.budget
         tokens = estimate_tokens(request.system) + sum(
             estimate_tokens(text_of(entry)) for entry in request.entries
         )
-        allowed = await budget.before(
+        async with self._payment.call(
+            model.name,
+            request,
             charge_of(RunId(""), turn),
-            model=model.name,
-            tokens_in=tokens + tools_part(request.tools).tokens,
-            tokens_out=request.max_output_tokens,
-        )
-        reservation = allowed.reservation
-        if allowed.verdict is Verdict.REFUSE or reservation is None:
-            raise SpendingRefused(allowed.words)
-        bounded = replace(
-            request, max_output_tokens=min(request.max_output_tokens, allowed.tokens_out)
-        )
-        try:
-            if self._payment.rates is not None:
-                await self._payment.rates.take(model.name, tokens)
-            answer = await model.answer(bounded, on_text=_unseen)
-        except BaseException as error:
-            budget.ended(reservation, error)
-            raise
-        await budget.after(reservation, answer.usage, model=answer.model)
-        return answer
+            tokens=tokens + tools_part(request.tools).tokens,
+        ) as call:
+            call.answer = await model.answer(call.request, on_text=_unseen)
+        return call.answer
 
     async def _plan(self, turn: TurnInput) -> PromptPlan:
         job = turn.job

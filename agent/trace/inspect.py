@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent.prompt.assemble import LayerCut
-from agent.trace.prefix_cache import Prefix, compare, tools_part
+from agent.prompt.prefix_cache import Prefix, compare, tools_part
 from agent.trace.sent import (
     NOTHING_KNOWN,
     CacheState,

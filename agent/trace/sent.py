@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from agent.history.window import estimate_tokens, repair
+from agent.history.window import repair
 from agent.models.chat_request import messages
+from agent.prompt.prefix_cache import TOOLS, PrefixPart, entry_parts, part_of, tools_part
 from agent.prompt.scene import PromptKind
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN
-from agent.trace.prefix_cache import TOOLS, PrefixPart, entry_parts, part_of, tools_part
+from agent.prompt.tokens import estimate_tokens
 from agent.turn.progress import heard
 from agent.turn.steps.plan import PromptPlan
 from memory.records.errors import Permanent
@@ -26,7 +27,7 @@ from memory.records.rows import PromptTrace
 from memory.records.transcript import Context, Entry, Note
 
 HISTORY, NOTES, WORDS, TASK = "history", "notes", "the person's words", "the task"
-"""Names of the parts that are no layers; that of the tools is `agent.trace.prefix_cache.TOOLS`."""
+"""Names of the parts that are no layers; that of the tools is `agent.prompt.prefix_cache.TOOLS`."""
 
 BETWEEN_LAYERS = "\n\n"
 
@@ -343,7 +344,7 @@ SOME = 4
 def why(changed: str, now: SentRequest, former: SentRequest | None) -> str:
     """Which part broke the prefix, and why, as far as the two requests say; empty for none.
 
-    `changed` is what the guard named (`agent.trace.prefix_cache.Prefix.first_changed`).
+    `changed` is what the guard named (`agent.prompt.prefix_cache.Prefix.first_changed`).
     """
     if not changed:
         return ""

@@ -16,8 +16,9 @@ from typing import Any
 from agent.guards.action_claims import ClaimWords
 from agent.guards.repetition import is_empty
 from agent.guards.tool_call_text import without_calls
-from agent.history.window import brought_tokens, share_out, shorten, tokens_of, unanswered
+from agent.history.window import share_out, shorten, unanswered
 from agent.prompt.scene import PromptKind
+from agent.prompt.tokens import brought_tokens, tokens_of
 from agent.tools.call import NO_OUTPUT
 from agent.tools.toolbox import Toolbox
 from agent.turn.progress import (

@@ -19,6 +19,7 @@ from bot.rpc import service
 
 if TYPE_CHECKING:
     from agent.budget.budget import Budget
+    from agent.budget.payment import Payment
     from agent.budget.service import UsageService
     from agent.models.choose import Choice
     from agent.models.router import Router
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from agent.turn.aftermath import Aftermath
     from agent.turn.engine import LocalEngine
     from agent.turn.steps.begin import BeginStep
-    from agent.turn.steps.model import Payment
     from bot.app.channels import Channels
     from bot.app.chats import Chats
     from bot.app.jobs import Calendar

@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from agent.budget.payment import NO_PAYMENT
 from agent.trace.dry_run import DryRunner, DryRunOptions
 from bot.app.schedules import Schedules
 from bot.commands.job_messages import takes_words
@@ -151,7 +152,7 @@ class Calendar:
         options = DryRunOptions(
             output_tokens_max=settings.llm.max_output_tokens, redact=self.app.redact
         )
-        payment = self.app.payment if self.app.is_running else None
+        payment = self.app.payment if self.app.is_running else NO_PAYMENT
         priced = self.app.models.dollars
         return JobDryRuns(
             self.jobs,

@@ -10,13 +10,13 @@ from datetime import UTC
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from agent.history import window as history
 from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker
 from agent.models.router import Router
+from agent.prompt import tokens
 from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.aftermath import EndedTurn, FollowUp
 from bot.commands.memory import MemoryCommands
@@ -308,6 +308,6 @@ class Afterthoughts:
 
 async def drop_known_texts(embedding: Embedding) -> None:
     """Keep nothing of texts that is there only to be quick; it comes back with the next turn."""
-    history.drop_known()
+    tokens.drop_known()
     words.drop_known()
     embedding.drop_known()

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from agent.budget.budget import Budget
 from agent.budget.circuit_breaker import Brakes
+from agent.budget.payment import Payment
 from agent.budget.rate_limit import RateLimiter
 from agent.files.images import KeptPictures
 from agent.models.names import client_of
@@ -26,7 +27,7 @@ from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
 from agent.turn.loop import Loop
 from agent.turn.steps.begin import BeginStep
-from agent.turn.steps.model import ModelStep, ModelStepOptions, Payment
+from agent.turn.steps.model import ModelStep, ModelStepOptions
 from agent.turn.steps.tools import ToolStep
 from bot.app.chats import OwnerNotices
 from bot.channels.base import around

@@ -118,4 +118,4 @@ class ZoneQuestions:
             case _:
                 return UNKNOWN
         await self._close(pressed, said)
-        return said
+        return said.replace("`", "")  # an answer to a press is no Markdown

@@ -35,12 +35,10 @@ _ADD_CHANGE = """
 insert into profile_changes (person_id, path, old, new, reason, run_id, at_ms, undone_ms)
 values (?, ?, ?, ?, ?, ?, ?, ?)
 """
-_CHANGE = """
-select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes where person_id = ?
+_OF_RUN = """
+select id, path, old, new, reason, at_ms, run_id, undone_ms from profile_changes
+where person_id = ? and run_id = ? and run_id <> '' and undone_ms is null order by id desc
 """
-_BY_ID = f"{_CHANGE} and id = ?"
-_NEWEST = f"{_CHANGE} order by id desc limit ?"
-_OF_RUN = f"{_CHANGE} and run_id = ? and run_id <> '' and undone_ms is null order by id desc"
 _UNDONE = "update profile_changes set undone_ms = ? where person_id = ? and id = ?"
 
 
@@ -48,8 +46,8 @@ class SqliteProfiles:
     """Implements `memory.records.facts.Profiles`. A path may end in `[]`: the value, or each item
     of a list, is then added to the list that stands there.
 
-    A change can be taken back as long as what it set still stands. Taking back is a change too, so
-    that it can be taken back itself.
+    What a turn changed can be taken back as long as what it set still stands. Taking back is a
+    change too.
     """
 
     def __init__(self, database: Database) -> None:
@@ -96,34 +94,8 @@ class SqliteProfiles:
 
         return await self._database.write(work)
 
-    async def history(self, person_id: PersonId, *, limit: int = 50) -> Sequence[ProfileChange]:
-        """The newest changes first."""
-        rows = await self._database.read(
-            lambda c: c.execute(_NEWEST, (person_id, limit)).fetchall()
-        )
-        return [_change(row) for row in rows]
-
-    async def roll_back(self, person_id: PersonId, change_id: int) -> ProfileChange | None:
-        """Takes one change back, and returns it. Raises ProfileWrong with a sentence when what it
-        set does not stand any more."""
-        now_ms = self._database.now_ms()
-
-        def work(connection: sqlite3.Connection) -> ProfileChange | None:
-            row = connection.execute(_BY_ID, (person_id, change_id)).fetchone()
-            change = None if row is None else _change(row)
-            if change is None or change.undone_ms is not None:
-                return None
-            if not _stands(profile_in(connection, person_id), change):
-                raise ProfileWrong(
-                    f"{change.path!r} was changed again after change {change.id}: take the later "
-                    "change back first, or set it anew."
-                )
-            return _taken_back(connection, person_id, change, now_ms)
-
-        return await self._database.write(work)
-
     async def undo(self, person_id: PersonId, run_id: RunId) -> Sequence[ProfileChange]:
-        """Takes back what a turn changed, newest first, and returns those changes. What was changed
+        """Take back what a turn changed, newest first, and return those changes. What was changed
         again since stays as it is."""
         now_ms = self._database.now_ms()
 
@@ -131,9 +103,22 @@ class SqliteProfiles:
             changes = map(_change, connection.execute(_OF_RUN, (person_id, run_id)).fetchall())
             undone: list[ProfileChange] = []
             for change in changes:
+                profile = profile_in(connection, person_id)
+                if at(profile, tuple(change.path.split("."))) != change.new:
+                    continue
+                reason = f"takes back change {change.id}"
+                back = ProfileChange(
+                    id=0,
+                    path=change.path,
+                    old=change.new,
+                    new=change.old,
+                    reason=reason,
+                    at_ms=now_ms,
+                )
                 with suppress(ProfileWrong):  # it does not fit beside what came later
-                    if _stands(profile_in(connection, person_id), change):
-                        undone.append(_taken_back(connection, person_id, change, now_ms))
+                    _changed(connection, person_id, profile, back)
+                    connection.execute(_UNDONE, (now_ms, person_id, change.id))
+                    undone.append(replace(change, undone_ms=now_ms))
             return undone
 
         return await self._database.write(work)
@@ -215,10 +200,6 @@ def profile_in(connection: sqlite3.Connection, person_id: PersonId) -> dict[str,
     return {} if row is None else json.loads(row[0])
 
 
-def _stands(profile: Mapping[str, object], change: ProfileChange) -> bool:
-    return at(profile, tuple(change.path.split("."))) == change.new
-
-
 def put_profile(
     connection: sqlite3.Connection,
     person_id: PersonId,
@@ -262,22 +243,6 @@ def _changed(
     after = with_value(profile, tuple(change.path.split(".")), change.new)
     put_profile(connection, person_id, after, now_ms=change.at_ms)
     return replace(change, id=add_change(connection, person_id, change))
-
-
-def _taken_back(
-    connection: sqlite3.Connection, person_id: PersonId, change: ProfileChange, now_ms: int
-) -> ProfileChange:
-    back = ProfileChange(
-        id=0,
-        path=change.path,
-        old=change.new,
-        new=change.old,
-        reason=f"takes back change {change.id}",
-        at_ms=now_ms,
-    )
-    _changed(connection, person_id, profile_in(connection, person_id), back)
-    connection.execute(_UNDONE, (now_ms, person_id, change.id))
-    return replace(change, undone_ms=now_ms)
 
 
 def _change(row: tuple[Any, ...]) -> ProfileChange:

@@ -310,12 +310,6 @@ class Profiles(Protocol):
         Raises ProfileWrong with a sentence for a path or value that a profile cannot hold.
         """
 
-    async def history(self, person_id: PersonId, *, limit: int = 50) -> Sequence[ProfileChange]:
-        """The newest changes first."""
-
-    async def roll_back(self, person_id: PersonId, change_id: int) -> ProfileChange | None:
-        """Takes one change back; None when it is unknown or taken back already."""
-
     async def undo(self, person_id: PersonId, run_id: RunId) -> Sequence[ProfileChange]:
         """Takes back what a turn changed, newest first."""
 

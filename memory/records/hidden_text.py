@@ -1,24 +1,23 @@
 """Hidden text: what a person may see of what a model wrote, whole or as it comes.
 
-Text goes through two sieves: `_Sieve` takes out thinking tags and role markers and knows what is
-code, `_Edges` takes control tokens off the ends and holds back what may still become one.
+Thinking tags and role markers are taken out, and control tokens off both ends; code stays as it is.
 """
 
 from __future__ import annotations
 
 import re
-from enum import Enum
+from collections.abc import Iterator
 
 HOLD_CHARS = 200
 """How much visible text must have come before the first of it is shown."""
+LOOKED_AT_CHARS, LOOKED_AT_SHARE = 24, 50
+"""After so many new ones, or a fiftieth of all, a text that comes in pieces is looked through again
+from its beginning: that is simpler than to go on in the middle of it, and quick enough."""
 
 
 def visible(text: str) -> str:
-    """What a person may see of a model's text, stripped; empty when nothing remains."""
-    stream = VisibleText()
-    stream.feed(text)
-    stream.end()
-    return stream.so_far().strip()
+    """Return what a person may see of a model's text, stripped; empty when nothing remains."""
+    return _shown(text, final=True).strip()
 
 
 class VisibleText:
@@ -31,32 +30,59 @@ class VisibleText:
     """
 
     def __init__(self, *, hold_chars: int = HOLD_CHARS) -> None:
-        self._edges = _Edges(max(hold_chars, 64))
-        self._sieve = _Sieve(self._edges)
-        self._shown: list[str] = []
+        self._hold_chars = max(hold_chars, 64)
+        self._raw = ""
+        self._new: list[str] = []
+        self._new_chars = 0
+        self._shown = ""
 
     def feed(self, piece: str) -> str:
-        """Takes a piece of the model's text; returns what may be shown in addition."""
-        return self._pass(piece, final=False)
+        """Take a piece of the model's text; return what may be shown in addition."""
+        self._new.append(piece)
+        self._new_chars += len(piece)
+        if self._new_chars < max(LOOKED_AT_CHARS, len(self._raw) // LOOKED_AT_SHARE):
+            return ""
+        return self._look(final=False)
 
     def end(self) -> str:
-        """The model has ended: what was held back and turned out to be visible."""
-        return self._pass("", final=True)
+        """The model has ended: return what was held back and turned out to be visible."""
+        return self._look(final=True)
 
     def so_far(self) -> str:
-        """All visible text up to now."""
-        if len(self._shown) > 1:
-            self._shown = ["".join(self._shown)]
-        return self._shown[0] if self._shown else ""
+        """Return all visible text up to now."""
+        return self._shown
 
-    def _pass(self, piece: str, *, final: bool) -> str:
-        self._sieve.feed(piece, final=final)
-        if self._edges.take_restart():
-            self._shown.clear()
-        text = self._edges.release(final=final)
-        if text:
-            self._shown.append(text)
-        return text
+    def _look(self, *, final: bool) -> str:
+        self._raw += "".join(self._new)
+        self._new, self._new_chars = [], 0
+        text = _shown(self._raw, final=final)
+        if not final and not self._shown and len(text) < self._hold_chars:
+            return ""
+        # Anew, where what was shown turns out to be thought.
+        added = text.removeprefix(self._shown) if text.startswith(self._shown) else text
+        self._shown = text
+        return added
+
+
+def _shown(raw: str, *, final: bool) -> str:
+    text, code_start, code_end = "", -1, 0
+    for part in _parts(raw, final=final):
+        if part is None:
+            text, code_start, code_end = "", -1, 0
+            continue
+        piece, is_code = part
+        if is_code and piece:
+            code_start = len(text) if code_start < 0 else code_start
+            code_end = len(text) + len(piece)
+        text += piece
+    # Code is never taken for a token, unless it is the whole reply.
+    if final and _ONLY_CONTROL.fullmatch(text):
+        return ""
+    cut = _start(text if code_start < 0 else text[:code_start])
+    text, code_end = text[cut:], max(code_end - cut, 0)
+    if final:
+        return _without_tokens(text, code_end).rstrip()
+    return _rstrip(_without_tokens(_without_begun(text, code_end), code_end), _SOFT, code_end)
 
 
 _THOUGHT = ("think", "thinking", "thought", "reasoning")
@@ -82,194 +108,123 @@ _MAYBE_MARKER = re.compile(
 )
 _WHOLE_MARKERS = ("<start_of_turn>", "<end_of_turn>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]")
 
-_SPECIAL = re.compile(r"[<\[`\n]")
-_FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
-_MAYBE_FENCE = re.compile(r"[ \t>]{0,40}(?:`{1,}|~{1,})?\Z")
-_FENCE_INFO_MAX = 200
-_CODE_CHARS_MAX = 1_000
+_RUN = re.compile(r"[^<\[`\n]+|\n+")
+_FENCE = re.compile(r"[ \t>]{0,40}(?:(`{3,})[^`\n]*|(~{3,})[^\n]*)(\n|\Z)")
+_MAYBE_FENCE = re.compile(r"[ \t>]{0,40}(?:`+|~+)?\Z")
+_TICKS = re.compile(r"`+")
+CODE_CHARS_MAX = 1_000
 """Longer inline code does not occur; beyond that a lone backtick is a backtick."""
+_CODE = re.compile(rf"(`+)(?!`)[^\n]{{0,{CODE_CHARS_MAX}}}?(?<!`)\1(?!`)")
 
 
-class _In(Enum):
-    TEXT = "text"
-    THOUGHT = "thought"
-    FENCE = "fence"
-
-
-class _Sieve:
-    """Takes out thought and markers, and tells code from text. Whatever it does depends on the
-    text alone, never on how it came in pieces: in doubt a step waits for more."""
-
-    def __init__(self, edges: _Edges) -> None:
-        self._edges = edges
-        self._raw = ""
-        self._in = _In.TEXT
-        self._line_start = True
-        self._fence = ""
-        self._before = ""
-        self._final_in_thought = False
-
-    def feed(self, piece: str, *, final: bool) -> None:
-        """Works off as much as is certain; with `final`, everything."""
-        self._raw += piece
-        steps = {_In.TEXT: self._text, _In.THOUGHT: self._thought, _In.FENCE: self._fenced}
-        while self._raw and steps[self._in](final):
-            pass
-
-    # Each step takes something off the front and returns True, or waits and returns False.
-
-    def _text(self, final: bool) -> bool:
-        if self._line_start:
-            opened = self._opens_fence(final)
-            if opened is None:
-                return False
-            if opened:
-                return True
-        special = _SPECIAL.search(self._raw)
-        if special is None or special.start() > 0:
-            return self._give(special.start() if special else len(self._raw))
-        match self._raw[0]:
-            case "\n":
-                self._give(1)
-                self._line_start = True
-                return True
-            case "`":
-                return self._inline_code(final)
-            case _:
-                return self._tag_or_marker(final)
-
-    def _opens_fence(self, final: bool) -> bool | None:
-        """Whether a fenced block began here and was entered; None: not known yet."""
-        match = _FENCE.match(self._raw)
-        if match is None:
-            if not final and _MAYBE_FENCE.match(self._raw):
-                return None
-            self._line_start = False
-            return False
-        end = self._raw.find("\n", match.end())
-        info = self._raw[match.end() : end if end >= 0 else None][: _FENCE_INFO_MAX + 1]
-        if match[1][0] == "`" and "`" in info:
-            self._line_start = False  # inline code of three or more backticks
-            return False
-        if end < 0 and not final and len(info) <= _FENCE_INFO_MAX:
-            return None
-        self._in, self._fence = _In.FENCE, match[1]
-        self._give(end + 1 if end >= 0 else len(self._raw), code=True)
-        self._line_start = end >= 0
-        return True
-
-    def _fenced(self, final: bool) -> bool:
-        end = self._raw.find("\n")
-        line = self._raw[: end if end >= 0 else None]
-        if self._line_start and self._may_close(line):
-            if end < 0 and not final:
-                return False
-            if self._closes(line):
-                self._in = _In.TEXT
-        self._give(end + 1 if end >= 0 else len(self._raw), code=True)
-        self._line_start = end >= 0
-        return True
-
-    def _may_close(self, line: str) -> bool:
-        return len(line) < _FENCE_INFO_MAX and not line.strip(" \t>" + self._fence[0])
-
-    def _closes(self, line: str) -> bool:
-        return len(line.strip(" \t>")) >= len(self._fence)
-
-    def _inline_code(self, final: bool) -> bool:
-        raw = self._raw
-        run = len(raw) - len(raw.lstrip("`"))
-        if run == len(raw) and not final:
-            return False
-        window = raw[run : run + _CODE_CHARS_MAX + run + 1]
-        line_end = window.find("\n")
-        line = window[: line_end if line_end >= 0 else None]
-        close = re.search(rf"(?<!`)`{{{run}}}(?!`)", line)
-        at_edge = close is not None and close.end() == len(line) and line_end < 0
-        whole = final or line_end >= 0 or len(window) > _CODE_CHARS_MAX + run
-        if (close is None or at_edge) and not whole:
-            return False
-        if close is None:
-            return self._give(run)
-        return self._give(run + close.end(), code=True)
-
-    def _tag_or_marker(self, final: bool) -> bool:
-        raw = self._raw
-        marker = _MARKER.match(raw)
-        if not final and _may_become(raw, marker):
-            return False
-        if marker is not None:
-            return self._drop(marker.end())
-        tag = _TAG.match(raw)
-        if tag is not None:
-            return self._meet(tag)
-        if _BEGUN_TAG.match(raw):  # the text ends within a tag
-            return self._drop(len(raw))
-        return self._give(1)
-
-    def _meet(self, tag: re.Match[str]) -> bool:
-        """A tag in visible text: thought begins, ends, or ended without a beginning."""
-        closes = bool(tag["close"])
-        self._drop(tag.end())
-        if tag["name"].lower() == "final":
-            if closes and self._final_in_thought:
-                self._in, self._final_in_thought = _In.THOUGHT, False
-        elif not closes:
-            if not tag[0].rstrip("> \t").endswith("/"):
-                self._in = _In.THOUGHT
-        elif self._final_in_thought:
-            self._final_in_thought = False
+def _parts(raw: str, *, final: bool) -> Iterator[tuple[str, bool] | None]:
+    """Yield what can be seen of a text, and whether it is code; None where all before was thought.
+    Not `final`: up to where more text could still change it."""
+    at, line_start, in_final = 0, True, False
+    while at < len(raw):
+        if line_start and (fence := _FENCE.match(raw, at)):
+            end, is_closed = _fence_end(raw, fence, final=final)
+            yield raw[at:end], True
+            if not is_closed:
+                return
+            at, line_start = end, raw[end - 1] == "\n"
+        elif not final and _is_open(raw, at, line_start=line_start):
+            return
+        elif run := _RUN.match(raw, at):
+            yield run[0], False
+            at, line_start = run.end(), run[0][-1] == "\n"
+        elif raw[at] == "`":
+            inline = _inline_code(raw, at, final=final)
+            if inline is None:
+                return
+            yield inline
+            at, line_start = at + len(inline[0]), False
+        elif marker := _MARKER.match(raw, at) or _BEGUN_TAG.match(raw, at):
+            at, line_start = marker.end(), False
+        elif tag := _TAG.match(raw, at):
+            is_late = bool(tag["close"]) and not _is_final(tag) and not in_final
+            if is_late:  # a thought ends that had no beginning
+                yield None
+            after = _after_tag(raw, tag, in_final=in_final, final=final)
+            if after is None:
+                return
+            at, in_final = after
+            line_start = is_late or at > tag.end()
         else:
-            self._edges.restart()
-            self._line_start = True
+            yield raw[at], False
+            at, line_start = at + 1, False
+
+
+def _inline_code(raw: str, at: int, *, final: bool) -> tuple[str, bool] | None:
+    """Return inline code, or backticks that are none; None where it is not known yet."""
+    ticks, code = _TICKS.match(raw, at), _CODE.match(raw, at)
+    assert ticks is not None
+    end = (code or ticks).end()
+    is_open = code is None and len(raw) - at <= CODE_CHARS_MAX and "\n" not in raw[at:]
+    if not final and (is_open or end == len(raw)):
+        return None
+    return raw[at:end], code is not None
+
+
+def _is_final(tag: re.Match[str]) -> bool:
+    return tag["name"].lower() == "final"
+
+
+def _after_tag(
+    raw: str, tag: re.Match[str], *, in_final: bool, final: bool
+) -> tuple[int, bool] | None:
+    """Return where what is seen goes on after a tag, and whether that is marked as final within a
+    thought, as what is `in_final` is; None where the rest is thought."""
+    closes = bool(tag["close"])
+    hides = in_final if _is_final(tag) and closes else not _is_final(tag) and not closes
+    if not hides or tag[0].rstrip("> \t").endswith("/"):
+        return tag.end(), in_final and not closes
+    for end in _TAG.finditer(raw, tag.end()):
+        if bool(end["close"]) == _is_final(end):
+            continue
+        if raw[end.start() - 1] == "`":  # the thought speaks of a tag: `</think>`
+            if end.end() == len(raw) and not final:
+                return None
+            if raw[end.end() : end.end() + 1] == "`":
+                continue
+        return end.end(), not end["close"]
+    return None
+
+
+def _fence_end(raw: str, fence: re.Match[str], *, final: bool) -> tuple[int, bool]:
+    """Return how far a fenced block goes, and whether it is closed there."""
+    ticks, at = fence[1] or fence[2], fence.end()
+    if not fence[3] and not final:
+        return fence.start(), False
+    while at < len(raw):
+        end = raw.find("\n", at) + 1
+        line = raw[at : end or len(raw)]
+        if not line.strip(f" \t>\n{ticks[0]}"):
+            if not end and not final:
+                return at, False
+            if len(line.strip(" \t>\n")) >= len(ticks):
+                return end or len(raw), True
+        at = end or len(raw)
+    return at, False
+
+
+def _is_open(raw: str, at: int, *, line_start: bool) -> bool:
+    """Return whether more text could make a fence, tag or marker of the rest, or a longer one."""
+    if line_start and _MAYBE_FENCE.match(raw, at):
         return True
-
-    def _thought(self, final: bool) -> bool:
-        start = self._raw.find("<")
-        if start != 0:
-            return self._drop(start if start > 0 else len(self._raw))
-        if not final and (_BEGUN_TAG.match(self._raw) or _maybe_tag(self._raw)):
-            return False
-        tag = _TAG.match(self._raw)
-        if tag is None or (not tag["close"] and tag["name"].lower() != "final"):
-            return self._drop(1)
-        if self._before == "`":  # the thought speaks of a tag: `</think>`
-            if tag.end() == len(self._raw) and not final:
-                return False
-            if self._raw[tag.end() : tag.end() + 1] == "`":
-                return self._drop(tag.end())
-        is_final = tag["name"].lower() == "final"
-        self._drop(tag.end())
-        if is_final and tag["close"]:
-            return True
-        self._in, self._final_in_thought = _In.TEXT, is_final
-        self._line_start = True
-        return True
-
-    def _give(self, count: int, *, code: bool = False) -> bool:
-        self._edges.add(self._raw[:count], code=code)
-        return self._drop(count)
-
-    def _drop(self, count: int) -> bool:
-        self._before = self._raw[count - 1 : count]
-        self._raw = self._raw[count:]
-        return True
-
-
-def _maybe_tag(raw: str) -> bool:
-    """Whether the text ends within what may become the name of a tag."""
-    match = _MAYBE_TAG.match(raw)
-    return match is not None and any(tag.startswith(match[1].lower()) for tag in _TAGS)
-
-
-def _may_become(raw: str, marker: re.Match[str] | None) -> bool:
-    """Whether more text could make a tag or marker of this, or a longer one."""
-    if _MAYBE_MARKER.match(raw):
-        return True
-    if marker is not None:
+    if raw[at] not in "<[":
         return False
-    begun = _BEGUN_TAG.match(raw) is not None or _maybe_tag(raw)
-    return begun or any(whole.startswith(raw) for whole in _WHOLE_MARKERS)
+    if _MARKER.match(raw, at):
+        return _MAYBE_MARKER.match(raw, at) is not None
+    name = _MAYBE_TAG.match(raw, at)
+    return (
+        _MAYBE_MARKER.match(raw, at) is not None
+        or (name is not None and any(tag.startswith(name[1].lower()) for tag in _TAGS))
+        or any(
+            len(raw) - at < len(one) and raw.endswith(one[: len(raw) - at])
+            for one in _WHOLE_MARKERS
+        )
+    )
 
 
 # --- control tokens at the ends ----------------------------------------------------------------
@@ -288,100 +243,39 @@ _NAME = re.compile(r"\s*[*_]{0,2}assistant[*_]{0,2}:[*_]{0,2}\s*", re.IGNORECASE
 _ONLY_CONTROL = re.compile(rf"(?:[\W_]*?{_CONTROL})+[\W_]*", re.IGNORECASE)
 
 
-class _Edges:
-    """Visible text on its way out: its start waits, its end waits while it may be a token."""
+def _start(text: str) -> int:
+    """Return how much is to go at the start: blanks, `Assistant:`, tokens with what is around."""
+    cut = len(text) - len(text.lstrip())
+    if match := _NAME.match(text):
+        cut = match.end()
+    while match := _LEADING.match(text, cut):
+        cut = match.end()
+    return cut
 
-    def __init__(self, hold_chars: int) -> None:
-        self._hold_chars = hold_chars
-        self._pending = ""
-        self._code: tuple[int, int] | None = None
-        self._begun = False
-        self._last = ""
-        self._restarted = False
 
-    def add(self, text: str, *, code: bool) -> None:
-        """Text in order; code is never taken for a token, unless it is the whole reply."""
-        if code:
-            first = self._code[0] if self._code else len(self._pending)
-            self._code = (first, len(self._pending) + len(text))
-        self._pending += text
-
-    def restart(self) -> None:
-        """All before was thought."""
-        self._pending, self._code, self._last = "", None, ""
-        self._begun, self._restarted = False, True
-
-    def take_restart(self) -> bool:
-        """Whether there was a restart since this was last asked."""
-        restarted, self._restarted = self._restarted, False
-        return restarted
-
-    def release(self, *, final: bool) -> str:
-        """What may go out now."""
-        if not self._begun and not self._begin(final):
-            return ""
-        code_end = self._code[1] if self._code else 0
-        if final:
-            text, self._pending = self._ended(code_end), ""
-        else:
-            held = self._held_from(code_end)
-            text, self._pending = self._pending[:held], self._pending[held:]
-        self._code = None
-        self._last = text[-1:] or self._last
-        return text
-
-    def _begin(self, final: bool) -> bool:
-        cut = self._start(self._pending[: self._code[0] if self._code else None])
-        if not final and len(self._pending) - cut < self._hold_chars:
-            return False
-        if final and _ONLY_CONTROL.fullmatch(self._pending):
-            cut = len(self._pending)
-        self._pending = self._pending[cut:]
-        if self._code:
-            self._code = (max(self._code[0] - cut, 0), max(self._code[1] - cut, 0))
-        self._begun = True
-        return True
-
-    def _start(self, text: str) -> int:
-        """How much is to go at the start: blanks, `Assistant:`, tokens with what is around."""
-        cut = len(text) - len(text.lstrip())
-        if match := _NAME.match(text):
-            cut = match.end()
-        while match := _LEADING.match(text, cut):
-            cut = match.end()
-        return cut
-
-    def _ended(self, code_end: int) -> str:
-        text = self._pending
-        while (start := self._token_before(text, code_end)) is not None:
-            text = _rstrip(text[:start], _SOFT, code_end)
-        return text.rstrip()
-
-    def _held_from(self, code_end: int) -> int:
-        """Where the end begins that may yet turn out to be tokens and what is around them."""
-        text = self._pending
-        for size in range(min(len(_CONTROLS[1]), len(text) - code_end), 0, -1):
-            ending = text[-size:].lower()
-            begins = any(token.startswith(ending) for token in _CONTROLS)
-            if begins and not self._is_inside_word(text, len(text) - size):
-                text = text[:-size]
-                break
-        while (start := self._token_before(text, code_end)) is not None:
-            text = _rstrip(text[:start], _SOFT, code_end)
-        return len(_rstrip(text, _SOFT, code_end))
-
-    def _token_before(self, text: str, code_end: int) -> int | None:
-        """Where the token begins with which the text ends, punctuation after it apart."""
+def _without_tokens(text: str, code_end: int) -> str:
+    """Return the text without tokens at its end, punctuation after them included."""
+    while True:
         bare = _rstrip(text, _AFTER, code_end)
-        for token in _CONTROLS:
-            start = len(bare) - len(token)
-            if start >= code_end and bare[start:].lower() == token:
-                return None if self._is_inside_word(bare, start) else start
-        return None
+        token = next((one for one in _CONTROLS if bare[code_end:].lower().endswith(one)), None)
+        if token is None or _is_inside_word(bare, len(bare) - len(token)):
+            return text
+        text = _rstrip(bare[: -len(token)], _SOFT, code_end)
 
-    def _is_inside_word(self, text: str, start: int) -> bool:
-        before = (self._last + text[:start]).rstrip("_")[-1:]
-        return before.isascii() and before.isalnum()
+
+def _without_begun(text: str, code_end: int) -> str:
+    """Return the text without an end that may become a token."""
+    for size in range(min(len(_CONTROLS[1]), len(text) - code_end), 0, -1):
+        ending = text[-size:].lower()
+        begins = any(token.startswith(ending) for token in _CONTROLS)
+        if begins and not _is_inside_word(text, len(text) - size):
+            return text[:-size]
+    return text
+
+
+def _is_inside_word(text: str, start: int) -> bool:
+    before = text[:start].rstrip("_")[-1:]
+    return before.isascii() and before.isalnum()
 
 
 def _rstrip(text: str, chars: str, code_end: int) -> str:

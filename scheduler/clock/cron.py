@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -145,15 +144,6 @@ def cron_slots(expression: str, *, zone: ZoneInfo, after: datetime) -> Iterator[
         yield slot_of(moment, zone)
 
 
-def next_times(
-    expression: str, start: datetime, n: int, *, zone: ZoneInfo | None = None
-) -> Sequence[Slot]:
-    """Return the next `n` due times after an aware moment; in its own zone, which must be a named
-    one, unless `zone` is given. Raise CronWrong.
-    """
-    return list(islice(cron_slots(expression, zone=zone or _zone_of(start), after=start), n))
-
-
 def slot_of(moment: datetime, zone: ZoneInfo) -> Slot:
     """Return the slot of a moment, to the minute, or to the second where it has seconds."""
     local = moment.astimezone(zone)
@@ -254,14 +244,6 @@ def _once(wall: datetime, zone: ZoneInfo) -> datetime:
         else:
             late = middle
     return late
-
-
-def _zone_of(moment: datetime) -> ZoneInfo:
-    if isinstance(moment.tzinfo, ZoneInfo):
-        return moment.tzinfo
-    if moment.utcoffset() == timedelta(0):
-        return ZoneInfo("UTC")
-    raise ValueError("the moment has no named time zone, so give one")
 
 
 def wall_moment(wall: datetime, zone: ZoneInfo) -> datetime:

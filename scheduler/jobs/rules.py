@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from memory.records.errors import Permanent
 from memory.records.jobs import OPERATOR, Asker, Due, Job, JobKind, MisfirePolicy, SetBy, What
 from memory.records.recurrence import At, When
-from memory.records.schedule import JobChanges
+from memory.records.schedule import JobChanges, due_words
 from scheduler.clock.cron import slot_of
 from scheduler.clock.misfire import first_due, is_over
 from scheduler.clock.timetable import upcoming
@@ -175,6 +175,13 @@ def made_up_within_s(when: When, missed: MisfirePolicy) -> int | None:
     if isinstance(when, At) or missed in {MisfirePolicy.ALL, MisfirePolicy.ASK}:
         return None
     return MADE_UP_WITHIN_S
+
+
+def state_words(job: Job, zone: tzinfo) -> str:
+    """Return `next Tue 1 Dec 2026, 17:00`, `over`, or why the job stands still."""
+    if not job.enabled:
+        return f"paused: {job.paused or BY_HAND}"
+    return "over" if job.next is None else f"next {due_words(job.next, zone)}"
 
 
 def was_moved(job: Job, told_s: int | None) -> bool:

@@ -29,7 +29,7 @@ from memory.records.jobs import (
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import Clock
 from memory.records.recurrence import At
-from memory.records.schedule import NEXT_SHOWN, JobChanges, due_words
+from memory.records.schedule import NEXT_SHOWN, JobChanges
 from memory.stores.jobs import SqliteJobs
 from memory.stores.notifications import SqliteTellings
 from scheduler.clock.misfire import is_over, just_after
@@ -52,6 +52,7 @@ from scheduler.jobs.rules import (
     require_change,
     require_due,
     resumed_at,
+    state_words,
     to_ms,
     was_moved,
 )
@@ -249,12 +250,7 @@ class JobService:
         mine = [job for job in await self._store.kept(person_id) if job.id != but]
         has_it = next((job for job in mine if job.name.casefold() == name.casefold()), None)
         if has_it is not None:
-            if not has_it.enabled:
-                state = f"paused: {has_it.paused or BY_HAND}"
-            elif has_it.next is None:
-                state = "over"
-            else:
-                state = f"next {due_words(has_it.next, self.times.zone(person_id))}"
+            state = state_words(has_it, self.times.zone(person_id))
             raise JobRefused(
                 f"There is a job called {name!r} already: {has_it.key}, {state}. Nothing was "
                 f"changed. `/job {has_it.key}` shows it, `/job {has_it.key} remove` drops it."

@@ -6,7 +6,7 @@ zone first, unless the time is the same everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -84,12 +84,7 @@ class TimeReader:
             case TimeRead() as time:
                 return time
             case TimeAsked(text=question, options=options):
-                choices = "; ".join(
-                    f"{one.sentence} ({moment_words(one.next[0], zone)})"
-                    if one.next
-                    else one.sentence
-                    for one in options[:CHOICES_MAX]
-                )
+                choices = "; ".join(choice_words(options, zone))
                 raise TimeUnclear(f"{question} Choices: {choices}" if choices else question)
             case NoTime(why=why):
                 raise TimeUnclear(why)
@@ -115,6 +110,14 @@ class TimeReader:
         if all(any(_is_same(one, other) for other in there) for one in here):
             return answer
         return TimeAsked(text=self._ask_zone(person_id))
+
+
+def choice_words(options: Sequence[TimeRead], zone: ZoneInfo) -> list[str]:
+    """Return how each reading that may be meant is said, with when it comes first."""
+    return [
+        f"{one.sentence} ({moment_words(one.next[0], zone)})" if one.next else one.sentence
+        for one in options[:CHOICES_MAX]
+    ]
 
 
 def _times(answer: TimeAnswer) -> list[When]:

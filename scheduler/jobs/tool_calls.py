@@ -10,7 +10,6 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import tzinfo
 from typing import Any
 
 from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
@@ -24,7 +23,7 @@ from memory.records.jobs import Asker, JobKind, What
 from memory.records.messages import Role, RunId
 from memory.records.schedule import NoTime, TimeAsked, TimeRead, call_key, moment_words
 from scheduler.jobs.rules import JobRefused
-from scheduler.jobs.times import CHOICES_MAX, TimeReader
+from scheduler.jobs.times import TimeReader, choice_words
 
 ARGUMENTS_CHARS_MAX = 8_000
 
@@ -58,10 +57,9 @@ class CallTimes:
                     self._readings.popitem(last=False)
                 return time
             case TimeAsked(text=text, options=options):
-                zone = self._times.zone(caller.person_id)
-                choices = [f"- {one.sentence}{_first(one, zone)}" for one in options[:CHOICES_MAX]]
+                choices = choice_words(options, self._times.zone(caller.person_id))
                 question = f"nothing was saved; ask the person: {text}"
-                raise JobRefused("\n".join([question, *choices]))
+                raise JobRefused("\n- ".join([question, *choices]))
             case NoTime(why=why):
                 raise JobRefused(f"nothing was saved. {why}")
 
@@ -70,10 +68,6 @@ class CallTimes:
         zone = self._times.zone(caller.person_id)
         following = [moment_words(one, zone) for one in time.next]
         return [f"when: {time.sentence} ({zone})", f"next: {'; '.join(following) or 'never'}"]
-
-
-def _first(time: TimeRead, zone: tzinfo) -> str:
-    return f" ({moment_words(time.next[0], zone)})" if time.next else ""
 
 
 def asker_of(caller: Caller) -> Asker:

@@ -35,7 +35,7 @@ from memory.records.schedule import (
 )
 from scheduler.jobs.event_tools import EventTools
 from scheduler.jobs.events import EventService
-from scheduler.jobs.rules import BY_HAND, TEXT_CHARS_MAX, JobRefused
+from scheduler.jobs.rules import BY_HAND, TEXT_CHARS_MAX, JobRefused, state_words
 from scheduler.jobs.service import JobService
 from scheduler.jobs.tool_calls import CallTimes, ToolCalls, asker_of, call_of, listed
 
@@ -275,7 +275,11 @@ class JobTools:
         if not found:
             return "There are no jobs."
         zone = self._jobs.times.zone(caller.person_id)
-        return f"Times are of {zone}.\n{listed([_job_line(one) for one in found])}"
+        lines = [
+            f"- {one.job.key} {one.job.name} [{one.job.kind}]: {state_words(one.job, zone)}"
+            for one in found
+        ]
+        return f"Times are of {zone}.\n{listed(lines)}"
 
     def _changing(
         self, caller: Caller, id: str, when: str, missed: str | None, quiet: str | None
@@ -399,17 +403,6 @@ def next_words(now: JobStatus) -> str:
     if due := [due_words(one, zone) for one in now.due]:
         return f"Next: {'; '.join(due)} ({zone})."
     return "It is over." if now.job.enabled else f"Paused: {now.job.paused or BY_HAND}."
-
-
-def _job_line(now: JobStatus) -> str:
-    job = now.job
-    if not job.enabled:
-        state = f"paused: {job.paused or BY_HAND}"
-    elif job.next is None:
-        state = "over"
-    else:
-        state = f"next {due_words(job.next, ZoneInfo(now.zone))}"
-    return f"- {job.key} {job.name} [{job.kind}]: {state}"
 
 
 def _rule_rows(missed: str | None, quiet: str | None) -> list[str]:

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from agent.budget.payment import NO_PAYMENT, Payment
 from agent.skills.skill import Skill, SkillSet, SkillState
 from agent.trace.dry_run import DryRunner, DryRunReport, Heard, Priced
-from agent.turn.steps.model import Payment
 from memory.records.errors import Permanent
 from memory.records.jobs import (
     Asker,
@@ -115,7 +115,7 @@ class PastCosts:
         usage: SqliteUsage,
         priced: Priced,
         *,
-        payment: Payment | None = None,
+        payment: Payment = NO_PAYMENT,
     ) -> None:
         self._store = store
         self._usage = usage
@@ -134,7 +134,7 @@ class PastCosts:
         worked = sum(run.state is not SlotState.FAILED for run in counted)
         if worked < RUNS_MIN:
             return None
-        if self._payment is not None:
+        if self._payment.budget is not None:
             await self._payment.budget.flush()
         wanted = UsageQuery(
             since_ms=min(run.taken_ms for run in counted),

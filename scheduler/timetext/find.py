@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeFound, TimeRead
@@ -19,21 +19,19 @@ from scheduler.timetext.parse import (
     read,
     with_next,
 )
-from scheduler.timetext.pieces import Clocks, NamedDay, Piece, ReadingContext
+from scheduler.timetext.pieces import Clocks, Piece, ReadingContext
 
 SENTENCE_CHARS_MAX = 2_000
 WORDS_MAX = 60
 """A time stands in the first or the last of so many words; between them none is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Words of a sentence that mean a time; `doubtful` where they may be something else."""
+class _Place(NamedTuple):
+    """Words of a sentence that mean a time."""
 
     start: int
     end: int
     answer: TimeAnswer
-    doubtful: bool
 
 
 _LEAD = re.compile(
@@ -47,9 +45,6 @@ _WEAK = re.compile(
     r"|twice|once|some ?day|one day|weekly|monthly|yearly|daily|hourly|lunch(?:time)?)"
 )
 """Words that are something else more often than a time, when they stand alone."""
-
-_NAMED = re.compile(r"\b(?:the|a|an|my|our|your|his|her|their)\s+\Z")
-"""Before a time that only says which thing is meant: the 9am meeting."""
 
 _LOOSE = re.compile(
     r"\b(?:minutes?|mins?|hours?|days?|weeks?|months?)\s+(?:before|after|early|earlier|from)\b"
@@ -98,12 +93,9 @@ def _found(text: str, scope: ReadingContext, zone: ZoneInfo, count: int) -> Time
     kept = before[head:] if place.start > head else ""
     rest = _cleaned(f"{kept} {after}" if after.strip(" .!?") else f"{kept}{after}")
     answer, words = place.answer, text[place.start : place.end]
-    if not leads and isinstance(answer, TimeRead):
-        if _LOOSE.search(plain(rest)):
-            why = "Part of that looks like a time and was not understood. Is this meant?"
-            answer = TimeAsked(text=why, options=(answer,))
-        elif place.doubtful:
-            answer = TimeAsked(text=f"Is {words!r} the time?", options=(answer,))
+    if not leads and isinstance(answer, TimeRead) and _LOOSE.search(plain(rest)):
+        why = "Part of that looks like a time and was not understood. Is this meant?"
+        answer = TimeAsked(text=why, options=(answer,))
     answer = with_next(answer, after=scope.now, count=count)
     return TimeFound(answer=answer, words=words, rest=rest)
 
@@ -128,30 +120,15 @@ def _at(said: TimeText, start: int, scope: ReadingContext, zone: ZoneInfo) -> _P
         if cover[1] - start <= CHARS_MAX:
             by_end.setdefault(cover[1], []).append(cover)
     for end in sorted(by_end, reverse=True):
-        goes_on = re.match(r"\s+\w", said.text[end:]) is not None
-        covers = [one for one in by_end[end] if not (goes_on and _is_number(one[0][-1]))]
-        if (answer := best(covers, scope, zone)) is None:
-            continue
-        is_named = goes_on and _NAMED.search(said.text, 0, start) is not None
-        doubtful = all(
-            _is_number(pieces[0])
-            or (len(pieces) == 1 and (is_named or (goes_on and _is_day_number(pieces[0]))))
-            for pieces, _ in covers
-        )
-        return _Place(start, end, answer, doubtful)
+        covers = by_end[end]
+        if re.match(r"\s+\w", said.text[end:]):  # a mere number, and more words: so many of them
+            covers = [one for one in covers if not _is_number(one[0][-1])]
+        if (answer := best(covers, scope, zone)) is not None:
+            return _Place(start, end, answer)
     return None
 
 
-def _is_day_number(piece: Piece) -> bool:
-    """Return the 5th, and more words: a day, or the 5th of something."""
-    if not isinstance(piece, NamedDay):
-        return False
-    pattern = piece.patterns[0]
-    return bool(pattern.days) and not pattern.months
-
-
 def _is_number(piece: Piece) -> bool:
-    """A mere number beside a day: a time, or so many of something."""
     return isinstance(piece, Clocks) and piece.clocks[0].bare and len(piece.clocks) == 1
 
 

@@ -48,13 +48,12 @@ EXAMPLE = "Say it as in 'every weekday at 8', 'every second Friday' or 'on the 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
     """Every `count`-th `unit`, on the days of a pattern. With `ask` it is a proposal: the day was
-    left open, or `instead` may be meant."""
+    left open."""
 
     count: int = 1
     unit: RecurrenceUnit = RecurrenceUnit.DAY
     on: DayPattern = DayPattern()  # noqa: RUF009 - it is frozen
     ask: str = ""
-    instead: Repetition | None = None
 
     def cron(self, minute: str, hour: str) -> str:
         """Return the pattern as cron text, in which Sunday is 0."""
@@ -175,23 +174,16 @@ def _on_pattern(pattern: DayPattern, step: RepeatStep) -> Repetition | TimeAnswe
         )
     if step.unit is RecurrenceUnit.YEAR and not pattern.months:
         return TimeAsked(text=f"In which month? {EXAMPLE}")
-    found = Repetition(count=step.count, unit=step.unit, on=pattern)
     if step.unit is RecurrenceUnit.YEAR or not pattern.months:
-        return found
-    # 31 January every month: each month's, or only that one?
+        return Repetition(count=step.count, unit=step.unit, on=pattern)
     years, rest = divmod(step.count, 12)
-    yearly = replace(found, count=1 if rest else years, unit=RecurrenceUnit.YEAR)
-    if step.by_place or not rest:
-        return yearly
-    if step.count == 1 or 12 % step.count:
-        monthly = replace(found, on=replace(pattern, months=()))
-    else:
-        first = pattern.months[0] - 1
-        months = sorted((first + number) % 12 + 1 for number in range(0, 12, step.count))
-        monthly = replace(found, count=1, on=replace(pattern, months=tuple(months)))
-    words = monthly.words()
-    ask = f"{words[0].upper()}{words[1:]}, or {yearly.words()}?"
-    return replace(monthly, ask=ask, instead=yearly)
+    if rest and not step.by_place:  # 31 January every month: each month's, or only that one?
+        months = listed([MONTH_NAMES[month - 1] for month in pattern.months])
+        return TimeAsked(
+            text=f"{_step_words(step.count, step.unit).capitalize()}, or in {months} "
+            f"alone? {EXAMPLE}"
+        )
+    return Repetition(count=1 if rest else years, unit=RecurrenceUnit.YEAR, on=pattern)
 
 
 def _which_day(step: RepeatStep, scope: ReadingContext) -> Repetition:
@@ -294,8 +286,7 @@ def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswe
             text="After midnight the next day has begun: which one is meant? Say it as in 'every "
             "Saturday at 02:00'."
         )
-    choices = [picked, *([picked.instead] if picked.instead else [])]
-    answers = [bounds.on_days(choice, one) for choice in choices for one in times]
+    answers = [bounds.on_days(picked, one) for one in times]
     questions = [f"At {' or at '.join(map(_time_list, times))}?"] if len(times) > 1 else []
     has_clock = any(isinstance(one, Clocks) for one in pieces)
     if picked.unit is RecurrenceUnit.DAY and bounds.limit.runs_unsure and not has_clock:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent.history.window import text_of
+from agent.prompt.tokens import text_of
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.transcript import Answered, Entry, Said, ToolCall
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.guards.action_claims import Claim, ClaimKind
-from agent.history.window import estimate_tokens, text_of
+from agent.prompt.tokens import estimate_tokens, text_of
 from agent.tools.call import CUT_OFF
 from agent.tools.tool import Effect
 from agent.turn.assistant import BROKEN_NOTICE

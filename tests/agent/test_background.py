@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.budget.payment import Payment
 from agent.subagents.background import Background, BackgroundOptions
-from agent.turn.steps.model import Payment
 from memory.records.errors import BrokenAnswer, ContextTooLong, Overloaded
 from memory.records.request import ModelTraits
 from memory.records.transcript import Answered, Said, Usage

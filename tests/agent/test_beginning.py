@@ -15,18 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.history.window import (
-    SAVED_TOKENS_MIN,
-    estimate_tokens,
-    shorten_before,
-    shortening_step,
-    text_of,
-)
+from agent.history.window import SAVED_TOKENS_MIN, shorten_before, shortening_step
 from agent.prompt.context import ContextOptions, PromptOccasion
+from agent.prompt.prefix_cache import PrefixPart, compare, part_of
 from agent.prompt.scene import PromptKind
+from agent.prompt.tokens import estimate_tokens, text_of
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
-from agent.trace.prefix_cache import PrefixPart, compare, part_of
 from agent.turn.steps.begin import PromptOptions
 from bot.settings.home import shipped
 from memory.records.errors import ContextTooLong

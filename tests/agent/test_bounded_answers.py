@@ -7,9 +7,10 @@ import tracemalloc
 
 import pytest
 
-from agent.history.window import estimate_tokens, share_out, text_of
+from agent.history.window import share_out
 from agent.policy.approval import NotAllowed, asked_about
 from agent.policy.gate import SO_MANY, UNASKED_MAX
+from agent.prompt.tokens import estimate_tokens, text_of
 from agent.tools.tool import Caller, Effect
 from agent.turn.loop import SURPLUS_GONE
 from agent.turn.progress import CALLS_MAX

@@ -14,7 +14,7 @@ import pytest
 
 from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import Summaries
-from agent.history.window import estimate_tokens, text_of
+from agent.prompt.tokens import estimate_tokens, text_of
 from agent.turn.end import SHRUNK_NOTICE
 from agent.turn.steps.begin import PromptOptions
 from memory.records.errors import ContextTooLong

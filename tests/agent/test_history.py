@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent.history.window import MISSING, estimate_tokens, repair, shorten, text_of, window
+from agent.history.window import MISSING, repair, shorten, window
+from agent.prompt.tokens import estimate_tokens, text_of
 from memory.records.messages import RunId
 from memory.records.ports import StoredEntry
 from memory.records.transcript import (

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history.window import estimate_tokens
 from agent.prompt.assemble import Placement, assemble
 from agent.prompt.context import PromptContext
 from agent.prompt.effort import Thinking, ThinkingRule
+from agent.prompt.prefix_cache import compare, entry_parts, tools_part
 from agent.prompt.scene import PromptKind, Scene
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN, PersonaSettings, PromptLibrary
+from agent.prompt.tokens import estimate_tokens
 from agent.tools.selection import Selection
 from agent.trace.difference import DIFF_LINES_MAX, Change, diff
 from agent.trace.inspect import PromptView, bill, former_of, view_of_plan, view_of_trace
-from agent.trace.prefix_cache import compare, entry_parts, tools_part
 from agent.trace.sent import (
     TASK,
     WORDS,

@@ -6,9 +6,9 @@ import gc
 import weakref
 from dataclasses import replace
 
-from agent.history.window import chars_of, tokens_of
 from agent.policy.taint import fenced
-from agent.trace.prefix_cache import entry_parts
+from agent.prompt.prefix_cache import entry_parts
+from agent.prompt.tokens import chars_of, tokens_of
 from agent.turn.steps.plan import as_sent
 from memory.records.transcript import Entry, Said, ToolResult, once, to_json
 

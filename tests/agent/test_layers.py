@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.history.window import estimate_tokens
 from agent.prompt import templates as headings
 from agent.prompt.assemble import (
     GONE,
@@ -39,6 +38,7 @@ from agent.prompt.templates import (
     harmless,
     harmless_in,
 )
+from agent.prompt.tokens import estimate_tokens
 from bot.settings.home import shipped
 from memory.records.facts import Fact, Recalled
 from memory.records.request import Piece, PromptLayer, Repeat, Stability

@@ -16,7 +16,6 @@ from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.tools.notes import (
     FILE_CHARS_MAX,
     Added,
-    DayOfNotes,
     Notes,
     NotesRefused,
     folder_of,
@@ -166,9 +165,9 @@ def test_days_are_listed_newest_first_and_other_files_are_none(notes: Notes, roo
     (root / "memory" / "202608" / "20260804.md").mkdir()
 
     assert notes.days(OWNER) == [
-        DayOfNotes(day=date(2026, 8, 3), size_bytes=4),
-        DayOfNotes(day=date(2026, 7, 31), size_bytes=4),
-        DayOfNotes(day=date(2025, 12, 1), size_bytes=4),
+        (date(2026, 8, 3), 4),
+        (date(2026, 7, 31), 4),
+        (date(2025, 12, 1), 4),
     ]
     assert notes.days(MEMBER) == []
 

@@ -10,9 +10,9 @@ from agent.files.attachments import folder_of
 from agent.files.images import KeptPictures
 from agent.history.window import PUT_AWAY, shorten, shorten_before, shortening_step
 from agent.policy.taint import fenced, tainted_by
+from agent.prompt.prefix_cache import entry_parts
 from agent.tools.tool import Caller
 from agent.tools.workspace import Workspace
-from agent.trace.prefix_cache import entry_parts
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import StoredEntry
 from memory.records.transcript import Answered, Entry, Note, Picture, Said, entry_from_json, to_json

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from agent.models.tokens import Encodings
+from agent.prompt.prefix_cache import schema_tokens, tools_part
 from agent.tools.tool import tools_of
-from agent.trace.prefix_cache import schema_tokens, tools_part
 from memory.records.request import ToolSpec
 from scheduler.jobs.event_tools import EventTools
 from scheduler.jobs.tools import JobTools

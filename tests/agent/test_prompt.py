@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.history.window import estimate_tokens
 from agent.prompt.assemble import LAYERS, Placement, assemble
 from agent.prompt.context import ContextOptions
 from agent.prompt.layers.instructions import bootstrap
@@ -22,6 +21,7 @@ from agent.prompt.templates import (
     PersonaSettings,
     PromptLibrary,
 )
+from agent.prompt.tokens import estimate_tokens
 from agent.turn.steps.begin import PromptOptions
 from agent.version import VERSION
 from bot.settings.home import shipped

@@ -14,8 +14,8 @@ from typing import Any
 
 import structlog
 
-from agent.history.window import text_of
 from agent.prompt.context import PromptOccasion
+from agent.prompt.tokens import text_of
 from agent.turn.steps.begin import PromptOptions
 from bot.settings.home import shipped
 from memory.records.facts import Coming, Fact, Recalled, RecallWanted

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -116,7 +117,7 @@ def when_unasked(text: str, now: datetime) -> datetime | None:
 
 def next_times(expression: str, start: datetime, n: int) -> list[datetime]:
     """For `cron_eval.py`: naive times after a naive one."""
-    slots = cron.next_times(expression, start.replace(tzinfo=ZONE), n)
+    slots = islice(cron.cron_slots(expression, zone=ZONE, after=start.replace(tzinfo=ZONE)), n)
     return [slot.at.replace(tzinfo=None) for slot in slots]
 
 

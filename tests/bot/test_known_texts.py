@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.history import window as history
+from agent.prompt import tokens
 from bot.app.memory import drop_known_texts
 from memory.records import words
 from memory.search.vectors import Embedding
@@ -11,8 +11,8 @@ WORDS = "The Gloopstone lies under the oak."
 
 
 async def test_no_text_is_kept_once_something_was_forgotten() -> None:
-    kept = (history._known, words._known)
-    history.estimate_tokens(WORDS)
+    kept = (tokens._known, words._known)
+    tokens.estimate_tokens(WORDS)
     words.words(WORDS)
     assert all(one.cache_info().currsize for one in kept)
 

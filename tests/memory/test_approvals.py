@@ -83,19 +83,6 @@ async def arrives(approvals: SqliteApprovals, card: int) -> None:
 # --- asking ------------------------------------------------------------------------------------
 
 
-async def test_a_question_reads_back_equal_with_where_its_card_is(
-    approvals: SqliteApprovals, outbox: SqliteOutbox
-) -> None:
-    ready = await ask(approvals, question())
-
-    assert await approvals.get("a1") == stored(question())
-    assert ready == [("telegram:1", 1), ("telegram:-9", 2)]
-    assert [(row.lane, row.text) for row in await outbox.open_rows()] == [
-        ("telegram:1", "may I? a1"),
-        ("telegram:-9", "I asked the owner"),
-    ]
-
-
 async def test_asking_again_asks_nothing_new(
     approvals: SqliteApprovals, outbox: SqliteOutbox
 ) -> None:
@@ -230,37 +217,7 @@ async def test_the_question_of_a_turn_that_was_stopped_takes_no_answer(
     assert decided.approval.outcome is Outcome.EXPIRED
 
 
-async def test_the_question_of_a_turn_that_was_stopped_is_closed_before_its_time(
-    approvals: SqliteApprovals, journal: SqliteJournal, conversations: SqliteConversations
-) -> None:
-    for run_id in ("r1", "r2"):
-        await journal.submit(run(run_id))
-    await ask(approvals, question("a1"))
-    await ask(approvals, replace(question("a2"), run_id=RunId("r2")))
-    await journal.finish(RunId("r1"), turn_end("r1", await conversations.current("telegram:5")))
-
-    assert await approvals.expire() == 1
-
-    assert [one.id for one in await approvals.open_ones()] == ["a2"]
-
-
 # --- what follows ------------------------------------------------------------------------------
-
-
-async def test_a_decision_is_unsettled_until_all_that_follows_is_done(
-    approvals: SqliteApprovals, clock: StillClock
-) -> None:
-    for approval_id in ("a1", "a2", "a3"):
-        await ask(approvals, question(approval_id))
-    await approvals.decide("a2", Outcome.ONCE, by=ANN)
-    clock.move(1)
-    await approvals.decide("a1", Outcome.DENIED, by=ANN)
-
-    assert [one.id for one in await approvals.unsettled()] == ["a2", "a1"]
-    await approvals.settle("a2")
-    assert [one.id for one in await approvals.unsettled()] == ["a1"]
-    await approvals.settle("a1")
-    assert await approvals.unsettled() == []
 
 
 async def test_old_answers_go_and_what_a_turn_could_still_ask_for_stays(

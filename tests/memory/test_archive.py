@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from memory.database.connection import Database
 from memory.records.facts import Exchange
 from memory.records.messages import ConversationId, PersonId, RunId
 from memory.records.transcript import Answered, Said, ToolCall, ToolResult
-from memory.search.archive import ENTRIES_AT_ONCE, SqliteArchive, clear_index, drop_from_index
+from memory.search.archive import ENTRIES_AT_ONCE, SqliteArchive, drop_from_index
 from memory.search.vectors import Embedding
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
@@ -219,24 +218,6 @@ async def test_new_messages_that_take_the_numbers_of_erased_ones_are_indexed(
     await add_turns(database, conversation, [talk("third boat")])
 
     assert said(await archive.search(OWNER, LANE, "boat", k=3)) == ["third boat"]
-
-
-async def test_the_index_is_made_anew(
-    database: Database, archive: SqliteArchive, conversation: ConversationId
-) -> None:
-    await add_turns(database, conversation, [talk("a boat"), talk("a car")])
-    await archive.index_new()
-    body = json.dumps({"kind": "said", "text": "a plane"})
-    await database.write(
-        lambda c: c.execute("update messages set body = ? where body like '%a boat%'", (body,))
-    )
-
-    assert await archive.rebuild() == 2
-
-    assert await archive.search(OWNER, LANE, "boat", k=3) == []
-    assert len(await archive.search(OWNER, LANE, "plane", k=3)) == 1
-    await database.write(clear_index)
-    assert len(await archive.search(OWNER, LANE, "car", k=3)) == 1
 
 
 async def test_an_answer_after_text_from_outside_is_marked_as_resting_on_it(

@@ -12,10 +12,8 @@ from memory.database.connection import Database
 from memory.records.errors import StorageCorrupt
 from memory.records.messages import PersonId, Role
 from memory.records.rows import NewEvent, Person
-from memory.records.usage import Changes, Pause, Paused
 from memory.stores.inbox import SqliteInbox
 from memory.stores.people import SqlitePeople
-from memory.stores.usage import SqliteUsage
 from scheduler.clock.machine import SystemClock
 
 
@@ -39,17 +37,6 @@ async def test_a_fresh_database_is_well_and_stays_as_it_was(tmp_path: Path) -> N
     )
     assert (dict(found.inbox), dict(found.outbox), found.owners) == ({}, {}, ())
     assert stamps(tmp_path) == before
-
-
-async def test_it_sees_that_the_bot_was_stopped(tmp_path: Path) -> None:
-    file = tmp_path / "hearthbot.db"
-    async with Database.open(file, clock=SystemClock()) as database:
-        ledger = SqliteUsage(database)
-        brake = Paused(kind=Pause.BRAKE, since_ms=5, words="too fast", agent="work")
-        over = Paused(kind=Pause.HAND, since_ms=4, is_on=False)
-        await ledger.put(Changes(pauses=(brake, over)))
-
-    assert look(file, limit_s=5.0, now_ms=0).pauses == (brake,)
 
 
 async def test_it_sees_what_a_running_writer_has_committed(tmp_path: Path) -> None:

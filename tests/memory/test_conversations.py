@@ -34,15 +34,6 @@ def texts(entries: tuple[StoredEntry, ...]) -> list[str]:
     return [stored.entry.text for stored in entries if isinstance(stored.entry, Said)]
 
 
-async def test_an_address_has_one_open_conversation(
-    database: Database, conversations: SqliteConversations
-) -> None:
-    first = await conversations.current(LANE)
-
-    assert await conversations.current(LANE) == first
-    assert await SqliteConversations(database).current(LANE) == first
-
-
 @pytest.mark.case("SE-17")
 async def test_two_people_never_share_a_conversation(
     conversations: SqliteConversations, journal: SqliteJournal
@@ -114,50 +105,6 @@ async def test_history_begins_where_it_is_sent_from_and_can_go_back(
     assert found == await SqliteConversations(database).history(conversation)
 
 
-async def test_memory_of_many_conversations_is_bounded_and_still_right(
-    conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    ids = [await conversations.current(f"telegram:{n}") for n in range(300)]
-    await asyncio.gather(*(finish(journal, f"r{n}", ids[n]) for n in range(300)))
-
-    for _ in range(2):
-        for n in range(300):
-            assert texts((await conversations.history(ids[n])).entries) == [f"r{n}"]
-
-    assert len(conversations._kept._by_id) == 256
-
-
-async def test_a_conversation_too_large_to_keep_is_read_each_time(
-    conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    conversation = await conversations.current(LANE)
-    entries = tuple(Said(text="x" * 1_000_000) for _ in range(13))
-    await journal.submit(run("r1"))
-    await journal.finish(run("r1").run_id, turn_end("r1", conversation, entries=entries))
-
-    for _ in range(2):
-        assert len((await conversations.history(conversation)).entries) == 13
-
-    assert conversations._kept._weight == 0
-
-
-async def test_a_note_is_told_until_a_turn_takes_it(
-    conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    conversation = await conversations.current(LANE)
-    await conversations.note(conversation, "the message was edited", untrusted=False)
-    await conversations.note(conversation, "twice", untrusted=False)
-    (first, _) = (await conversations.history(conversation)).notes
-
-    await journal.submit(run("r1"))
-    end = turn_end("r1", conversation, notes_taken=(first.id,))
-    await journal.finish(run("r1").run_id, end)
-
-    assert first.text == "the message was edited"
-    left = (await conversations.history(conversation)).notes
-    assert [note.text for note in left] == ["twice"]
-
-
 @given(
     text=st.text(max_size=40).map(storable) | st.just("\x11\x13 says Mallory"),
     untrusted=st.booleans(),
@@ -170,17 +117,6 @@ def test_a_note_reads_back_as_it_was_kept_and_no_text_takes_its_mark_away(
     assert note.untrusted >= untrusted
     assert note.untrusted == untrusted or text.startswith("\x11\x13")
     assert note.text == text.removeprefix("" if untrusted else "\x11\x13")
-
-
-async def test_a_long_text_is_stored_once(
-    database: Database, conversations: SqliteConversations
-) -> None:
-    await conversations.keep_text("d1", "long")
-    await conversations.keep_text("d1", "other")
-    await SqliteConversations(database).keep_text("d1", "other")
-
-    assert await conversations.text("d1") == "long"
-    assert await conversations.text("d2") is None
 
 
 # --- how many turns there were ---------------------------------------------------------------

@@ -15,7 +15,6 @@ import pytest
 
 from memory.database.connection import Database
 from memory.records.errors import (
-    Permanent,
     StorageError,
     StorageFull,
     StorageLocked,
@@ -286,16 +285,6 @@ async def test_a_file_that_somebody_holds_is_not_opened(path: Path) -> None:
     with lock_held_elsewhere(path), pytest.raises(StorageLocked, match="write lock"):
         async with opened(path, busy_timeout_s=0.1):
             pass
-
-
-async def test_a_file_that_turns_read_only_is_said(database: Database, path: Path) -> None:
-    await database.write(lambda c: c.execute("pragma query_only = on").fetchall())
-
-    with pytest.raises(StorageReadOnly, match="writable") as caught:
-        await database.write(lambda c: keep(c, "a"))
-
-    assert isinstance(caught.value, Permanent)
-    assert str(path) in str(caught.value)
 
 
 # --- time ------------------------------------------------------------------------------------

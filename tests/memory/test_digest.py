@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.history.digest import cut_at_sentence, digest, mentioned
-from agent.history.window import estimate_tokens
+from agent.prompt.tokens import estimate_tokens
 from memory.records.messages import RunId
 from memory.records.ports import StoredEntry
 from memory.records.transcript import Answered, Entry, Said, ToolResult

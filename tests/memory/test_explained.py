@@ -99,18 +99,6 @@ async def behind(chat: Chat, message_id: str, *lanes: str) -> Behind | None:
 # --- messages -----------------------------------------------------------------------------------
 
 
-async def test_a_message_leads_to_its_turn_in_its_own_chat_alone(chat: Chat) -> None:
-    first = await chat.turn("r1")
-    theirs = await chat.turn("r2", lane=OTHERS)
-
-    assert await behind(chat, first) == Behind(sent_ms=START_MS, run_id=RunId("r1"))
-    assert await behind(chat, theirs) is None
-    assert await behind(chat, "no such") is None
-    found = await behind(chat, theirs, LANE, OTHERS)
-    assert found is not None
-    assert found.run_id == "r2"
-
-
 async def test_a_reminder_leads_to_its_due_time_as_long_as_the_job_is_there(chat: Chat) -> None:
     message = await chat.reminded()
     kept = await behind(chat, message)

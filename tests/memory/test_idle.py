@@ -57,18 +57,6 @@ async def test_a_conversation_is_due_once_it_was_silent_for_long_enough(
     assert (timer.lane, timer.touched_ms, timer.tries) == (LANE, START_MS, 0)
 
 
-async def test_each_turn_begins_the_wait_anew(
-    idle: SqliteIdle, talk: Talk, clock: StillClock
-) -> None:
-    await talk.turn()
-    clock.move(200)
-
-    conversation = await talk.turn()
-
-    assert await due(idle, START_MS + IDLE_MS) == []
-    assert await due(idle, START_MS + 200_000 + IDLE_MS) == [conversation]
-
-
 async def test_where_memory_is_off_nothing_is_due(
     idle: SqliteIdle, talk: Talk, database: Database
 ) -> None:
@@ -77,20 +65,6 @@ async def test_where_memory_is_off_nothing_is_due(
 
     assert await due(idle, START_MS + IDLE_MS) == []
     assert await idle.last_touched(LANE) is None
-
-
-async def test_what_is_closed_rests_until_somebody_speaks(
-    idle: SqliteIdle, talk: Talk, clock: StillClock
-) -> None:
-    conversation = await talk.turn()
-
-    assert await idle.close(conversation, touched_ms=START_MS)
-
-    assert await due(idle, START_MS + DAY_MS) == []
-    assert not await idle.close(conversation, touched_ms=START_MS)
-    clock.move(10)
-    await talk.turn()
-    assert await due(idle, START_MS + DAY_MS) == [conversation]
 
 
 async def test_a_turn_that_came_meanwhile_keeps_it_open(
@@ -137,15 +111,3 @@ async def test_times_ahead_of_a_clock_that_was_set_back_are_taken_for_now(
     assert await idle.steady(now_ms=year_ago_ms, ahead_ms=DAY_MS) == 0
     assert await due(idle, year_ago_ms) == []
     assert await due(idle, year_ago_ms + IDLE_MS) == [conversation]
-
-
-async def test_the_last_turn_of_an_address_is_that_of_its_open_conversation(
-    idle: SqliteIdle, talk: Talk
-) -> None:
-    assert await idle.last_touched(LANE) is None
-    await talk.turn()
-
-    assert await idle.last_touched(LANE) == START_MS
-    assert await idle.last_touched("telegram:9") is None
-    await talk.conversations.start_new(LANE)
-    assert await idle.last_touched(LANE) is None

@@ -21,7 +21,6 @@ from tests.memory.facts_kit import (
     ADA,
     ADA_IN_GROUP,
     BEN,
-    BEN_IN_GROUP,
     EMBEDDING,
     WORDS_ALONE,
     fact,
@@ -102,16 +101,6 @@ async def test_the_least_recently_used_goes_first(database: Database) -> None:
     assert await found(indexes, "violin", people[0]) == ["Plays the violin."]
 
 
-async def test_a_group_shares_one_index(facts: SqliteFacts, indexes: Indexes) -> None:
-    await told(facts, "Ada brings the cake.", of=ADA_IN_GROUP)
-    await told(facts, "Ben brings the drinks.", of=BEN_IN_GROUP)
-
-    assert await found(indexes, "cake", ADA_IN_GROUP) == await found(indexes, "cake", BEN_IN_GROUP)
-    assert indexes.size == 2
-    own = await indexes.search_own(BEN_IN_GROUP, "cake", k=5)
-    assert [hit.fact.text for hit in own] == ["Ben brings the drinks."]
-
-
 async def test_many_may_search_while_an_index_is_built(
     facts: SqliteFacts, indexes: Indexes
 ) -> None:
@@ -122,17 +111,6 @@ async def test_many_may_search_while_an_index_is_built(
 
     assert {tuple(answer) for answer in answers} == {tuple(answers[0])}
     assert answers[0][0] == "Ada plays game number 7."
-
-
-async def test_what_grows_is_built_anew_from_time_to_time(
-    database: Database, facts: SqliteFacts, indexes: Indexes
-) -> None:
-    await told(facts, *(f"Ada plays game number {number}." for number in range(30)))
-    await found(indexes, "game")
-    await told(facts, *(f"Ada plays game number {number}." for number in range(30, 60)))
-
-    assert (await found(indexes, "game number 45"))[0] == "Ada plays game number 45."
-    assert indexes.size == 60
 
 
 @pytest.mark.parametrize(("of", "index"), [(ADA, "facts_person"), (ADA_IN_GROUP, "facts_scope")])

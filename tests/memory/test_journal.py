@@ -173,21 +173,6 @@ async def test_an_edit_replaces_what_has_not_begun(journal: SqliteJournal) -> No
     assert payloads == [{"text": "edited"}, {"text": "r2"}]
 
 
-async def test_an_edit_comes_too_late_for_what_has_begun_joined_or_ended(
-    journal: SqliteJournal, conversation: ConversationId
-) -> None:
-    for run_id, message_id in (("r1", "1"), ("r2", "2"), ("r3", "3"), ("r4", "4")):
-        await journal.submit(run(run_id, message_id=message_id))
-    await journal.begin(R1)
-    await journal.record(R1, 0, "receive", {}, joined=[R2])
-    await journal.finish(R3, turn_end("r3", conversation))
-    await journal.begin(RunId("r4"))
-    await journal.suspend(RunId("r4"), "key")
-    await journal.signal("key", {})
-
-    assert [await journal.replace(LANE, n, {}) for n in ("1", "2", "3", "4")] == [None] * 4
-
-
 # --- the end ---------------------------------------------------------------------------------
 
 
@@ -351,24 +336,6 @@ async def test_all_that_is_unfinished_is_found_after_a_restart(
     assert [stored.status for stored in found] == statuses
     assert found[2].stopping == "stop"
     assert steps[0].output == {"text": "a"}
-
-
-async def test_pruning_takes_steps_of_old_ended_turns_only(
-    journal: SqliteJournal, clock: StillClock, conversation: ConversationId, path: Path
-) -> None:
-    for run_id in (R1, R2):
-        await journal.submit(run(run_id))
-        await journal.record(run_id, 0, "model", {})
-    await journal.finish(R1, turn_end("r1", conversation))
-    clock.move(10)
-    await journal.submit(run("r3"))
-    await journal.record(R3, 0, "model", {})
-    await journal.finish(R3, turn_end("r3", conversation))
-
-    await journal.prune(START_MS + 5_000)
-
-    assert rows(path, "select run_id from steps order by run_id") == [("r2",), ("r3",)]
-    assert rows(path, "select count(*) from messages") == [(4,)]
 
 
 # --- what follows from an end ------------------------------------------------------------------

@@ -24,7 +24,6 @@ BEN = Whose(person_id=PersonId("ben"))
 ANA_IN_GROUP = Whose(person_id=PersonId("ana"), scope="telegram:-100")
 BEN_IN_GROUP = Whose(person_id=PersonId("ben"), scope="telegram:-100")
 ELSEWHERE = Whose(person_id=PersonId("ben"), scope="telegram:-200")
-DAY_S = 86_400
 
 LEASE = "The tenant pays 1,200 euros of rent each month.\n\nThe notice period is three months."
 
@@ -113,22 +112,6 @@ async def test_what_cannot_be_saved_is_refused_with_a_sentence(
     assert await documents.list(ANA) == []
 
 
-async def test_too_many_documents_are_refused_and_a_known_one_can_still_be_replaced(
-    database: Database, embedding: Embedding
-) -> None:
-    documents = SqliteDocuments(
-        database, embedding=embedding, bounds=DocumentBounds(documents_max=2)
-    )
-    await save(documents, "one", name="a")
-    await save(documents, "two", name="b", of=ANA_IN_GROUP)
-
-    with pytest.raises(DocumentWrong, match="remove one first"):
-        await save(documents, "three", name="c")
-
-    await save(documents, "other", name="a")
-    await save(documents, "three", name="c", of=BEN)
-
-
 async def test_what_is_searched_at_once_is_bounded(
     database: Database, embedding: Embedding
 ) -> None:
@@ -143,17 +126,6 @@ async def test_what_is_searched_at_once_is_bounded(
 
     await save(documents, "z" * 1_500, name="b")
     await save(documents, "more", name="c", of=ANA_IN_GROUP)
-
-
-async def test_saves_at_the_same_time_leave_one_whole_document(
-    documents: SqliteDocuments, path: Path
-) -> None:
-    await asyncio.gather(*(save(documents, f"{n} " * 900) for n in range(6)))
-
-    saved = (await documents.list(ANA))[0]
-    texts = {str(text)[0] for (text,) in rows(path, "select text from chunks")}
-    assert len(texts) == 1
-    assert rows(path, "select count(*) from chunks") == [(saved.chunks,)]
 
 
 # --- finding -------------------------------------------------------------------------------------
@@ -193,19 +165,6 @@ async def test_what_has_nothing_to_do_with_a_query_is_not_found(
         await save(documents, text, name=f"alba {n}.md")
 
     assert await documents.search(ANA, query, k=5) == []
-
-
-async def test_what_is_saved_later_is_found_without_a_new_start(
-    documents: SqliteDocuments,
-) -> None:
-    await save(documents, LEASE)
-    await documents.search(ANA, "rent", k=5)
-
-    for n in range(8):
-        await save(documents, f"The code word of day {n} is {'abcdefgh'[n] * 5}.", name=f"{n}")
-
-        assert "abcdefgh"[n] * 5 in await found(documents, f"code word of day {n}")
-    assert "1,200" in await found(documents, "rent")
 
 
 class Gate:
@@ -265,38 +224,6 @@ async def test_what_is_indexed_is_recalled_while_more_is_being_indexed(
 
     assert "1,200" in chunk.text
     assert "80 euros" in await found(documents, "garage rent each month")
-
-
-async def test_a_document_saved_while_an_index_is_built_is_found(database: Database) -> None:
-    gate = Gate()
-    documents = SqliteDocuments(database, embedding=Embedding(load=gate.load), recall_s=0.0)
-    await save(documents, LEASE)
-    assert await documents.recalled(asked_about("How much is the rent each month?")) == []
-
-    await save(documents, MANUAL, name="manual")
-    gate.opened.set()
-
-    assert "E15" in await found(documents, "E15")
-
-
-# --- what is used --------------------------------------------------------------------------------
-
-
-async def test_what_was_not_used_for_days_is_offered_once_in_as_many(
-    documents: SqliteDocuments, clock: StillClock
-) -> None:
-    await save(documents, LEASE)
-    await save(documents, MANUAL, name="manual")
-    clock.move(20 * DAY_S)
-    await documents.search(ANA, "rent", k=5)
-    clock.move(10 * DAY_S)
-
-    assert [one.name for one in await documents.unused(ANA, days=30)] == ["manual"]
-    assert await documents.unused(ANA, days=30) == []
-    clock.move(29 * DAY_S)
-    assert [one.name for one in await documents.unused(ANA, days=30)] == ["lease.txt"]
-    clock.move(1 * DAY_S)
-    assert [one.name for one in await documents.unused(ANA, days=30)] == ["manual"]
 
 
 # --- nobody else's -------------------------------------------------------------------------------

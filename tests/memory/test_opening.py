@@ -55,14 +55,6 @@ async def test_a_first_file_is_made_whole_and_private(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["hearthbot.db"]
 
 
-async def test_a_leftover_of_an_interrupted_first_start_is_no_obstacle(path: Path) -> None:
-    path.parent.mkdir()
-    path.with_name("hearthbot.db.creating").write_bytes(b"half")
-
-    async with opened(path) as database:
-        assert await database.check() == ""
-
-
 # --- refused ---------------------------------------------------------------------------------
 
 

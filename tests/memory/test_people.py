@@ -7,7 +7,7 @@ import pytest
 from memory.database.connection import Database
 from memory.records.errors import StorageError
 from memory.records.messages import PersonId, Role
-from memory.records.rows import LinkCode, NewMessage, Pairing, Person
+from memory.records.rows import NewMessage, Person
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
 from memory.stores.turns import SqliteJournal
@@ -22,38 +22,6 @@ ANN = Person(
     language="de",
 )
 BOB = Person(id=PersonId("p2"), role=Role.MEMBER, name="Bob", addresses=("telegram:6",))
-
-
-def pairing(address: str, *, code: str = "1234") -> Pairing:
-    return Pairing(
-        address=address,
-        channel="telegram",
-        code=code,
-        state="pending",
-        created_ms=1,
-        expires_ms=2,
-        answered_ms=3,
-    )
-
-
-async def test_people_read_back_equal_in_order_of_arrival(people: SqlitePeople) -> None:
-    await people.add_person(BOB)
-    await people.add_person(ANN)
-
-    assert (await people.directory()).people == (BOB, ANN)
-
-
-async def test_whoever_is_let_in_is_no_longer_asking(people: SqlitePeople) -> None:
-    await people.put_pairing(pairing("telegram:6"))
-    await people.put_pairing(pairing("telegram:7"))
-    await people.put_pairing(pairing("telegram:8"))
-
-    await people.add_person(BOB)
-    await people.add_address(BOB.id, "telegram:7")
-
-    directory = await people.directory()
-    assert directory.pairings == (pairing("telegram:8"),)
-    assert directory.people == (replace(BOB, addresses=("telegram:6", "telegram:7")),)
 
 
 @pytest.mark.case("SE-17")
@@ -71,64 +39,6 @@ async def test_an_address_never_moves_to_another_person(people: SqlitePeople) ->
 
 
 # --- changed later -----------------------------------------------------------------------------
-
-
-def link_code(code: str, whose: Person = BOB, *, created_ms: int = 1) -> LinkCode:
-    return LinkCode(
-        code=code,
-        person_id=whose.id,
-        address=whose.addresses[0],
-        lane=whose.addresses[0],
-        created_ms=created_ms,
-        expires_ms=created_ms + 10,
-    )
-
-
-async def test_a_removed_person_has_no_address_and_no_code_but_a_row(people: SqlitePeople) -> None:
-    await people.add_person(ANN)
-    await people.add_person(BOB)
-    await people.put_link_code(link_code("BOBSCODE"))
-    await people.put_link_code(link_code("ANNSCODE", ANN))
-    shut = replace(pairing("telegram:6"), state="denied")
-
-    await people.remove_person(BOB.id, denied=[shut])
-
-    directory = await people.directory()
-    assert directory.people == (ANN, replace(BOB, addresses=()))
-    assert directory.pairings == (shut,)
-    assert directory.links == (link_code("ANNSCODE", ANN),)
-
-
-async def test_a_link_joins_marks_the_code_and_tells_in_one(
-    people: SqlitePeople, outbox: SqliteOutbox
-) -> None:
-    await people.add_person(BOB)
-    await people.put_link_code(link_code("BOBSCODE"))
-    await people.put_pairing(pairing("telegram:7"))
-
-    rows = await people.link(
-        BOB.id, "telegram:7", notices=[NewMessage(lane="telegram:6", text="!")], code="BOBSCODE"
-    )
-
-    directory = await people.directory()
-    assert directory.people == (replace(BOB, addresses=("telegram:6", "telegram:7")),)
-    assert directory.links == (replace(link_code("BOBSCODE"), used_by="telegram:7"),)
-    assert directory.pairings == ()
-    assert [(row.id, row.lane, row.text) for row in await outbox.open_rows()] == [
-        (row, "telegram:6", "!") for row in rows or ()
-    ]
-
-
-async def test_an_address_of_somebody_of_whom_nothing_is_kept_moves(people: SqlitePeople) -> None:
-    await people.add_person(ANN)
-    await people.add_person(BOB)
-    await people.put_link_code(link_code("BOBSCODE"))
-
-    assert await people.link(ANN.id, "telegram:6") == []
-
-    directory = await people.directory()
-    assert directory.people == (replace(ANN, addresses=(*ANN.addresses, "telegram:6")),)
-    assert directory.links == ()
 
 
 @pytest.mark.case("SE-17")

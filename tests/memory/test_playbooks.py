@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -39,11 +38,3 @@ async def test_a_playbook_is_replaced_whole_and_its_time_moves(
 
     assert not was_new
     assert await records.playbooks() == [replace(anew, updated_ms=START_MS + 60_000)]
-
-
-async def test_of_two_that_put_one_name_at_once_only_one_finds_it_new(
-    records: SkillRecords,
-) -> None:
-    came = await asyncio.gather(*(records.put_playbook(TRAVEL) for _ in range(5)))
-
-    assert sorted(came) == [False] * 4 + [True]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +12,6 @@ import pytest
 
 from memory.database.backup import newest_good, remove_older
 from memory.database.connection import BITE_ROWS, FREE_PAGES, Database, Work
-from memory.database.migrate import MIGRATIONS, apply, read_migrations
 from memory.records.messages import ConversationId, PersonId, Role, RunId
 from memory.records.ports import StepRecord
 from memory.records.rows import NewApproval, NewMessage, OutboxState, Outcome, OutPart, PartState
@@ -337,19 +335,6 @@ async def test_the_file_gives_back_what_it_does_not_need(database: Counted, path
     assert await database.check() == ""
 
 
-async def test_a_file_of_before_can_do_so_after_its_upgrade(path: Path, clock: StillClock) -> None:
-    path.parent.mkdir()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("pragma application_id = 0x48524254")
-        apply(connection, read_migrations(MIGRATIONS)[:17])
-
-    async with Database.open(path, clock=clock) as database:
-        await filled(database, 2 * FREE_PAGES)
-        given = await database.shrink()
-
-    assert given >= FREE_PAGES
-
-
 # --- backups ----------------------------------------------------------------------------------
 
 
@@ -366,14 +351,3 @@ async def test_a_backup_of_2030_is_never_the_newest(database: Database, path: Pa
     assert sorted(file.name for file in folder.iterdir()) == [
         f"hearthbot-202607{day}.db" for day in (29, 30, 31)
     ]
-
-
-async def test_what_a_killed_process_left_half_written_goes(database: Database, path: Path) -> None:
-    folder = path.parent / "backups"
-    await database.backup_if_due()
-    for name in ("hearthbot-20260731.db.making", "hearthbot-20260731.db.making-journal"):
-        (folder / name).write_bytes(b"half")
-
-    await database.drop_old_backups()
-
-    assert [file.name for file in folder.iterdir()] == ["hearthbot-20260801.db"]

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from memory.search.fts import ROWS_MAX, query_terms
-from memory.search.hybrid import FOR_MEMORY, FOR_TOOLS, Item, Search
+from memory.search.fts import ROWS_MAX
+from memory.search.hybrid import FOR_MEMORY, Item, Search
 from memory.search.vectors import Embedding, VectorTable
 
 EMBEDDING = Embedding()
@@ -64,18 +64,6 @@ def test_english_endings_accents_and_hyphens_make_no_difference() -> None:
     assert found(search, "send") == found(search, "email") == found(search, "CAFE") == ["a"]
 
 
-def test_two_characters_of_a_script_without_blanks_are_found() -> None:
-    search = Search(
-        [
-            Item(id="weather", text="他每天查看北京的天气预报。"),
-            Item(id="music", text="他喜欢古典音乐。"),
-        ]
-    )
-
-    assert found(search, "天气") == ["weather"]
-    assert found(search, "音乐怎么样") == ["music"]
-
-
 def test_a_person_who_is_named_comes_before_others_of_whom_the_same_is_said() -> None:
     items = [
         Item(id="b", text="Plays chess on Sundays.", subject="Bob"),
@@ -98,15 +86,6 @@ def test_what_stands_beside_a_good_fit_is_found_with_it() -> None:
     assert found(search, "concert") == ["1", "2"]
 
 
-def test_a_title_counts_more_than_the_same_word_in_the_text() -> None:
-    items = [
-        Item(id="a", text="send message. Something about a parcel."),
-        Item(id="b", title="parcel", text="parcel. Something about send message."),
-    ]
-
-    assert found(Search(items, weights=FOR_TOOLS), "parcel")[0] == "b"
-
-
 @pytest.mark.parametrize("embedding", [None, EMBEDDING])
 def test_what_is_added_is_found_and_what_is_removed_is_not(embedding: Embedding | None) -> None:
     search = Search(FACTS[:2], embedding=embedding)
@@ -118,27 +97,6 @@ def test_what_is_added_is_found_and_what_is_removed_is_not(embedding: Embedding 
     assert len(search) == 4
     assert "food" in search
     assert "cat" not in search
-
-
-def test_it_is_outgrown_once_a_quarter_came_or_went() -> None:
-    items = [Item(id=str(number), text=f"number {number}") for number in range(100)]
-    search = Search(items[:40])
-    search.add(items[40:50])
-
-    assert not search.is_outgrown
-
-    search.add(items[50:51])
-
-    assert search.is_outgrown
-
-    shrunk = Search(items[:40])
-    shrunk.remove(item.id for item in items[:10])
-
-    assert not shrunk.is_outgrown
-
-    shrunk.remove(["10"])
-
-    assert shrunk.is_outgrown
 
 
 WORD = st.sampled_from(["tea", "rain", "harbour", "violin", "copper", "bread", "winter", "map"])
@@ -158,12 +116,6 @@ def test_whatever_comes_and_goes_words_find_the_same_as_in_an_index_built_at_onc
     whole = Search([item for number, item in enumerate(items) if number not in gone])
 
     assert set(found(grown, query, k=20)) == set(found(whole, query, k=20))
-
-
-def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
-    assert query_terms("What is the name of my cat?") == ["name", "cat"]
-    assert query_terms("who am I") == ["who", "am", "i"]
-    assert query_terms("?!") == []
 
 
 def test_a_large_index_leaves_out_the_most_common_words_and_finds_the_rare_one() -> None:

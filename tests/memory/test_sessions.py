@@ -9,7 +9,7 @@ import pytest
 
 from memory.database.connection import Database
 from memory.records.messages import ConversationId, RunId
-from memory.records.ports import ChildOf, InboxState, NewRun, RunStatus
+from memory.records.ports import ChildOf, NewRun
 from memory.records.transcript import Said
 from memory.search.archive import SqliteArchive
 from memory.stores.conversations import SqliteConversations
@@ -119,19 +119,6 @@ async def test_those_with_something_in_them_are_listed_the_last_used_first(
     assert len(await sessions.list(limit=10, all_lanes=True)) == 3
 
 
-async def test_one_is_found_by_how_its_id_begins(
-    database: Database, sessions: SqliteSessions
-) -> None:
-    sql = "insert into conversations (id, lane, created_ms, closed_ms) values (?, 'a:b', 0, 1)"
-    names = [("c_ab",), ("c_abc",), ("c_x%",)]
-    await database.write(lambda c: c.executemany(sql, names))
-
-    assert [one.id for one in await sessions.find("c_ab")] == ["c_ab"]
-    assert [one.id for one in await sessions.find("c_")] == ["c_ab", "c_abc", "c_x%"]
-    assert await sessions.find("%") == []
-    assert await sessions.find("") == []
-
-
 @pytest.mark.parametrize("is_open", [True, False])
 async def test_an_erased_conversation_leaves_no_word_anywhere(
     database: Database,
@@ -184,30 +171,6 @@ async def test_what_its_subagents_said_goes_with_it(
         child_of=ChildOf(run_id=RunId("m1"), lane=LANE, waits=True, head=WORD),
     )
     await SqliteJournal(database).signal("child:task-1", {"text": WORD})
-
-    await SqliteSessions(database).erase(conversation)
-
-    assert await tables_with(database, WORD) == []
-
-
-async def test_a_turn_that_said_nothing_and_one_that_was_joined_go_too(
-    database: Database, conversation: ConversationId, journal: SqliteJournal
-) -> None:
-    await a_turn(database, conversation)
-    for run_id in ("m2", "m3"):
-        payload = {"conversation": conversation, "text": WORD}
-        await journal.submit(run(run_id, payload=payload))
-    await journal.begin(RunId("m2"))
-    silent = turn_end(
-        "m2",
-        conversation,
-        entries=(),
-        reply="",
-        status=RunStatus.CANCELLED,
-        inbox=InboxState.CANCELLED,
-    )
-    await journal.record(RunId("m2"), 0, "receive", {}, joined=[RunId("m3")])
-    await journal.finish(RunId("m2"), silent)
 
     await SqliteSessions(database).erase(conversation)
 

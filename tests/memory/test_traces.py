@@ -14,10 +14,9 @@ from memory.database.connection import Database
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
 from memory.records.rows import PromptTrace
-from memory.stores.conversations import SqliteConversations
 from memory.stores.traces import SqliteTraces
 from memory.stores.turns import SqliteJournal
-from tests.memory.kit import LANE, START_MS, StillClock, opened, run, turn_end
+from tests.memory.kit import LANE, START_MS, StillClock, opened, run
 
 BEGIN: Json = {"upto": 0, "sent_from": None, "system": "d1", "context": "☀", "tools": ["clock"]}
 STRANGE = ["", "{", "[]", "null", "7", '"text"', "[" * 100_000, "1" * 5_000, '{"a": 1} trailing']
@@ -80,43 +79,6 @@ async def test_a_trace_has_the_beginning_and_each_answer_in_order(
         begin=BEGIN,
         asked=(failure("ContextTooLong"), answer("let me look"), answer("noon")),
     )
-
-
-async def test_the_newest_turns_of_an_address_come_first_and_of_no_other(
-    traces: SqliteTraces, journal: SqliteJournal
-) -> None:
-    for n in range(8):
-        await take_turn(journal, f"r{n}", ("begin", BEGIN | {"upto": n}))
-        await take_turn(journal, f"other{n}", ("begin", BEGIN), lane=f"{LANE}:7")
-    await journal.submit(run("queued"))
-
-    found = await traces.prompts(LANE, limit=3)
-
-    assert [(trace.run_id, trace.begin["upto"]) for trace in found] == [
-        ("r7", 7),
-        ("r6", 6),
-        ("r5", 5),
-    ]
-    assert len(await traces.prompts(LANE, limit=100)) == 8
-    assert [await traces.prompts(LANE, limit=limit) for limit in (0, -1)] == [[], []]
-
-
-async def test_a_trace_goes_with_the_steps(
-    traces: SqliteTraces,
-    journal: SqliteJournal,
-    conversations: SqliteConversations,
-    clock: StillClock,
-) -> None:
-    conversation = await conversations.current(LANE)
-    for run_id in ("r1", "r2"):
-        await take_turn(journal, run_id, ("begin", BEGIN))
-        await journal.finish(RunId(run_id), turn_end(run_id, conversation))
-        clock.move(10)
-
-    await journal.prune(START_MS + 5_000)
-
-    assert await traces.prompt(RunId("r1")) is None
-    assert [trace.run_id for trace in await traces.prompts(LANE, limit=5)] == ["r2"]
 
 
 @pytest.mark.parametrize("strange", STRANGE, ids=lambda text: text[:8])

@@ -20,7 +20,6 @@ from memory.records.usage import (
     Charge,
     ModelCall,
     Notice,
-    NoticeButton,
     Purpose,
     Scope,
     Spent,
@@ -74,16 +73,6 @@ def call(
 
 def account(scope: Scope, subject: str = "", *, run: str = "", span: int = 1_000) -> Account:
     return Account(scope, subject, run, 0 if run else START_MS, 0 if run else START_MS + span)
-
-
-async def test_a_call_is_stored_once_and_then_changed(usage: SqliteUsage, path: Path) -> None:
-    begun = call(1, state=CallState.OPEN)
-    await usage.put(Changes(calls=[begun]))
-
-    await usage.put(Changes(calls=[replace(begun, model="n", micros=None, state="counted")]))  # type: ignore[arg-type]
-    await usage.put(Changes(calls=[call(2)], dropped=[2, 3]))
-
-    assert rows(path, "select id, model, micros, state from usage") == [(1, "n", None, "counted")]
 
 
 async def test_an_account_adds_up_what_is_its_own_and_over(usage: SqliteUsage) -> None:
@@ -148,35 +137,6 @@ async def test_calls_of_a_dead_process_are_settled_at_the_next_start(path: Path)
 
     assert (first.settled, second.settled, first.next_id) == (1, 0, 3)
     assert rows(path, "select state from usage order by id") == [("estimated",), ("counted",)]
-
-
-async def test_the_minutes_of_the_last_hour_are_read_back(usage: SqliteUsage) -> None:
-    minute = START_MS // 60_000
-    ages = (0, 0, 1, 59, 90, -30)
-    calls = [call(n, at_ms=START_MS - age * 60_000) for n, age in enumerate(ages, start=1)]
-    await usage.put(Changes(calls=calls))
-
-    found = await usage.open(minutes_from_ms=START_MS - 3_600_000)
-
-    assert found.minutes == {"main": {minute: 200, minute - 1: 100, minute - 59: 100}}
-
-
-async def test_a_notice_is_kept_once_until_it_is_told(usage: SqliteUsage) -> None:
-    notice = Notice(
-        key="brake/1",
-        text="Stopped ☕ \ud83d",
-        person_id=PersonId("p1"),
-        buttons=(NoticeButton("Go on", "brake:resume", "/resume"),),
-    )
-    await usage.put(Changes(notices=[notice]))
-    await usage.put(Changes(notices=[replace(notice, text="again")]))
-
-    untold = (await usage.open(minutes_from_ms=0)).notices_untold
-    await usage.put(Changes(told=["brake/1"]))
-    after = await usage.open(minutes_from_ms=0)
-
-    assert untold == (replace(notice, text="Stopped ☕ ?"),)
-    assert (after.notices_untold, after.notices_known) == ((), frozenset({"brake/1"}))
 
 
 # --- sums that people ask for --------------------------------------------------------------------

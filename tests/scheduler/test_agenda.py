@@ -12,7 +12,7 @@ import pytest
 
 from memory.records.facts import RecallWanted
 from memory.records.jobs import JobKind, What
-from memory.records.messages import ConversationId, PersonId, Role
+from memory.records.messages import ConversationId, PersonId, Role, RunId
 from memory.records.schedule import Event, RecordedEvent, Remind
 from scheduler.jobs.events import COMING_MAX, NotAnEvent, UnknownEvent
 from tests.scheduler.service_kit import ANN, BY_ANN, BY_BEN, LANE, Services
@@ -169,3 +169,22 @@ async def test_in_a_group_and_with_memory_off_a_prompt_gets_nothing(counter: Ser
     assert await coming(counter, scope="telegram:-100") == []
     assert await coming(counter, memory_off=True) == []
     assert await coming(counter, person_id=PersonId("p2")) == []
+
+
+async def test_the_same_call_again_makes_neither_event_nor_reminders_anew(
+    counter: Services,
+) -> None:
+    first = await note(counter, "Dentist", "Thursday 15:30", remind=BOTH, run_id=RunId("r#1"))
+    counter.clock.move(3)
+    again = await note(counter, "Dentist", "Thursday 15:30", remind=BOTH, run_id=RunId("r#1"))
+
+    assert again == first
+    assert len(await counter.jobs.of(ANN)) == 2
+
+
+async def test_events_of_a_group_are_not_those_of_the_person(counter: Services) -> None:
+    await note(counter, "Party", "Friday 19:00", scope="telegram:-100")
+
+    assert await coming(counter) == []
+    found = await counter.events.ahead(ANN, "telegram:-100")
+    assert [one.name for one in found] == ["Party"]

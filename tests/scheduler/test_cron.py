@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from scheduler.clock.cron import NICKNAMES, CronWrong, cron_slots, next_times, read_cron
+from scheduler.clock.cron import NICKNAMES, CronWrong, Slot, cron_slots, read_cron
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = timedelta(days=1)
@@ -36,6 +36,11 @@ def due(expression: str, start: str, end: str, zone: ZoneInfo = BERLIN) -> list[
             break
         found.append(f"{slot.at.astimezone(UTC):%m-%dT%H:%MZ}")
     return found
+
+
+def next_times(text: str, start: datetime, n: int, *, zone: ZoneInfo | None = None) -> list[Slot]:
+    """The next due times after a moment; in UTC unless a zone is given."""
+    return list(islice(cron_slots(text, zone=zone or ZoneInfo("UTC"), after=start), n))
 
 
 # --- what is read ------------------------------------------------------------------------------

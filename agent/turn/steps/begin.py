@@ -10,7 +10,6 @@ from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
 from agent.history.compaction import SqliteCompactor
 from agent.history.window import (
-    estimate_tokens,
     sent_since,
     shorten_before,
     shortening_step,
@@ -20,10 +19,11 @@ from agent.history.window import (
 from agent.models.tokens import TokenCounter
 from agent.prompt.assemble import Placement, assemble, demo_prompt
 from agent.prompt.context import ContextBuilder, PromptContext, PromptOccasion
+from agent.prompt.prefix_cache import entry_parts, tools_part
 from agent.prompt.scene import PromptKind
+from agent.prompt.tokens import estimate_tokens
 from agent.tools.selection import Selection, ToolSelector
 from agent.tools.toolbox import Toolbox
-from agent.trace.prefix_cache import entry_parts, tools_part
 from agent.turn.steps.plan import PromptPlan, PromptTokens, as_sent, plan_as_json
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import Role, TurnInput

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import structlog
 
-from agent.budget.budget import Budget
 from agent.budget.charge import charge_of
-from agent.budget.rate_limit import RateLimiter
+from agent.budget.payment import NO_PAYMENT, Payment
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.unhelpful import looks_unhelpful
-from agent.history.window import (
-    chars_of,
-    picture_tokens,
-    repair,
-    sent_since,
-    shorten_before,
-    text_of,
-)
+from agent.history.window import repair, sent_since, shorten_before
 from agent.models.tokens import Encodings, TokenCounter
 from agent.prompt.layers import knowledge as notes
+from agent.prompt.prefix_cache import PrefixPart, compare, entry_parts, schema_texts, tools_part
 from agent.prompt.templates import PromptLibrary
+from agent.prompt.tokens import chars_of, picture_tokens, text_of
 from agent.tools.toolbox import Toolbox
-from agent.trace.prefix_cache import (
-    PrefixPart,
-    compare,
-    entry_parts,
-    schema_texts,
-    tools_part,
-)
 from agent.turn.progress import reply_of
 from agent.turn.steps.plan import as_sent
 from memory.records.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
@@ -52,7 +38,7 @@ from memory.records.transcript import (
     to_json,
 )
 from memory.records.turns import TurnState
-from memory.records.usage import Charge, SpendingRefused, Verdict
+from memory.records.usage import SpendingRefused
 from memory.stores.conversations import SqliteConversations
 from memory.stores.traces import SqliteTraces
 
@@ -90,24 +76,6 @@ class ModelStepOptions:
     """Asked in place of the usual one where a budget has room for no more; empty: there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Payment:
-    """What a call has to pass: the budget, and what its provider allows (None: as much as one
-    likes)."""
-
-    budget: Budget
-    rates: RateLimiter | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class _PaidCall:
-    """A call that may be made: by this model, with this request; `answer` is what came of it."""
-
-    model: Model
-    request: ModelRequest
-    answer: Answered | None = None
-
-
 class ModelStep:
     """Builds the request from what `begin` fixed and the turn's own entries; asks; streams."""
 
@@ -121,9 +89,8 @@ class ModelStep:
         toolbox: Toolbox,
         library: PromptLibrary,
         options: ModelStepOptions,
-        payment: Payment | None = None,
+        payment: Payment = NO_PAYMENT,
     ) -> None:
-        """Without `payment` calls are neither counted nor bounded."""
         self._models = models
         self._conversations = conversations
         self._drafts = drafts
@@ -135,8 +102,7 @@ class ModelStep:
         self._max_output_tokens = options.max_output_tokens
         self._redact = options.redact
         self._cheap_model = options.cheap_model
-        self._budget = payment.budget if payment else None
-        self._rates = payment.rates if payment else None
+        self._payment = payment
         self._pictures = options.pictures
         self._systems: dict[str, str] = {}
         self._fit_to_send = changed_once(self._made_fit_to_send)
@@ -164,8 +130,18 @@ class ModelStep:
             await self._require_fit(model, request)
             stream = _DraftStream(draft, reply_of(state.entries))
             charge = charge_of(ctx.run_id, turn)
-            async with self._paid_call(model, request, charge, facts) as call:
-                answer = call.answer = await call.model.answer(call.request, on_text=stream)
+            async with self._payment.call(
+                model.name,
+                request,
+                charge,
+                tokens=facts["prefix"]["tokens"],
+                cheap_model=self._cheap_model,
+            ) as call:
+                asked = model
+                if call.model != model.name:
+                    facts["cheaper"] = call.model
+                    asked = await self._models.named(call.model, agent=turn.agent)
+                answer = call.answer = await asked.answer(call.request, on_text=stream)
             if answer.calls:
                 stream.ended()
         except StorageError:
@@ -203,51 +179,6 @@ class ModelStep:
         if isinstance(error, ContextTooLong):
             size = {"over": error.over, "room": error.room}
         return {"owner": owner, "error": told, **size}
-
-    @asynccontextmanager
-    async def _paid_call(
-        self, model: Model, request: ModelRequest, charge: Charge, facts: Json
-    ) -> AsyncIterator[_PaidCall]:
-        """One call, if what it may cost is there: asked before it, settled after it (SPEC §13).
-
-        It is made not more often than its provider allows, where the settings say so. Raises
-        SpendingRefused with a sentence for the person.
-        """
-        tokens = facts["prefix"]["tokens"]
-        call, reservation = _PaidCall(model=model, request=request), None
-        if self._budget is not None:
-            allowed = await self._budget.before(
-                charge,
-                model=model.name,
-                cheap_model=self._cheap_model,
-                tokens_in=tokens,
-                tokens_out=request.max_output_tokens,
-            )
-            reservation = allowed.reservation
-            if allowed.verdict is Verdict.REFUSE or reservation is None:
-                raise SpendingRefused(
-                    allowed.words, passes=allowed.passes, free_at_ms=allowed.free_at_ms
-                )
-            if allowed.model != model.name:
-                facts["cheaper"] = allowed.model
-                call.model = await self._models.named(allowed.model, agent=charge.agent)
-            tokens_out = min(request.max_output_tokens, allowed.tokens_out)
-            call.request = replace(request, max_output_tokens=tokens_out)
-        try:
-            if self._rates is not None:
-                await self._rates.take(call.model.name, tokens)
-            yield call
-        except BaseException as error:
-            if self._budget is not None and reservation is not None:
-                self._budget.ended(reservation, error)
-            raise
-        answer = call.answer
-        if answer is None:
-            return
-        if self._rates is not None and (used := answer.usage.prompt + answer.usage.completion):
-            self._rates.correct(call.model.name, estimated=tokens, actual=used)
-        if self._budget is not None and reservation is not None:
-            await self._budget.after(reservation, answer.usage, model=answer.model)
 
     async def _compared(self, state: TurnState, request: ModelRequest) -> Json:
         """The guard of the prefix, and the one log line of this prompt."""

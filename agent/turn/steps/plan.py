@@ -11,8 +11,8 @@ from agent.history.window import shorten_before
 from agent.policy.taint import OTHERS_FACTS, REMEMBERED_LAYERS, fenced, rests_on_memory, tainted_by
 from agent.prompt.assemble import Prompt
 from agent.prompt.context import PromptContext
+from agent.prompt.prefix_cache import PrefixPart, part_of
 from agent.tools.selection import Selection, temperature
-from agent.trace.prefix_cache import PrefixPart, part_of
 from memory.records.ports import History, InUse, Json, StoredEntry
 from memory.records.request import PromptLayer, Stability, ToolSpec
 from memory.records.transcript import Answered, Entry, Said, changed_once, once

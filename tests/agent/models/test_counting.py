@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.history.window import estimate_tokens
 from agent.models.tokens import (
     FACTOR_MAX,
     FACTOR_MIN,
@@ -27,6 +26,7 @@ from agent.models.tokens import (
     encoding_of,
     shipped,
 )
+from agent.prompt.tokens import estimate_tokens
 
 ENGLISH = (
     "The bakery on the corner opens at seven, and by half past there is a queue. Most people take "

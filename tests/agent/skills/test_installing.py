@@ -174,20 +174,17 @@ BAD_NAMES = [
 
 @pytest.mark.case("SE-21")
 @packers
-@pytest.mark.parametrize("bad", BAD_NAMES)
-@pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.threat("T20")
-def test_a_name_that_leads_elsewhere_is_refused(
-    rig: Rig, name: str, bad: str, is_first: bool
-) -> None:
-    good, evil = ("SKILL.md", SKILL), (bad, b"evil")
-    entries = [evil, good] if is_first else [good, evil]
-    archive = rig.archive(name, PACKERS[name](entries))
+def test_a_name_that_leads_elsewhere_is_refused(rig: Rig, name: str) -> None:
+    for bad in BAD_NAMES:
+        good, evil = ("SKILL.md", SKILL), (bad, b"evil")
+        for entries in ([evil, good], [good, evil]):
+            archive = rig.archive(name, PACKERS[name](entries))
 
-    with pytest.raises(InstallRefused):
-        install(archive, rig.target)
+            with pytest.raises(InstallRefused):
+                install(archive, rig.target)
 
-    assert rig.is_untouched()
+            assert rig.is_untouched(), bad
 
 
 @pytest.mark.case("SE-21")

@@ -160,12 +160,6 @@ class KeptProfiles:
         self.changes.append((person_id, path, value, reason, run_id))
         return ProfileChange(id=1, path=path, old=old, new=value, reason=reason, at_ms=0)
 
-    async def history(self, person_id: PersonId, *, limit: int = 50) -> Sequence[ProfileChange]:
-        raise AssertionError("no tool looks at the history")
-
-    async def roll_back(self, person_id: PersonId, change_id: int) -> ProfileChange | None:
-        raise AssertionError("no tool takes anything back")
-
     async def undo(self, person_id: PersonId, run_id: RunId) -> Sequence[ProfileChange]:
         raise AssertionError("no tool takes anything back")
 

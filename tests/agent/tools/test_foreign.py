@@ -208,28 +208,15 @@ def choices(count: int) -> Json:
     return of(a={"type": "array", "items": {"anyOf": kinds}})
 
 
-def nested(depth: int) -> Json:
-    schema: Json = {"type": "integer"}
-    for _ in range(depth):
-        schema = {"anyOf": [{"type": "array", "items": schema}] * 2}
-    return of(a=schema)
-
-
-def doubled(depth: int) -> Any:
-    return "5" if depth == 0 else [doubled(depth - 1), doubled(depth - 1)]
-
-
 @pytest.mark.parametrize(
     ("schema", "data"),
     [
         (choices(600), [{"z": 1}] * 3_000),
-        (nested(9), doubled(9)),
-        (of(a={"anyOf": [{"type": "integer", "minimum": n} for n in range(600)]}), ["x"] * 50_000),
         (of(a={"items": {"required": [str(n) for n in range(60_000)]}}), [{}] * 100),
         (of(a={"items": {"enum": list(range(50_000))}}), ["x"] * 1_000),
         (of(a={"items": of(**{f"ы{n}": {} for n in range(500)})}), [{"x": 1}] * 3_000),
     ],
-    ids=["choices", "nested", "long", "required", "enum", "names"],
+    ids=["choices", "required", "enum", "names"],
 )
 def test_what_would_take_long_to_check_is_refused_before(schema: Json, data: Any) -> None:
     with pytest.raises(ArgumentsWrong, match="hold too much to be checked"):

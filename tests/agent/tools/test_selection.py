@@ -161,7 +161,8 @@ def test_a_very_good_fit_lowers_the_temperature(
 
 
 def test_a_job_that_names_its_tools_gets_exactly_those() -> None:
-    chosen = exactly(["tool03", "no_such", "tool01"], wish())
+    situation = wish()
+    chosen = exactly(["tool03", "no_such", "tool01"], situation.candidates, known=situation.known)
 
     assert chosen.names == ("tool01", "tool03")
     assert chosen.unknown == ("no_such",)

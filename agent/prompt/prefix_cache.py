@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from agent.history.window import estimate_tokens, picture_tokens, text_of
+from agent.prompt.tokens import estimate_tokens, picture_tokens, text_of
 from memory.records.request import ToolSpec
 from memory.records.transcript import Entry, kind_of, once
 
