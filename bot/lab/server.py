@@ -318,7 +318,7 @@ class LabServer(ABC):
     ) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers=headers)
         chunks: tuple[bytes, ...] = reply.chunks or ()
-        # In one write, where no time passes between: it is quicker, and no client sees a difference.
+        # In one write where no time passes between: no client sees a difference.
         if not reply.chunk_after_s:
             chunks = (b"".join(chunks),)
         try:
