@@ -43,7 +43,7 @@ def _bot_alone() -> Typer:
     import bot.settings.home
     import bot.settings.load
     import bot.settings.logging  # noqa: F401
-    from bot.cli.root import new_app
+    from bot.cli.run import new_app
 
     return new_app()
 

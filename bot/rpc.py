@@ -71,6 +71,9 @@ class NotAnswering(Permanent):
     """A bot is there but does not answer: it hangs, or was stopped."""
 
 
+TELL = "tell"
+"""An argument of this name takes a function that hears of each step (a text) while it lasts."""
+
 PIECE_CHARS = 500_000
 """Longer answers go in several lines, whatever their characters take as JSON."""
 
@@ -95,10 +98,11 @@ class RemoteMethod:
     """Where its class is: `package.module:Class`, loaded when it is called."""
 
     def request(self, *given: object, **named: object) -> dict[str, Any]:
-        """Return the arguments by name, as JSON. Raise TypeError for those it does not take."""
+        """Return the arguments by name, as JSON, without TELL. Raise TypeError for those it does
+        not take."""
         shape, hints = _shape(self.kind, self.name)
         arguments = shape.bind(None, *given, **named).arguments
-        own = list(arguments)[1:]
+        own = [name for name in list(arguments)[1:] if name != TELL]
         return {
             name: _adapter(hints[name]).dump_python(arguments[name], mode="json") for name in own
         }
@@ -107,13 +111,15 @@ class RemoteMethod:
         """Return the result that was sent as JSON. Raise ValueError for another version's."""
         return _adapter(_shape(self.kind, self.name)[1]["return"]).validate_python(value)
 
-    async def answer(self, part: object, arguments: dict[str, Any]) -> Any:
+    async def answer(self, part: object, arguments: dict[str, Any], emit: Emit) -> Any:
         """Call it with arguments from JSON; return the result as JSON. Raise ValueError or
         TypeError for arguments it does not take."""
         shape, hints = _shape(self.kind, self.name)
         named = {
             name: _adapter(hints[name]).validate_python(value) for name, value in arguments.items()
         }
+        if TELL in shape.parameters:
+            named[TELL] = lambda step: emit({TELL: step})
         shape.bind(None, **named)
         result = await getattr(part, self.name)(**named)
         return _adapter(hints["return"]).dump_python(result, mode="json")
@@ -163,14 +169,14 @@ def service(kind: str, *methods: str) -> Callable[[Callable[[Any], PartT]], Serv
     return lambda build: Service(build, kind, frozenset(methods))
 
 
-async def call_method(app: object, request: dict[str, Any]) -> dict[str, Any]:
+async def call_method(app: object, request: dict[str, Any], emit: Emit) -> dict[str, Any]:
     """Answer a request to call a method of a part. Raise KeyError for one that is closed."""
     found = getattr_static(type(app), request["part"], None)
     if not isinstance(found, Service) or request["method"] not in found.methods:
         raise KeyError(f"{request['part']}.{request['method']}")
     method: RemoteMethod = getattr(found, request["method"])
     part = getattr(app, request["part"])
-    return {"result": await method.answer(part, request["arguments"])}
+    return {"result": await method.answer(part, request["arguments"], emit)}
 
 
 # --- the running bot ----------------------------------------------------------------------------
@@ -355,9 +361,15 @@ class ControlClient:
         and NotAnswering."""
         remote = cast(RemoteMethod, method)
         asked = remote.request(*given, **named)
-        answer = await self.ask("call", part=remote.part, method=remote.name, arguments=asked)
-        result: ResultT = remote.result(answer["result"])
-        return result
+        tell = cast("Callable[[str], None] | None", named.get(TELL))
+        request = {"part": remote.part, "method": remote.name, "arguments": asked}
+        async for kind, value in self.follow("call", **request):
+            if kind == "answer":
+                result: ResultT = remote.result(value["result"])
+                return result
+            if tell is not None:
+                tell(value[TELL])
+        raise Permanent(WENT_AWAY)
 
     async def follow(
         self, operation: str, **arguments: Any

@@ -28,16 +28,17 @@ from memory.records.facts import (
     fact_id_of,
     fact_key,
 )
-from memory.records.messages import Role, RunId
+from memory.records.messages import PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.search.documents import SqliteDocuments
 from memory.stores.conversations import SqliteConversations
-from memory.stores.private import SqlitePrivate
-from memory.stores.sessions import SqliteSessions
-from memory.stores.undo import SqliteFormerFiles, SqliteTurnsDone
+from memory.stores.sessions import SqlitePrivate, SqliteSessions
+from memory.stores.traces import SqliteFormerFiles, SqliteTurnsDone
 
 CORRECTED_WITHIN_MS = 14 * 24 * 3_600_000
 CORRECTED_SHOWN = 5
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""How the id of somebody who was removed may look: folders are named after it."""
 _IN_MIND = """
 select pins, recommendations from insights
 join conversations on conversations.id = conversation_id
@@ -49,7 +50,7 @@ class UnknownFact(Permanent):
     """There is no such fact for this person in this place. `key` is how it was named."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"There is no fact {key[:40]!r} of this person.")
+        super().__init__(f"There is no fact {key[:40]!r} of this person; `/memory list` has all.")
         self.key = key
 
 
@@ -125,6 +126,17 @@ class MemoryService:
         if found.whose.person_id != of.person_id:
             raise FactOfAnother(found)
         return found
+
+    async def keeps(self, person_id: PersonId) -> bool:
+        """Return whether anything is kept of somebody, also of one who was removed, or is being
+        forgotten just now."""
+        if _ID.fullmatch(person_id) is None:
+            return False
+        begun = await self.forgetting.under_way()
+        if begun is not None and begun.person_id == person_id:
+            return True
+        wish = ForgetWish(person_id=person_id, everything=True)
+        return bool((await self.forgetting.find(wish)).counts)
 
     # --- changing -----------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ import structlog
 
 from agent.budget.circuit_breaker import (
     Brakes,
-    EstimateError,
     HandPause,
     Usual,
     brake_words,
@@ -224,11 +223,6 @@ class Budget:
     def brakes(self) -> Brakes:
         """For their figures."""
         return self._brakes
-
-    @property
-    def estimate_error(self) -> EstimateError:
-        """How good the estimates were."""
-        return self._usual.error()
 
     async def standings(self, charge: Charge) -> Sequence[Standing]:
         """How the budgets stand that a call of this charge would be on; those of turns only where
@@ -445,7 +439,12 @@ class Budget:
             totals = self._books.totals([account for _, account in wanted])
             if totals is not None:
                 return [
-                    Bound(limit, account, total, self._zone(limit, charge))
+                    Bound(
+                        limit,
+                        account,
+                        total,
+                        zone_for(limit.scope, charge.time_zone, self._host_zone),
+                    )
                     for (limit, account), total in zip(wanted, totals, strict=True)
                 ]
             await self._books.load([account for _, account in wanted])
@@ -469,9 +468,6 @@ class Budget:
 
     def _free(self, bound: Bound) -> str:
         return free_words(bound.limit, bound.account.end_ms, at=self._clock.now(), zone=bound.zone)
-
-    def _zone(self, limit: Limit, charge: Charge) -> tzinfo:
-        return zone_for(limit.scope, charge.time_zone, self._host_zone)
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)

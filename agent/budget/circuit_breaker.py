@@ -313,16 +313,6 @@ STEP = 0.2
 """How much the newest call counts in what is usual."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateError:
-    """How far estimates were from what providers counted, since the start: `mean_share` of the
-    tokens, and the most tokens that one call took beyond its estimate."""
-
-    calls: int = 0
-    mean_share: float = 0.0
-    most_tokens: int = 0
-
-
 class Usual:
     """Moving means by model and purpose."""
 
@@ -331,7 +321,6 @@ class Usual:
         self._output_usual = output_usual
         self._kinds: dict[tuple[str, Purpose], tuple[float, float]] = {}
         self._typical: dict[Purpose, tuple[float, float]] = {}
-        self._calls = self._counted = self._off = self._most = 0
 
     def usage(self, model: str, purpose: Purpose, tokens_in: int, tokens_out: int) -> Usage:
         """What to expect of a call whose answer has `tokens_out` at most."""
@@ -358,16 +347,6 @@ class Usual:
         self._kinds[key] = _moved(former, now)
         cost = float(call.tokens), float(call.micros or 0)
         self._typical[purpose] = _moved(self._typical.get(purpose, cost), cost)
-        beyond = call.tokens - call.guessed
-        self._calls += 1
-        self._counted += call.tokens
-        self._off += abs(beyond)
-        self._most = max(self._most, beyond)
-
-    def error(self) -> EstimateError:
-        """How good what was expected was."""
-        share = self._off / self._counted if self._counted else 0.0
-        return EstimateError(calls=self._calls, mean_share=share, most_tokens=self._most)
 
 
 def _moved(former: tuple[float, float], now: tuple[float, float]) -> tuple[float, float]:

@@ -6,7 +6,7 @@ In memory all is changed at once; the rows follow together, in order, as one tra
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from memory.records.errors import AssistantError, StorageError
+from memory.records.messages import Role, RunId, TurnInput
 from memory.records.ports import Clock
 from memory.records.transcript import Usage
 from memory.records.usage import (
@@ -26,10 +27,9 @@ from memory.records.usage import (
     ModelCall,
     Notice,
     Paused,
+    Purpose,
     Reservation,
-    Scope,
     Spent,
-    subject_of,
 )
 from memory.stores.usage import SqliteUsage
 
@@ -38,7 +38,7 @@ log = structlog.get_logger()
 Tell = Callable[[Notice], Awaitable[None]]
 """Hands a notice to its person, durably. May raise AssistantError: it is called again later."""
 
-ACCOUNTS_KEPT_MAX = 2_000
+ACCOUNTS_KEPT_MAX = 500
 PAUSE_S_MAX = 60.0
 
 
@@ -140,49 +140,6 @@ class OpenCall:
     totals: list[Total]
 
 
-class _Accounts:
-    """Totals by account, found again by the calls that count there."""
-
-    def __init__(self) -> None:
-        self._by_whose: dict[tuple[Scope, str, str], dict[Account, Total]] = {}
-        self._count = 0
-
-    def get(self, account: Account) -> Total | None:
-        return self._by_whose.get(_whose(account), {}).get(account)
-
-    def put(self, account: Account, total: Total) -> None:
-        self._by_whose.setdefault(_whose(account), {})[account] = total
-        self._count += 1
-
-    def holding(self, charge: Charge, at_ms: int) -> Iterator[tuple[Account, Total]]:
-        """All in which a call counts: also those of the same person in another time zone."""
-        for scope in Scope:
-            subject = subject_of(scope, charge)
-            if subject is None:
-                continue
-            for run_id in ("", charge.run_id) if charge.run_id else ("",):
-                for pair in self._by_whose.get((scope, subject, run_id), {}).items():
-                    if pair[0].holds(charge, at_ms):
-                        yield pair
-
-    def make_room(self, now_ms: int) -> None:
-        """Drops what is past, and all that nobody uses once there are many: it is loaded again."""
-        is_full = self._count >= ACCOUNTS_KEPT_MAX
-        kept = [
-            (account, total)
-            for totals in self._by_whose.values()
-            for account, total in totals.items()
-            if total.is_held or not (is_full or (not account.run_id and account.end_ms <= now_ms))
-        ]
-        self._by_whose, self._count = {}, 0
-        for account, total in kept:
-            self.put(account, total)
-
-
-def _whose(account: Account) -> tuple[Scope, str, str]:
-    return account.scope, account.subject, account.run_id
-
-
 class Books:
     """Accounts and open calls. Written by `flush`, or a moment later by `write_on`."""
 
@@ -195,7 +152,7 @@ class Books:
         self._wake = asyncio.Event()
         self._next_id = 1
         self._open: dict[int, OpenCall] = {}
-        self._accounts = _Accounts()
+        self._accounts: dict[Account, Total] = {}
         self._known: set[str] = set()
         self._untold: list[Notice] = []
         # What waits to be written.
@@ -240,7 +197,12 @@ class Books:
         opened = OpenCall(
             reservation=reservation,
             bound=tuple(bound),
-            totals=[total for _, total in self._accounts.holding(charge, call.at_ms)],
+            # All in which it counts: also those of the same person in another time zone.
+            totals=[
+                total
+                for account, total in self._accounts.items()
+                if account.holds(charge, call.at_ms)
+            ],
         )
         for total in opened.totals:
             total.hold(reservation)
@@ -284,10 +246,10 @@ class Books:
     async def load(self, accounts: Sequence[Account]) -> None:
         """Adds up what is stored of those that are not known yet. Raises StorageError."""
         async with self._writing:
-            missing = [one for one in dict.fromkeys(accounts) if self._accounts.get(one) is None]
+            missing = [one for one in dict.fromkeys(accounts) if one not in self._accounts]
             if not missing:
                 return
-            self._accounts.make_room(int(self._clock.now().timestamp() * 1000))
+            self._make_room()
             for account, spent in zip(missing, await self._write(missing), strict=True):
                 total = Total(spent)
                 for call in self._settled_meanwhile:
@@ -298,7 +260,17 @@ class Books:
                     if account.holds(call.charge, call.at_ms):
                         total.hold(opened.reservation)
                         opened.totals.append(total)
-                self._accounts.put(account, total)
+                self._accounts[account] = total
+
+    def _make_room(self) -> None:
+        """Drop what is past, and all that nobody uses once there are many: it is loaded again."""
+        is_full = len(self._accounts) >= ACCOUNTS_KEPT_MAX
+        now_ms = int(self._clock.now().timestamp() * 1000)
+        self._accounts = {
+            account: total
+            for account, total in self._accounts.items()
+            if total.is_held or not (is_full or (not account.run_id and account.end_ms <= now_ms))
+        }
 
     # --- notices and pauses --------------------------------------------------------------------
 
@@ -409,3 +381,28 @@ class Books:
             self._told.append(notice.key)
         if self._told:
             await self.flush()
+
+
+# --- charge -------------------------------------------------------------------------------------
+#
+# On whose account a turn's model calls go. Called by the steps `begin` and `model`.
+
+
+def charge_of(run_id: RunId, turn: TurnInput) -> Charge:
+    """A subagent's calls go on the person's account, and on a turn's budget of its own."""
+    purpose = Purpose.CHAT
+    if turn.task is not None:
+        purpose = Purpose.SUBAGENT
+    elif turn.job is not None:
+        purpose = Purpose.HEARTBEAT if turn.job.is_heartbeat else Purpose.JOB
+    return Charge(
+        purpose=purpose,
+        person_id=turn.person_id,
+        is_owner=turn.role is Role.OWNER,
+        lane=turn.message.address.key,
+        conversation=turn.conversation,
+        run_id=run_id,
+        job="" if turn.job is None else turn.job.name,
+        agent=turn.agent,
+        time_zone=turn.time_zone,
+    )

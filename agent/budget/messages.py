@@ -1,6 +1,6 @@
 """What is said about budgets: warnings, refusals, and when it is free again. Pure.
 
-Used by `agent.budget.budget`, and by `/usage` for the names of budgets.
+Used by `agent.budget.budget`, and wherever amounts of money or shares are told.
 """
 
 from __future__ import annotations
@@ -17,6 +17,27 @@ RAISE_AGENTS = (
 )
 RAISE_OTHERS = "The owner can raise it."
 CALM = "Reminders still come."
+PRICE_UNKNOWN = "price unknown"
+
+
+def money(dollars: float) -> str:
+    """Dollars with two figures that count, or cents once there are some: $0.00043, $1.20."""
+    if dollars <= 0:
+        return "$0"
+    if dollars >= 0.995:
+        return f"${dollars:,.2f}"
+    decimals = 2
+    while decimals < 12 and dollars * 10 ** (decimals - 1) < 0.995:
+        decimals += 1
+    return f"${dollars:.{decimals}f}"
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1: 42 %, 1.7 %, below that 0.03 %."""
+    value = share * 100
+    if value == 0 or value >= 9.95:
+        return f"{value:.0f} %"
+    return f"{value:.1f} %" if value >= 0.095 else f"{value:.2f} %"
 
 
 def amount_words(unit: BudgetUnit, amount: int) -> str:

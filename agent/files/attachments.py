@@ -16,17 +16,16 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.budget.charge import charge_of
+from agent.budget.ledger import charge_of
 from agent.files.extract import FileReader, FileText
 from agent.files.images import PicturesShown, caller_of
 from agent.files.scaler import PillowScaler
 from agent.files.sniff import FileKind, as_fitted, fitting, signature_of
-from agent.files.transcription import PaidTranscriber
+from agent.files.transcription import PaidTranscriber, Sound
 from agent.files.values import (
     AttachedOptions,
     FetchFile,
     FileUnavailable,
-    Sound,
     called,
     file_name,
     size_of,

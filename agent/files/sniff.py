@@ -46,24 +46,30 @@ class Signature:
         return self.media_type.rpartition("/")[2].removeprefix("x-")
 
 
-_SOUNDS = (
-    (b"OggS", "audio/ogg"),
-    (b"ID3", "audio/mpeg"),
-    (b"\xff\xfb", "audio/mpeg"),
-    (b"\xff\xf3", "audio/mpeg"),
-    (b"\xff\xf2", "audio/mpeg"),
-    (b"fLaC", "audio/flac"),
-    (b"#!AMR", "audio/amr"),
+_MARKS = (
+    (0, b"OggS", FileKind.SOUND, "audio/ogg"),
+    (0, b"ID3", FileKind.SOUND, "audio/mpeg"),
+    (0, b"\xff\xfb", FileKind.SOUND, "audio/mpeg"),
+    (0, b"\xff\xf3", FileKind.SOUND, "audio/mpeg"),
+    (0, b"\xff\xf2", FileKind.SOUND, "audio/mpeg"),
+    (0, b"fLaC", FileKind.SOUND, "audio/flac"),
+    (0, b"#!AMR", FileKind.SOUND, "audio/amr"),
+    (8, b"WAVE", FileKind.SOUND, "audio/wav"),
+    (4, b"ftypM4A", FileKind.SOUND, "audio/mp4"),
+    (4, b"ftyp", FileKind.FILM, "video/mp4"),
+    (0, b"\x1a\x45\xdf\xa3", FileKind.FILM, "video/webm"),
+    (0, b"PK\x03\x04", FileKind.DOCUMENT, "application/zip"),  # Word's among them
+    (0, b"\xd0\xcf\x11\xe0", FileKind.DOCUMENT, "application/office"),
+    (0, b"7z\xbc\xaf\x27\x1c", FileKind.OTHER, "application/x-7z"),
+    (0, b"Rar!", FileKind.OTHER, "application/x-rar"),
+    (0, b"\x1f\x8b", FileKind.OTHER, "application/gzip"),
+    (0, b"BZh", FileKind.OTHER, "application/x-bzip2"),
+    (0, b"\xfd7zXZ", FileKind.OTHER, "application/x-xz"),
+    (0, b"\x7fELF", FileKind.OTHER, "application/x-program"),
+    (0, b"MZ", FileKind.OTHER, "application/x-program"),
 )
-_OTHERS = (
-    (b"7z\xbc\xaf\x27\x1c", "application/x-7z"),
-    (b"Rar!", "application/x-rar"),
-    (b"\x1f\x8b", "application/gzip"),
-    (b"BZh", "application/x-bzip2"),
-    (b"\xfd7zXZ", "application/x-xz"),
-    (b"\x7fELF", "application/x-program"),
-    (b"MZ", "application/x-program"),
-)
+"""Where a mark stands, and of what. Pictures and PDF are looked at more closely."""
+
 ENDINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "image/jpeg": ("jpg", "jpeg", "jpe", "jfif"),
@@ -108,7 +114,13 @@ def signature_of(content: bytes) -> Signature:
         return Signature(kind=FileKind.DOCUMENT, media_type="application/pdf")
     if _is_plain(head):
         return _PLAIN
-    return picture_of(content) or _recording(content) or _document(head)
+    if (picture := picture_of(content)) is not None:
+        return picture
+    for at, mark, kind, media_type in _MARKS:
+        if head.startswith(mark, at) and (mark != b"WAVE" or head.startswith(b"RIFF")):
+            return Signature(kind=kind, media_type=media_type)
+    is_text = head.startswith(_TEXT_MARKS) or b"\0" not in head
+    return _PLAIN if is_text else _UNKNOWN
 
 
 def _is_plain(head: bytes) -> bool:
@@ -120,33 +132,6 @@ def _is_plain(head: bytes) -> bool:
             return False
         text = head[: error.start].decode()
     return all(char.isprintable() or char.isspace() for char in text)
-
-
-def _document(head: bytes) -> Signature:
-    if head.startswith(b"PK\x03\x04"):  # Word's among them
-        return Signature(kind=FileKind.DOCUMENT, media_type="application/zip")
-    if head.startswith(b"\xd0\xcf\x11\xe0"):
-        return Signature(kind=FileKind.DOCUMENT, media_type="application/office")
-    for mark, media_type in _OTHERS:
-        if head.startswith(mark):
-            return Signature(kind=FileKind.OTHER, media_type=media_type)
-    is_text = head.startswith(_TEXT_MARKS) or b"\0" not in head
-    return _PLAIN if is_text else _UNKNOWN
-
-
-def _recording(content: bytes) -> Signature | None:
-    for mark, media_type in _SOUNDS:
-        if content.startswith(mark):
-            return Signature(kind=FileKind.SOUND, media_type=media_type)
-    if content[:4] == b"RIFF" and content[8:12] == b"WAVE":
-        return Signature(kind=FileKind.SOUND, media_type="audio/wav")
-    if content.startswith(b"\x1a\x45\xdf\xa3"):
-        return Signature(kind=FileKind.FILM, media_type="video/webm")
-    if content[4:8] == b"ftyp":
-        if content[8:11] == b"M4A":
-            return Signature(kind=FileKind.SOUND, media_type="audio/mp4")
-        return Signature(kind=FileKind.FILM, media_type="video/mp4")
-    return None
 
 
 # --- pictures ------------------------------------------------------------------------------------
@@ -229,6 +214,8 @@ NAME_BYTES_MAX = 120
 
 _KEPT = frozenset("-_.")
 _RUNS = re.compile(r"_{2,}")
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"})
+"""Controls, directions, joiners, halves of a character."""
 
 
 def safe_name(given: str, *, mark: str = "") -> str:
@@ -238,12 +225,16 @@ def safe_name(given: str, *, mark: str = "") -> str:
     Never empty: a name of which nothing is left becomes `file`.
     """
     last = re.split(r"[/\\]", unicodedata.normalize("NFKC", given))[-1]
-    letters = (one if one.isalnum() or one in _KEPT else "_" for one in last if _is_seen(one))
+    letters = (
+        one if one.isalnum() or one in _KEPT else "_"
+        for one in last
+        if unicodedata.category(one) not in _UNSEEN
+    )
     name = _RUNS.sub("_", "".join(letters)).strip("_. -")
     stem, dot, ending = name.rpartition(".")
     if not dot or not stem or len(ending) > 10:
         stem, ending = name, ""
-    stem = _shortened(stem.rstrip("_. -")) or "file"
+    stem = stem.rstrip("_. -").encode()[:NAME_BYTES_MAX].decode("utf-8", "ignore") or "file"
     marked = f"{stem}-{mark}" if mark else stem
     return f"{marked}.{ending}" if ending else marked
 
@@ -280,12 +271,3 @@ def _parted(path: str) -> tuple[str, str]:
     folder, slash, name = path.rpartition("/")
     stem, _, ending = name.rpartition(".")
     return (f"{folder}{slash}{stem}", ending) if stem else (path, "")
-
-
-def _is_seen(letter: str) -> bool:
-    """Not a control, a direction, a joiner or a half of a character."""
-    return unicodedata.category(letter) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"}
-
-
-def _shortened(stem: str) -> str:
-    return stem.encode()[:NAME_BYTES_MAX].decode("utf-8", "ignore")

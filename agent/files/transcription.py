@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from agent.budget.budget import Budget
-from agent.files.values import Sound
 from agent.prompt.tokens import estimate_tokens
 from memory.records.text import clean
 from memory.records.transcript import Usage
-from memory.records.usage import SpendingRefused, Verdict
+from memory.records.usage import Charge, SpendingRefused, Verdict
 
 TOKENS_A_SECOND = 10
 BYTES_A_SECOND = 2_000
@@ -21,6 +21,16 @@ TOKENS_OUT_MAX = 4_000
 
 Transcribe = Callable[[str, bytes], Awaitable[str]]
 """What is said in a recording of a name. Raises the model errors of `memory.records.errors`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sound:
+    """A recording; `seconds` is 0 where nobody knows."""
+
+    name: str
+    content: bytes
+    seconds: int
+    charge: Charge
 
 
 class PaidTranscriber:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from agent.files.sniff import safe_name
 from memory.records.errors import Permanent
 from memory.records.messages import Address, Attachment, TurnInput
-from memory.records.usage import Charge
 
 FetchFile = Callable[[Address, Attachment, int], Awaitable[bytes]]
 """The whole of a file of at most so many bytes, from its platform; by many tasks at once, and again
@@ -18,16 +17,6 @@ for the same. Raises FileUnavailable, also for more bytes, and Temporary."""
 
 class FileUnavailable(Permanent):
     """A file that cannot be had; the text is the end of a sentence about it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sound:
-    """A recording; `seconds` is 0 where nobody knows."""
-
-    name: str
-    content: bytes
-    seconds: int
-    charge: Charge
 
 
 class PictureDamaged(Permanent):

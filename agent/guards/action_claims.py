@@ -256,7 +256,11 @@ class ClaimWords:
             sentence = whole[:SENTENCE_CHARS_MAX]
             for kind in self._kinds(sentence, tells=ledger.tells):
                 if kind not in ledger.done and not _is_other(sentence, kind):
-                    return Claim(kind=kind, text=_shown(sentence))
+                    shown = sentence.strip().rstrip(".!:;")
+                    is_long = len(shown) > CLAIM_CHARS_MAX
+                    return Claim(
+                        kind=kind, text=shown[: CLAIM_CHARS_MAX - 1] + "…" if is_long else shown
+                    )
         return None
 
     def _kinds(self, sentence: str, *, tells: bool) -> list[ClaimKind]:
@@ -304,25 +308,20 @@ def _phrases(lines: Iterable[str], pieces: list[str]) -> Iterable[_Phrase]:
 def _stands(phrase: _Phrase, plain: str, hits: dict[int, list[FoundPhrase]]) -> bool:
     heads = hits.get(phrase.head, [])
     if phrase.says_i:
-        heads = [hit for hit in heads if not hit.start or _begins(plain[: hit.start])]
+        # "The list I sent you" is no claim: where it says "I", a clause has to begin.
+        heads = [hit for hit in heads if not hit.start or _CLAUSE_BEGINS.search(plain[: hit.start])]
     if phrase.opens:
         heads = [hit for hit in heads if hit.start == 0]
     if phrase.alone:
         heads = [hit for hit in heads if not re.search(r"\w", plain[hit.end :])]
     if phrase.tail is None:
         return bool(heads)
-    tails = hits.get(phrase.tail, ())
-    return any(_reaches(plain[head.end : tail.start]) for head in heads for tail in tails)
-
-
-def _begins(before: str) -> bool:
-    """Whether a clause begins behind this."""
-    return _CLAUSE_BEGINS.search(before) is not None
-
-
-def _reaches(between: str) -> bool:
-    """Whether two pieces with this between them are one phrase: no other clause stands there."""
-    return between[:1] == " " and "," not in between and len(words(between)) <= GAP_WORDS_MAX
+    between = (plain[head.end : tail.start] for head in heads for tail in hits.get(phrase.tail, ()))
+    # They are one phrase where no other clause stands between them.
+    return any(
+        text[:1] == " " and "," not in text and len(words(text)) <= GAP_WORDS_MAX
+        for text in between
+    )
 
 
 def _own(reply: str) -> str:
@@ -331,11 +330,6 @@ def _own(reply: str) -> str:
     return "\n".join(
         _HANDED_OVER.sub(" ", _LETTER.sub(" ", _SINGLE_QUOTED.sub(' "" ', part))) for part in parts
     )
-
-
-def _shown(sentence: str) -> str:
-    shown = sentence.strip().rstrip(".!:;")
-    return shown[: CLAIM_CHARS_MAX - 1] + "…" if len(shown) > CLAIM_CHARS_MAX else shown
 
 
 def _is_other(sentence: str, kind: ClaimKind) -> bool:

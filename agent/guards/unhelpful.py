@@ -8,8 +8,6 @@ cannot …" is no refusal.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from enum import StrEnum
 
 from memory.records.words import Phrases, fold, phrases_of, read_list, squeezed, words
 
@@ -48,55 +46,21 @@ _HOW_TO = Phrases(
 )
 
 
-class UnhelpfulRule(StrEnum):
-    """What makes a reply unhelpful."""
-
-    EMPTY = "empty"
-    SHORT = "short"
-    """Few characters, and a phrase of list A."""
-    ANYWHERE = "anywhere"
-    """A phrase of list B, at any length."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unhelpful:
-    """Which rule found the reply unhelpful, and the phrase that did it."""
-
-    rule: UnhelpfulRule
-    found: str = ""
-
-
-class UnhelpfulWords:
-    """The two lists, `prompts/unhelpful_short.md` (A) and `unhelpful_any.md` (B), made ready."""
-
-    def __init__(self, *, short: str, anywhere: str) -> None:
-        """Takes the texts of the lists."""
-        self._short = phrases_of(read_list(short), endings=False)
-        self._anywhere = phrases_of(read_list(anywhere), endings=False)
-
-    def look(self, reply: str, *, message: str = "") -> Unhelpful | None:
-        """Why the reply is of no help, or None. `message` is what it answers, if known.
-
-        A longer answer to "how do I …" counts as help, whatever words are in it.
-        """
-        bare = reply.strip()
-        if not bare:
-            return Unhelpful(rule=UnhelpfulRule.EMPTY)
-        own = own_sentences(bare)
-        is_short = len(bare) < SHORT_CHARS
-        if is_short and (found := _outright(self._short, own)):
-            return Unhelpful(rule=UnhelpfulRule.SHORT, found=found)
-        if not is_short and asks_how(message):
-            return None
-        if found := _outright(self._anywhere, own):
-            return Unhelpful(rule=UnhelpfulRule.ANYWHERE, found=found)
-        return None
-
-
 def looks_unhelpful(reply: str, list_a: str, list_b: str, *, message: str = "") -> bool:
-    """The same for texts of the lists that are used once."""
-    lists = UnhelpfulWords(short=list_a, anywhere=list_b)
-    return lists.look(reply, message=message) is not None
+    """Whether the reply is of no help: empty, short with a phrase of list A in it, or with one of
+    list B at any length. The lists are `prompts/unhelpful_short.md` and `unhelpful_any.md`.
+
+    `message` is what it answers, if known: a longer answer to "how do I …" counts as help, whatever
+    words are in it.
+    """
+    bare = reply.strip()
+    if not bare:
+        return True
+    own = own_sentences(bare)
+    is_short = len(bare) < SHORT_CHARS
+    if is_short and _is_said_outright(list_a, own):
+        return True
+    return (is_short or not asks_how(message)) and _is_said_outright(list_b, own)
 
 
 def asks_how(message: str) -> bool:
@@ -110,17 +74,13 @@ def own_sentences(reply: str) -> list[str]:
     return [squeezed(fold(part)) for part in _SENTENCE_END.split(plain) if part.strip()]
 
 
-def _outright(phrases: Phrases, sentences: list[str]) -> str:
-    """The first phrase that is said outright, not supposed; empty for none."""
+def _is_said_outright(phrases: str, sentences: list[str]) -> bool:
+    """Whether a phrase is said, not supposed: "if there is …", "with no … at hand"."""
+    listed = phrases_of(read_list(phrases), endings=False)
     for sentence in sentences:
-        for hit in phrases.all(sentence):
-            if not _is_supposed(sentence[: hit.start]):
-                return sentence[hit.start : hit.end]
-    return ""
-
-
-def _is_supposed(before: str) -> bool:
-    """Whether what follows is only supposed: "if there is …", "with no … at hand"."""
-    clause = before.rpartition(",")[2]
-    last = words(clause)[-1:]
-    return bool(_IF.first(clause)) or any(word.text in _WITH for word in last)
+        for hit in listed.all(sentence):
+            clause = sentence[: hit.start].rpartition(",")[2]
+            is_with = any(word.text in _WITH for word in words(clause)[-1:])
+            if not is_with and not _IF.first(clause):
+                return True
+    return False

@@ -26,8 +26,15 @@ from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
 from memory.records.text import clean
 from memory.records.usage import Charge, Purpose, Scope, zone_for
-from memory.stores.compactions import NEVER, HistoryStretch, SqliteCompactions
-from memory.stores.material import Dated, effects_of, exchanges_in, lines_of
+from memory.stores.compactions import (
+    NEVER,
+    Dated,
+    HistoryStretch,
+    SqliteCompactions,
+    effects_of,
+    exchanges_in,
+    lines_of,
+)
 
 log = structlog.get_logger()
 

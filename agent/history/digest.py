@@ -14,7 +14,7 @@ from memory.records.hidden_text import visible
 from memory.records.text import one_line
 from memory.records.transcript import Answered, Said
 from memory.search.fts import STOP_WORDS
-from memory.stores.material import Dated, effects_of, exchanges_in, own_words
+from memory.stores.compactions import Dated, effects_of, exchanges_in, own_words
 
 DONE, OPEN, MENTIONED, BEGAN = "Done: ", "Asked: ", "Mentioned: ", "Said: "
 """How the lines of a digest begin; by them a later one takes it up again."""

@@ -19,7 +19,7 @@ from agent.prompt.assemble import from_template
 from memory.records.errors import ContextTooLong, ModelRefused
 from memory.records.ports import CheapModel
 from memory.records.usage import Charge
-from memory.stores.material import MaterialLine
+from memory.stores.compactions import MaterialLine
 
 log = structlog.get_logger()
 

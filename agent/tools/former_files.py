@@ -2,7 +2,7 @@
 
 Before a write removes lines from one, its text is stored, so that `/undo` can put it back. The
 person is told if most of it goes: more than half of the lines that are not blank. Called by
-the tools that write files and notes; `memory.stores.undo` is the store.
+the tools that write files and notes; `memory.stores.traces` is the store.
 """
 
 from __future__ import annotations

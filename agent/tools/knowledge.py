@@ -25,8 +25,9 @@ from agent.tools.profile import NOTHING_HERE, PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Trust, others_in_groups, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
-from memory.records.facts import Document, Documents, whose
+from memory.records.facts import Document, whose
 from memory.records.text import one_line
+from memory.search.documents import SqliteDocuments
 
 TEXT_CHARS_MAX = 200_000
 """Of a text that a model writes out; a longer one is a file."""
@@ -48,7 +49,7 @@ class KnowledgeTools:
 
     def __init__(
         self,
-        documents: Documents,
+        documents: SqliteDocuments,
         workspace: Workspace,
         household: PersonContext,
         *,

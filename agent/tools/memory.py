@@ -26,18 +26,18 @@ from agent.tools.profile import (
     shown,
 )
 from agent.tools.tool import Caller, Effect, Needs, Trust, others_in_groups, tool
+from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     FACT_CHARS_MAX,
-    Archive,
     Category,
     Exchange,
-    Facts,
     FactSource,
     NewFact,
     StoredFact,
     Storing,
     place_of,
 )
+from memory.search.archive import SqliteArchive
 
 FORGET_AMONG = 10
 """Facts that words are compared with."""
@@ -65,7 +65,9 @@ Query = Annotated[str, Field(min_length=1, max_length=FACT_CHARS_MAX)]
 class FactTools:
     """Remembers, finds and forgets."""
 
-    def __init__(self, facts: Facts, archive: Archive, household: PersonContext) -> None:
+    def __init__(
+        self, facts: SqliteFacts, archive: SqliteArchive, household: PersonContext
+    ) -> None:
         self._facts = facts
         self._archive = archive
         self._household = household
@@ -280,7 +282,7 @@ class FactTools:
         return "\n\n".join(lines) or "Nothing that was said here fits that."
 
 
-async def _stored(facts: Facts, new: NewFact) -> str:
+async def _stored(facts: SqliteFacts, new: NewFact) -> str:
     """One sentence about what became of it. Raises MemoryRefused when nothing was stored."""
     if not new.text:
         raise MemoryRefused("there are no words in it")

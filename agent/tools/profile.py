@@ -13,8 +13,10 @@ from pydantic import Field, JsonValue
 
 from agent.prompt.templates import harmless
 from agent.tools.tool import Caller, Effect, Needs, tool
+from memory.facts.profile import SqliteProfiles
+from memory.facts.store import SqliteFacts
 from memory.records.errors import Permanent
-from memory.records.facts import Facts, Profiles, StoredFact, Whose, fact_id_of, fact_key, whose
+from memory.records.facts import StoredFact, Whose, fact_id_of, fact_key, whose
 from memory.records.messages import ConversationId, PersonId
 from memory.records.ports import Clock
 from memory.records.text import clean, one_line
@@ -78,7 +80,7 @@ TOO_LONG = (
 class ProfileTools:
     """Shows and changes a profile, in private chats alone."""
 
-    def __init__(self, profiles: Profiles, household: PersonContext) -> None:
+    def __init__(self, profiles: SqliteProfiles, household: PersonContext) -> None:
         self._profiles = profiles
         self._household = household
 
@@ -226,7 +228,7 @@ def moment_of(text: str, zone: tzinfo) -> datetime | None:
     return datetime.combine(moment.date(), time.max, tzinfo=zone)
 
 
-async def own_fact(facts: Facts, key: str, caller: Caller) -> StoredFact:
+async def own_fact(facts: SqliteFacts, key: str, caller: Caller) -> StoredFact:
     """A fact of this person here. Raises MemoryRefused."""
     fact_id = fact_id_of(key)
     fact = None if fact_id is None else await facts.get(here(caller), fact_id)

@@ -1,6 +1,6 @@
 """What differs between two requests: layers that came, went or changed, tools, and the history.
 
-Pure; called by `bot.commands.prompts` for `hearthbot prompt show --diff`.
+Pure; called by `bot.commands.trace.prompts` for `hearthbot prompt show --diff`.
 """
 
 from __future__ import annotations

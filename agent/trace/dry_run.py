@@ -1,5 +1,5 @@
 """A dry run: a turn as it would go now, without any effect. What would be sent, what that costs,
-and, if one wants to know, what the model would say. Called by `bot.commands.job_service`.
+and, if one wants to know, what the model would say. Called by `scheduler.kinds.dry_run`.
 
 Nothing is stored and no tool runs; only a question to the model costs something.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from agent.budget.charge import charge_of
+from agent.budget.ledger import charge_of
 from agent.budget.payment import NO_PAYMENT, Payment
 from agent.prompt.context import PromptOccasion
 from agent.prompt.prefix_cache import schema_tokens, tools_part

@@ -1,7 +1,7 @@
 """What made a message of ours: what is recorded of its turn, or of the due time that sent it, read
 for the person who asks why.
 
-`memory.stores.traces` finds the records, `bot.commands.why` says what they tell. Nothing here
+`memory.stores.traces` finds the records, `bot.commands.trace.why` says what they tell. Nothing here
 asks a model.
 """
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from agent.guards.loose_json import called_name
 from memory.records.facts import FACT_SOURCE, fact_id_of
 from memory.records.ports import Json
-from memory.records.traces import RecordedStep, TurnRecord
 from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
+from memory.records.turns import RecordedStep, TurnRecord
 
 HINT = "hint_"
 """How the names of the texts begin that ask for an answer once more

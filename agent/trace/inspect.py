@@ -1,8 +1,8 @@
 """What a request is made of, for a person: each part with its size, its cache state and its
 sources. Of what would be sent now, or of what was sent in a turn.
 
-Pure; called by `bot.commands.prompts`. Tokens are estimates; what a provider counted stands beside
-them.
+Pure; called by `bot.commands.trace.prompts`. Tokens are estimates; what a provider counted stands
+beside them.
 """
 
 from __future__ import annotations

@@ -9,21 +9,28 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html.parser import HTMLParser
-from typing import Literal, Protocol, TypeVar, assert_never
+from typing import Literal, Protocol, assert_never
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
 
 from agent.web.addresses import UrlRefused, allowed_hosts, parse_url
 from agent.web.article import text_of
 from agent.web.client import Fetched, WebClient, WebRequest
 from memory.records.errors import AssistantError, AuthRefused, Permanent, RateLimited, Temporary
 from memory.records.text import clean
-
-T = TypeVar("T", bound=BaseModel)
 
 ServiceName = Literal["searxng", "brave", "tavily", "duckduckgo"]
 
@@ -85,13 +92,14 @@ def search_service(options: SearchOptions, client: WebClient) -> SearchService:
     key = options.api_key.get_secret_value().strip()
     match options.service:
         case "searxng":
-            return SearXNG(line)
+            return JsonSearch(line, "SearXNG", _asked_of_searxng)
         case "duckduckgo":
             return DuckDuckGo(line)
         case "brave":
-            return Brave(line, _needed(key, "Brave"))
+            ask = partial(_asked_of_brave, _needed(key, "Brave"))
+            return JsonSearch(line, "Brave", ask, _BraveAnswer)
         case "tavily":
-            return Tavily(line, _needed(key, "Tavily"))
+            return JsonSearch(line, "Tavily", partial(_asked_of_tavily, _needed(key, "Tavily")))
         case _:
             assert_never(options.service)
 
@@ -145,6 +153,11 @@ def _place(host: str, port: int) -> str:
 
 def _failure(answer: Fetched, name: str) -> AssistantError:
     match answer.status:
+        case 401 | 403 | 422 if name == "SearXNG":
+            return SearchMisconfigured(
+                "SearXNG refuses to answer in JSON; its owner has to add json to search.formats "
+                "in its settings.yml."
+            )
         case 401 | 403 | 422:
             return AuthRefused(
                 f"The search service {name} does not accept the key; the owner has to check "
@@ -163,141 +176,100 @@ def _failure(answer: Fetched, name: str) -> AssistantError:
             return SearchFailed(f"The search service {name} answered {status}, not with hits.")
 
 
-# --- SearXNG -----------------------------------------------------------------------------------
+# --- services with an API ------------------------------------------------------------------------
 
 
-class _ApiAnswer(BaseModel):
-    """Part of a service's answer: what it holds beyond that is left alone."""
+class _Hit(BaseModel):
+    """A hit, by the names that SearXNG, Brave and Tavily give its parts."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-
-class _SearxHit(_ApiAnswer):
     title: str | None = ""
     url: str
-    content: str | None = ""
-    published: str | None = Field(default="", alias="publishedDate")
+    snippet: str | None = Field(default="", validation_alias=AliasChoices("content", "description"))
+    date: str | None = Field(
+        default="", validation_alias=AliasChoices("publishedDate", "published_date", "age")
+    )
 
 
-class _SearxAnswer(_ApiAnswer):
-    results: list[_SearxHit]
+class _Hits(BaseModel):
+    results: list[_Hit]
 
 
-class SearXNG:
-    """One's own metasearch. Its `settings.yml` has to list `json` among `search.formats`."""
+class _BraveWeb(BaseModel):
+    results: list[_Hit] = []
 
-    def __init__(self, line: _HitLine) -> None:
+
+class _BraveAnswer(BaseModel):
+    """Without hits it has no part about the web, or an empty one."""
+
+    web: _BraveWeb | None = None
+
+    @property
+    def results(self) -> list[_Hit]:
+        return self.web.results if self.web else []
+
+
+class JsonSearch:
+    """A service that answers in JSON: one's own SearXNG, Brave's index, or Tavily, which is made
+    for assistants. `request` says how one is asked."""
+
+    def __init__(
+        self,
+        line: _HitLine,
+        name: str,
+        request: Callable[[str, int], WebRequest],
+        answer: type[_Hits] | type[_BraveAnswer] = _Hits,
+    ) -> None:
         self._line = line
+        self._name = name
+        self._request = request
+        self._answer = TypeAdapter[_Hits | _BraveAnswer](answer)
 
     async def search(self, query: str, count: int) -> Sequence[SearchHit]:
-        asked = urlencode({"q": query, "format": "json"})
+        answer = await self._line.ask(self._request(query, count), name=self._name)
         try:
-            answer = await self._line.ask(WebRequest(url=f"/search?{asked}"), name="SearXNG")
-        except AuthRefused as error:
-            raise SearchMisconfigured(
-                "SearXNG refuses to answer in JSON; its owner has to add json to search.formats "
-                "in its settings.yml."
+            found = self._answer.validate_json(answer.body)
+        except ValidationError as error:
+            raise SearchFailed(
+                f"What the search service {self._name} answered cannot be read; check "
+                "web.search_url."
             ) from error
-        hits = _parsed(_SearxAnswer, answer, "SearXNG").results
         return _usable(
             (
                 SearchHit(
-                    title=h.title or "", url=h.url, snippet=h.content or "", date=h.published or ""
+                    title=hit.title or "",
+                    url=hit.url,
+                    snippet=hit.snippet or "",
+                    date=hit.date or "",
                 )
-                for h in hits
+                for hit in found.results
             ),
             count,
         )
 
 
-# --- Brave -------------------------------------------------------------------------------------
+def _asked_of_searxng(query: str, count: int) -> WebRequest:
+    return WebRequest(url=f"/search?{urlencode({'q': query, 'format': 'json'})}")
 
 
-class _BraveHit(_ApiAnswer):
-    title: str | None = ""
-    url: str
-    description: str | None = ""
-    age: str | None = ""
+def _asked_of_brave(key: str, query: str, count: int) -> WebRequest:
+    asked = urlencode({"q": query, "count": count, "text_decorations": "false"})
+    return WebRequest(
+        url=f"/web/search?{asked}",
+        headers={"Accept": "application/json"},
+        secrets={"X-Subscription-Token": key},
+    )
 
 
-class _BraveHits(_ApiAnswer):
-    results: list[_BraveHit] = []
-
-
-class _BraveAnswer(_ApiAnswer):
-    web: _BraveHits | None = None
-
-
-class Brave:
-    """Brave's index, with a key."""
-
-    def __init__(self, line: _HitLine, key: str) -> None:
-        self._line = line
-        self._key = key
-
-    async def search(self, query: str, count: int) -> Sequence[SearchHit]:
-        asked = urlencode({"q": query, "count": count, "text_decorations": "false"})
-        request = WebRequest(
-            url=f"/web/search?{asked}",
-            headers={"Accept": "application/json"},
-            secrets={"X-Subscription-Token": self._key},
-        )
-        answer = await self._line.ask(request, name="Brave")
-        web = _parsed(_BraveAnswer, answer, "Brave").web
-        return _usable(
-            (
-                SearchHit(
-                    title=h.title or "", url=h.url, snippet=h.description or "", date=h.age or ""
-                )
-                for h in (web.results if web else ())
-            ),
-            count,
-        )
-
-
-# --- Tavily ------------------------------------------------------------------------------------
-
-
-class _TavilyHit(_ApiAnswer):
-    title: str | None = ""
-    url: str
-    content: str | None = ""
-    published_date: str | None = ""
-
-
-class _TavilyAnswer(_ApiAnswer):
-    results: list[_TavilyHit]
-
-
-class Tavily:
-    """A search made for assistants, with a key."""
-
-    def __init__(self, line: _HitLine, key: str) -> None:
-        self._line = line
-        self._key = key
-
-    async def search(self, query: str, count: int) -> Sequence[SearchHit]:
-        request = WebRequest(
-            url="/search",
-            method="POST",
-            headers={"Content-Type": "application/json"},
-            secrets={"Authorization": f"Bearer {self._key}"},
-            body=json.dumps({"query": query, "max_results": count}).encode(),
-        )
-        answer = await self._line.ask(request, name="Tavily")
-        hits = _parsed(_TavilyAnswer, answer, "Tavily").results
-        return _usable(
-            (
-                SearchHit(
-                    title=h.title or "",
-                    url=h.url,
-                    snippet=h.content or "",
-                    date=h.published_date or "",
-                )
-                for h in hits
-            ),
-            count,
-        )
+def _asked_of_tavily(key: str, query: str, count: int) -> WebRequest:
+    return WebRequest(
+        url="/search",
+        method="POST",
+        headers={"Content-Type": "application/json"},
+        secrets={"Authorization": f"Bearer {key}"},
+        body=json.dumps({"query": query, "max_results": count}).encode(),
+    )
 
 
 # --- DuckDuckGo --------------------------------------------------------------------------------
@@ -399,15 +371,6 @@ def _led_to(link: str) -> str:
 
 
 # --- what is taken of an answer ----------------------------------------------------------------
-
-
-def _parsed(model: type[T], answer: Fetched, name: str) -> T:
-    try:
-        return TypeAdapter(model).validate_json(answer.body)
-    except ValidationError as error:
-        raise SearchFailed(
-            f"What the search service {name} answered cannot be read; check web.search_url."
-        ) from error
 
 
 def _usable(hits: Iterable[SearchHit], count: int) -> list[SearchHit]:

@@ -36,13 +36,12 @@ if TYPE_CHECKING:
     from bot.app.tools import Abilities
     from bot.app.upkeep import Housekeeping
     from bot.commands.conversation import SessionCommands
-    from bot.commands.job_service import OperatorJobs
     from bot.commands.logs import LogReader
     from bot.commands.mcp import McpService
     from bot.commands.pairing import PairingQuestions
-    from bot.commands.prompts import Prompts
     from bot.commands.status import BotStatus
-    from bot.commands.why import WhyCommand
+    from bot.commands.trace.prompts import Prompts
+    from bot.commands.trace.why import WhyCommand
     from bot.inbox.full_disk import FullDisk
     from bot.inbox.intake import Intake
     from bot.outbox.outbox import Outbox
@@ -52,12 +51,18 @@ if TYPE_CHECKING:
     from bot.settings.logging import Redactor
     from bot.settings.schema.settings import Settings
     from memory.database.connection import Database
+    from memory.erasure.erase import Forgetting
+    from memory.facts.export import Transfer
+    from memory.facts.store import SqliteFacts
     from memory.records.messages import PersonId
     from memory.records.ports import Clock
+    from memory.service import MemoryService
     from memory.stores.conversations import SqliteConversations
     from memory.stores.turns import SqliteJournal
     from memory.stores.usage import SqliteUsage
     from scheduler.clock.machine import CheckedClock
+    from scheduler.jobs.service import JobService
+    from scheduler.kinds.dry_run import JobDryRuns
 
 log = structlog.get_logger()
 
@@ -249,7 +254,8 @@ class App:
     # --- people ----------------------------------------------------------------------------------
 
     @service(
-        "bot.people.access:Access", "overview", "approve", "deny", "set_role", "remove", "link"
+        "bot.people.access:Access",
+        *("overview", "named", "called", "approve", "deny", "set_role", "remove", "link"),
     )
     def access(self) -> Access:
         from bot.people.access import Access
@@ -413,6 +419,22 @@ class App:
 
         return Calendar(self)
 
+    @service("memory.service:MemoryService", "fact", "correct", "wish", "keeps")
+    def memory(self) -> MemoryService:
+        return self.memories.service
+
+    @service("memory.facts.store:SqliteFacts", "list", "closed", "past", "search", "get")
+    def facts(self) -> SqliteFacts:
+        return self.memories.facts
+
+    @service("memory.erasure.erase:Forgetting", "find", "under_way", "forget")
+    def forgetting(self) -> Forgetting:
+        return self.memories.service.forgetting
+
+    @service("memory.facts.export:Transfer", "export", "load")
+    def transfer(self) -> Transfer:
+        return self.memories.service.transfer
+
     @service(
         "agent.skills.service:SkillService",
         *("list", "show", "why", "tested", "test", "now", "install", "approve", "enable"),
@@ -422,12 +444,19 @@ class App:
         return self.abilities.skills
 
     @service(
-        "bot.commands.job_service:OperatorJobs",
-        *("list", "show", "read", "cost", "test", "simulate"),
-        *("add", "edit", "pause", "resume", "remove", "run"),
+        "scheduler.jobs.service:JobService",
+        *("list", "show", "owner_chat", "require_free"),
+        *("add", "update", "pause", "resume", "remove", "run_now"),
     )
-    def jobs(self) -> OperatorJobs:
-        return self.calendar.operator
+    def jobs(self) -> JobService:
+        return self.calendar.jobs
+
+    @service(
+        "scheduler.kinds.dry_run:JobDryRuns",
+        *("details", "estimate", "skill_estimate", "dry_run", "forecast"),
+    )
+    def dry_runs(self) -> JobDryRuns:
+        return self.calendar.dry_runs
 
     @service("bot.commands.mcp:McpService", "listed", "waiting", "approve")
     def mcp(self) -> McpService:
@@ -468,7 +497,7 @@ class App:
 
         return beginning_of(self)
 
-    @service("bot.commands.prompts:Prompts", "show", "compare")
+    @service("bot.commands.trace.prompts:Prompts", "show", "compare")
     def prompts(self) -> Prompts:
         from bot.app.turns import prompts_of
 

@@ -233,7 +233,7 @@ def home_view_of(app: App) -> HomeView:
         app.access,
         jobs=app.calendar.jobs,
         events=app.calendar.events,
-        facts=app.memories.facts,
+        facts=app.memories.facts.list,
         models=app.models,
         sums=sums,
         open_questions=SqliteApprovals(app.database).open_ones,

@@ -5,7 +5,7 @@ messages besides the answer, reactions, files, and notices to the owner.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, assert_never
+from typing import assert_never
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -14,8 +14,8 @@ from agent.files.values import FileUnavailable
 from agent.tools.messages import FileToSend, OwnChat
 from agent.turn.agents import Bindings
 from bot.channels.base import NO_REACTIONS, Channel, DeliveryRefused, NotSent, Reacted
-from bot.commands.table import as_typed
-from bot.outbox.outbox import NewFile
+from bot.markup.command_text import as_typed
+from bot.outbox.outbox import NewFile, Outbox
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
@@ -27,8 +27,6 @@ from memory.records.usage import NOBODY, Notice
 from memory.stores.conversations import SqliteConversations
 
 log = structlog.get_logger()
-
-Say = Callable[[NewMessage], Awaitable[None]]
 
 NOTED = "You sent this to the person with send_message, from another place: "
 NOTED_FILE = "You sent this file to the person with send_file, from another place: "
@@ -138,22 +136,17 @@ class Reactions:
             await channel.acknowledge(message)
 
 
-class PostFile(Protocol):
-    """Copied and stored, then on its way. Raises StorageError."""
-
-    async def __call__(self, lane: str, file: NewFile, *, caption: str) -> object: ...
-
-
 class BotMessenger:
     """Implements `agent.tools.messages.Messenger` over the outbox."""
 
     def __init__(
-        self, access: Access, conversations: SqliteConversations, say: Say, post_file: PostFile
+        self, access: Access, conversations: SqliteConversations, outbox: Callable[[], Outbox]
     ) -> None:
+        """`outbox` builds it with the first message: a command that only lists tools needs none,
+        nor the libraries of the channels."""
         self._access = access
         self._conversations = conversations
-        self._say = say
-        self._post_file = post_file
+        self._outbox = outbox
 
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
         """Where this person alone reads; the terminal is no place that waits."""
@@ -161,7 +154,7 @@ class BotMessenger:
 
     async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
         """The note lets the person answer it there: the next turn knows what was sent."""
-        await self._say(NewMessage(lane=lane, text=text))
+        await self._outbox().say(NewMessage(lane=lane, text=text))
         conversation = await self._conversations.current(lane)
         await self._conversations.note(conversation, f"{NOTED}{text}", untrusted=untrusted)
 
@@ -170,7 +163,7 @@ class BotMessenger:
     ) -> None:
         """Noted as `send` does, unless `untrusted` is None."""
         new = NewFile(name=file.name, path=file.path, content=file.content)
-        await self._post_file(lane, new, caption=caption)
+        await self._outbox().post_file(lane, new, caption=caption)
         if untrusted is not None:
             conversation = await self._conversations.current(lane)
             words = f"\n\n{caption}" if caption else ""

@@ -11,34 +11,34 @@ from zoneinfo import ZoneInfo
 from agent.budget.service import UsageService
 from bot.app.chats import Reactions
 from bot.channels.base import Pressed
-from bot.commands.context import ContextCommand
 from bot.commands.conversation import CompactionCommands, SubagentCommands
-from bot.commands.heartbeat import HeartbeatCommands
-from bot.commands.jobs import JobCommands, TimeQuestions
-from bot.commands.memory import PrivateCommand
+from bot.commands.jobs.commands import JobCommands, TimeQuestions
+from bot.commands.jobs.heartbeat import HeartbeatCommands
+from bot.commands.memory.commands import PrivateCommand
+from bot.commands.memory.undo import UndoCommand
 from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairingQuestions
 from bot.commands.people import PeopleCommands
-from bot.commands.services import Answer, Tools
 from bot.commands.status import BotStatus, Kept, StatusSources
-from bot.commands.undo import UndoCommand
+from bot.commands.table import Tools
+from bot.commands.trace.prompts import ContextCommand
 from bot.commands.usage import NOT_PAUSED, UsageCommand, names_of
 from bot.inbox.intake import Intake, IntakeHooks
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
 from bot.settings.options import bindings_of, host_zone
-from memory.records.messages import IncomingMessage, PersonId, Role
+from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.records.usage import Scope, zone_for
 from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.compactions import SqliteCompactions
-from memory.stores.heartbeats import SqliteIdle
 from memory.stores.inbox import SqliteInbox
+from memory.stores.schedule import SqliteIdle
 from scheduler.kinds.idle import IdleReset
 
 if TYPE_CHECKING:
     from bot.app.app import App
-    from bot.commands.why import WhyCommand
+    from bot.commands.trace.why import WhyCommand
 
 TOO_OLD = "That was taken care of already."
 GOING_ON = "Going on since {since}."
@@ -107,7 +107,7 @@ def job_commands_of(app: App) -> JobCommands:
 
 def why_desk_of(app: App) -> WhyCommand:
     """Build what answers `/why`."""
-    from bot.commands.why import WhyCommand, WhySources
+    from bot.commands.trace.why import WhyCommand, WhySources
     from memory.stores.traces import SqliteTraces
 
     def server_of(name: str) -> str:
@@ -127,16 +127,6 @@ def why_desk_of(app: App) -> WhyCommand:
     return WhyCommand(SqliteTraces(app.database), sources, host_zone=host_zone())
 
 
-class _Why:
-    """Implements `bot.commands.services.TellsWhy`; `/why` is loaded when somebody first asks."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> Answer:
-        return await self._app.why.tell(message, person, rest)
-
-
 def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
     """Build what slash commands act on."""
     settings = app.settings
@@ -146,7 +136,7 @@ def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
         conversations=app.conversations,
         status=app.status,
         context=ContextCommand(app.prompts),
-        why=_Why(app),
+        why=lambda: app.why,
         logs=app.logs,
         models=ModelCommand(app.models),
         skills=app.abilities.skills,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from agent.budget.payment import NO_PAYMENT
 from agent.trace.dry_run import DryRunner, DryRunOptions
 from bot.app.schedules import Schedules
-from bot.commands.job_messages import takes_words
-from bot.commands.job_service import OperatorJobs
+from bot.commands.jobs.messages import takes_words
 from bot.outbox.edits import QuestionMessages
 from bot.people.zone_question import ZoneQuestions
 from bot.settings.options import host_zone
@@ -19,10 +18,8 @@ from bot.settings.schema.settings import Settings
 from memory.records.jobs import Job
 from memory.records.messages import DEFAULT_AGENT
 from memory.stores.approvals import SqliteCards
-from memory.stores.events import SqliteEvents
-from memory.stores.heartbeats import SqliteHeartbeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteEvents, SqliteHeartbeats, SqliteSwitches, SqliteTellings
 from scheduler.jobs.events import EventService
 from scheduler.jobs.forecast import Forecaster, Rules
 from scheduler.jobs.heartbeats import HeartbeatService
@@ -30,7 +27,7 @@ from scheduler.jobs.service import JobService
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.times import TimeReader
 from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
-from scheduler.notify.quiet_hours import read_hours
+from scheduler.notify.delivery import read_hours
 
 if TYPE_CHECKING:
     from bot.app.app import App
@@ -171,11 +168,6 @@ class Calendar:
             clock=clock,
             past=PastCosts(self.store, self.app.usage_store, priced, payment=payment),
         )
-
-    @cached_property
-    def operator(self) -> OperatorJobs:
-        """What the command line does with jobs."""
-        return OperatorJobs(self.jobs, self.dry_runs)
 
 
 def beat_minutes(settings: Settings, agent: str) -> int:

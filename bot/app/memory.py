@@ -4,27 +4,22 @@ a person may do with all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from agent.history.compaction import CompactionOptions, SqliteCompactor
 from agent.history.summaries import Summaries
-from agent.history.window import last_request, sent_size, since_compaction
 from agent.learning.extraction import ExtractionOptions, Extractor
 from agent.learning.insights import InsightMaker
-from agent.models.router import Router
 from agent.prompt import tokens
 from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.aftermath import EndedTurn, FollowUp
-from bot.commands.memory import MemoryCommands
-from bot.commands.memory_erasure import ForgetQuestions
-from bot.commands.memory_operations import MemoryOperations
+from bot.commands.memory.commands import MemoryCommands
+from bot.commands.memory.erasure import ForgetQuestions
 from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
-from bot.settings.schema.sections import HistorySettings
 from memory.database.premises import Premises
 from memory.erasure.erase import Forgetting
 from memory.facts.insights import SqliteInsights
@@ -33,18 +28,16 @@ from memory.facts.recall import SqliteRecall
 from memory.facts.store import SqliteFacts
 from memory.records import words
 from memory.records.facts import CompactionWanted
-from memory.records.messages import ConversationId, Role
-from memory.records.ports import History
+from memory.records.messages import Role
 from memory.search.archive import SqliteArchive
 from memory.search.documents import SqliteDocuments
 from memory.search.indexes import Indexes
 from memory.search.vectors import Embedding
 from memory.service import MemoryService
 from memory.stores.compactions import SqliteCompactions
-from memory.stores.conversations import SqliteConversations
-from memory.stores.heartbeats import SqliteIdle
 from memory.stores.lines import SqliteLines
 from memory.stores.people import AboutPeople
+from memory.stores.schedule import SqliteIdle
 from memory.stores.sessions import SqliteSessions
 from scheduler.kinds.idle import IdleOptions, IdleTimers
 
@@ -157,21 +150,38 @@ class Memories:
             else None,
         )
 
-    @cached_property
-    def afterthoughts(self) -> Afterthoughts:
-        """Build what is made of finished turns."""
-        return Afterthoughts(
-            compactor=self.compactor,
-            insights=InsightMaker(
-                self.insights, self.background, self.app.library.texts, self.app.clock
-            ),
-            archive=self.archive,
-            conversations=self.app.conversations,
-            models=self.app.models,
-            with_insights=self.app.settings.memory.insights,
-            limits=self.app.settings.history,
-            now_ms=self.app.database.now_ms,
+    def follow_ups(self) -> Sequence[FollowUp]:
+        """Build what is made of finished turns, behind the scenes, in this order: summaries, the
+        archive, insights."""
+        compactor, archive = self.compactor, self.archive
+        insights = InsightMaker(
+            self.insights, self.background, self.app.library.texts, self.app.clock
         )
+
+        async def compact(ended: EndedTurn) -> None:
+            turn = ended.turn
+            if turn.job is None:
+                await compactor.compact(
+                    CompactionWanted(
+                        conversation=ended.end.conversation,
+                        lane=turn.message.address.key,
+                        person_id=turn.person_id,
+                        is_owner=turn.role is Role.OWNER,
+                        time_zone=turn.time_zone,
+                    )
+                )
+
+        async def index(ended: EndedTurn) -> None:
+            await archive.index_new()
+
+        async def note(ended: EndedTurn) -> None:
+            await insights.after(ended.turn, ended.end)
+
+        # The look at the history mostly reads alone, and lets the reply's own writes go first.
+        made = [FollowUp(name="compaction", run=compact), FollowUp(name="archive", run=index)]
+        if self.app.settings.memory.insights:
+            made.append(FollowUp(name="insights", run=note))
+        return made
 
     @cached_property
     def premises(self) -> Premises:
@@ -217,18 +227,6 @@ class Memories:
         """What answers `/memory`."""
         return MemoryCommands(self.service, self.questions, host_zone=host_zone())
 
-    @cached_property
-    def operations(self) -> MemoryOperations:
-        """What answers `hearthbot memory`."""
-        app = self.app
-        access = app.access  # now, so that it is entered
-        return MemoryOperations(
-            self.service,
-            lambda: access.directory.people,
-            root=app.home.path,
-            host_zone=host_zone(),
-        )
-
     def idle_timers(self) -> IdleTimers:
         """Build what looks for facts in conversations that have fallen silent."""
         app = self.app
@@ -239,71 +237,6 @@ class Memories:
             options=IdleOptions(idle_s=app.settings.memory.extraction.idle_seconds),
             busy=lambda lane: app.acts_not() or app.engine.busy(lane),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Afterthoughts:
-    """What is made of finished turns, behind the scenes: summaries, the archive, insights."""
-
-    compactor: SqliteCompactor
-    insights: InsightMaker
-    archive: SqliteArchive
-    conversations: SqliteConversations
-    models: Router
-    with_insights: bool
-    limits: HistorySettings
-    now_ms: Callable[[], int]
-
-    def works(self) -> Sequence[FollowUp]:
-        """What follows from each turn, in this order."""
-        # The look at the history mostly reads alone, and lets the reply's own writes go first.
-        made = [
-            FollowUp(name="compaction", run=self._compact),
-            FollowUp(name="archive", run=self._index),
-        ]
-        if self.with_insights:
-            made.append(FollowUp(name="insights", run=self._note))
-        return made
-
-    async def _index(self, ended: EndedTurn) -> None:
-        await self.archive.index_new()
-
-    async def _compact(self, ended: EndedTurn) -> None:
-        turn, conversation = ended.turn, ended.end.conversation
-        if turn.job is not None or await self._is_short(turn.message.address.key, conversation):
-            return
-        await self.compactor.compact(
-            CompactionWanted(
-                conversation=conversation,
-                lane=turn.message.address.key,
-                person_id=turn.person_id,
-                is_owner=turn.role is Role.OWNER,
-                time_zone=turn.time_zone,
-            )
-        )
-
-    async def _is_short(self, lane: str, conversation: ConversationId) -> bool:
-        """Whether nothing is to be summed up for certain: then nobody looks closer, which would
-        read all of it anew. What was read for the turn is known here."""
-        history = await self.conversations.history(conversation)
-        sent = since_compaction(history)[0].entries
-        messages, tokens = sent_size(sent, history.shortened_to)
-        window = (await self.models.at(lane)).traits.window
-        if max(tokens, last_request(sent)) > window * self.limits.window_share:
-            return False
-        if self._is_just_summed_up(history):
-            return True
-        return messages <= self.limits.messages_max and tokens <= self.limits.tokens_max
-
-    def _is_just_summed_up(self, history: History) -> bool:
-        """So lately that only a window in danger makes it be done again."""
-        if history.compaction is None:
-            return False
-        passed_ms = self.now_ms() - history.compaction.made_ms
-        return 0 <= passed_ms < self.limits.compact_every_s * 1000
-
-    async def _note(self, ended: EndedTurn) -> None:
-        await self.insights.after(ended.turn, ended.end)
 
 
 async def drop_known_texts(embedding: Embedding) -> None:

@@ -110,8 +110,7 @@ def terminal_operations(
 def operations_of(app: App) -> Mapping[str, Operation]:
     """All that the private socket of a running bot offers."""
     return {
-        "call": lambda request, emit: call_method(app, request),
-        **app.memories.operations.served(),
+        "call": lambda request, emit: call_method(app, request, emit),
         **terminal_operations(
             app.channels.console,
             app.access,

@@ -24,8 +24,8 @@ from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
 from agent.turn.aftermath import EndedTurn, FollowUp
 from agent.web.client import ClientOptions, WebClient, WebRequest
-from bot.commands.schedule_messages import missed_cards, stopped_card
-from bot.commands.table import as_typed
+from bot.commands.jobs.messages import missed_cards, stopped_card
+from bot.markup.command_text import as_typed
 from bot.settings.home import shipped
 from bot.settings.options import allowed_hosts_of
 from memory.records.errors import AssistantError, Permanent, StorageError
@@ -43,8 +43,7 @@ from scheduler.kinds.agent_turn import (
 )
 from scheduler.kinds.checks import Check, FileMarks, Means
 from scheduler.kinds.message import MessageKind
-from scheduler.notify.delivery import Notifier, NotifyOptions
-from scheduler.notify.quiet_hours import read_hours
+from scheduler.notify.delivery import Notifier, NotifyOptions, read_hours
 from scheduler.notify.trivial import phrases_of
 
 if TYPE_CHECKING:

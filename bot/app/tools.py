@@ -54,7 +54,7 @@ from memory.records.errors import AssistantError, SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
 from memory.search.vectors import ranker_maker
 from memory.stores.switches import SqliteSkillRecords, SqliteToolApprovals
-from memory.stores.undo import SqliteFormerFiles
+from memory.stores.traces import SqliteFormerFiles
 from scheduler.jobs.tool_calls import ToolCalls
 from scheduler.jobs.tools import schedule_tools
 
@@ -151,12 +151,7 @@ class Abilities:
     def toolbox(self) -> Toolbox:
         """Build all tools, in the order in which they are offered. Raises SettingsWrong."""
         former = SqliteFormerFiles(self.app.database).keep
-        messenger = BotMessenger(
-            self.app.access,
-            self.app.conversations,
-            lambda message: self.app.outbox.say(message),
-            lambda lane, file, *, caption: self.app.outbox.post_file(lane, file, caption=caption),
-        )
+        messenger = BotMessenger(self.app.access, self.app.conversations, lambda: self.app.outbox)
         files = SendableFiles(
             self.workspace, bytes_max=file_bytes_max_of(self.app.settings), clean=self.app.redact
         )

@@ -31,8 +31,8 @@ from agent.turn.steps.model import ModelStep, ModelStepOptions
 from agent.turn.steps.tools import ToolStep
 from bot.app.chats import OwnerNotices
 from bot.channels.base import around
-from bot.commands.prompts import Prompts
-from bot.commands.table import as_typed
+from bot.commands.trace.prompts import Prompts
+from bot.markup.command_text import as_typed
 from bot.people.approval_messages import plain
 from bot.people.approvals import ApprovalService
 from bot.settings.home import shipped
@@ -225,7 +225,7 @@ def assistant_of(app: App) -> Assistant:
 def aftermath_of(app: App) -> Aftermath:
     """Build what follows from each turn, in this order."""
     asks = FollowUp(name="time zone", run=app.calendar.zones.after_turn)
-    return Aftermath([asks, *app.memories.afterthoughts.works(), *app.calendar.schedules.works()])
+    return Aftermath([asks, *app.memories.follow_ups(), *app.calendar.schedules.works()])
 
 
 def engine_of(app: App) -> LocalEngine:

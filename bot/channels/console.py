@@ -10,7 +10,6 @@ import json
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bot.channels.base import (
@@ -56,57 +55,48 @@ def press_line(message_id: str, data: str) -> str:
     return f"{PRESS} {message_id} {data}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenQuestion:
-    """A message with buttons, by the numbers that are typed for them."""
-
-    text: str
-    buttons: dict[int, Button]
-
-    def event(self, kind: str, message_id: str) -> dict[str, Any]:
-        lines = [f"[{number}] {button.label}" for number, button in self.buttons.items()]
-        return {
-            "kind": kind,
-            "id": message_id,
-            "text": "\n".join([self.text.rstrip(), "", *lines, "", HOW_TO_PRESS]),
-            "buttons": {str(number): button.data for number, button in self.buttons.items()},
-        }
-
-
 class OpenQuestions:
     """The messages with buttons that are open. Numbers begin anew once none is: a typed one means
     one button."""
 
     def __init__(self) -> None:
-        self._cards: dict[str, _OpenQuestion] = {}
+        self._cards: dict[str, tuple[str, dict[int, Button]]] = {}
+        """Text, and buttons by the numbers that are typed for them."""
 
     def event(
         self, kind: str, message_id: str, *, text: str, buttons: Sequence[Button]
     ) -> dict[str, Any]:
         """A message, or its new state, for a terminal; with buttons it stays open, and an edit
         keeps their numbers."""
-        known = self._cards.pop(message_id, None)
+        _, known = self._cards.pop(message_id, ("", {}))
         if not buttons:
             return {"kind": kind, "id": message_id, "text": text}
-        first = min(known.buttons) if known is not None else self._next_number()
-        card = _OpenQuestion(text=text, buttons=dict(enumerate(buttons, first)))
-        self._cards[message_id] = card
-        return card.event(kind, message_id)
+        taken = [number for _, others in self._cards.values() for number in others]
+        first = min(known) if known else 1 + max(taken, default=0)
+        self._cards[message_id] = (text, dict(enumerate(buttons, first)))
+        return self._shown(kind, message_id)
 
     def opened(self) -> Iterator[dict[str, Any]]:
         """All of them, for a terminal that comes later."""
-        for message_id, card in self._cards.items():
-            yield card.event("open", message_id)
+        for message_id in self._cards:
+            yield self._shown("open", message_id)
 
     def numbered(self, number: int) -> tuple[str, str] | None:
         """The message and the data of the button of this number."""
-        for message_id, card in self._cards.items():
-            if (button := card.buttons.get(number)) is not None:
-                return message_id, button.data
+        for message_id, (_, buttons) in self._cards.items():
+            if number in buttons:
+                return message_id, buttons[number].data
         return None
 
-    def _next_number(self) -> int:
-        return 1 + max((max(card.buttons) for card in self._cards.values()), default=0)
+    def _shown(self, kind: str, message_id: str) -> dict[str, Any]:
+        text, buttons = self._cards[message_id]
+        lines = [f"[{number}] {button.label}" for number, button in buttons.items()]
+        return {
+            "kind": kind,
+            "id": message_id,
+            "text": "\n".join([text.rstrip(), "", *lines, "", HOW_TO_PRESS]),
+            "buttons": {str(number): button.data for number, button in buttons.items()},
+        }
 
 
 class ConsoleChannel(Channel):

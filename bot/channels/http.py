@@ -1,4 +1,5 @@
-"""Fetches one file by HTTP, within bounds: whole or not at all. Used by the channels' own files.
+"""HTTP of the channels: one file fetched within bounds, whole or not at all; and a route for what a
+platform posts.
 
 A redirect is never followed: the token that opens a file is for its host alone.
 """
@@ -6,18 +7,25 @@ A redirect is never followed: the token that opens a file is for its host alone.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import structlog
+
 from agent.files.values import FileUnavailable
-from memory.records.errors import Temporary
+from memory.records.errors import SettingsWrong, Temporary
 
 if TYPE_CHECKING:
     import httpx
+    from aiohttp import web
+
+log = structlog.get_logger()
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -97,3 +105,61 @@ async def _read(response: httpx.Response, bytes_max: int) -> bytes:
         if len(read) > bytes_max:
             raise too_large(bytes_max)
     return bytes(read)
+
+
+# --- what a platform posts ------------------------------------------------------------------------
+#
+# A route of our own, not the libraries': python-telegram-bot's compares the secret with `!=`, logs
+# wrong ones and needs tornado; Bolt reads a body before it looks at the signature, and logs what it
+# refuses (DESIGN §2). The answer is 200 only after the event is stored.
+
+BODY_BYTES_MAX = 1_048_576
+
+REFUSED_TOLD_EVERY_S = 60.0
+"""Whoever tries secrets does not fill the log."""
+
+
+class RefusalLog:
+    """Tells of refused requests, once a minute at most."""
+
+    def __init__(self, event: str, why: str) -> None:
+        self._event = event
+        self._why = why
+        self._told_at = -REFUSED_TOLD_EVERY_S
+
+    def tell(self) -> None:
+        """Tell of one, unless another was told just now."""
+        now = asyncio.get_running_loop().time()
+        if now - self._told_at >= REFUSED_TOLD_EVERY_S:
+            self._told_at = now
+            log.warning(self._event, why=self._why)
+
+
+@asynccontextmanager
+async def listening(
+    receive: Callable[[web.Request], Awaitable[web.Response]],
+    *,
+    path: str,
+    listen: str,
+    setting: str,
+) -> AsyncIterator[None]:
+    """Serve the route while the block runs. Raise SettingsWrong where nothing can listen, with the
+    name of the setting that says where."""
+    from aiohttp import web  # where nothing is posted, nobody waits for it
+
+    app = web.Application(client_max_size=BODY_BYTES_MAX)
+    app.router.add_post(path, receive)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        host, _, port = listen.rpartition(":")
+        try:
+            await web.TCPSite(runner, host.strip("[]"), int(port)).start()
+        except OSError as error:
+            raise SettingsWrong(
+                f"Cannot listen on {listen} ({os.strerror(error.errno or 0)}). Close what uses "
+                f"that port, or choose another in {setting}."
+            ) from error
+        yield
+    finally:
+        await runner.cleanup()

@@ -104,7 +104,8 @@ class EditPace:
     async def turn(self, message: str) -> float | None:
         """None: now. Otherwise in how many seconds it is worth another try."""
         now = self._clock.monotonic()
-        self._note(message, now)
+        written = {one: at for one, at in self._written.items() if now - at < WRITTEN_S}
+        self._written = written | {message: now}
         wait_s = max(self._bucket.wait_s(1, now) if self._bucket else 0.0, self._not_before - now)
         if wait_s > PATIENCE_S:
             return wait_s
@@ -127,8 +128,3 @@ class EditPace:
         if self._bucket.level(now) > BURST / 2 and growing <= 1:
             return wished_s
         return max(wished_s, max(growing, 1) / (self._bucket.rate * SHARE))
-
-    def _note(self, message: str, now: float) -> None:
-        self._written = {one: at for one, at in self._written.items() if now - at < WRITTEN_S} | {
-            message: now
-        }

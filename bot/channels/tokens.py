@@ -46,36 +46,30 @@ class TokenNotices:
 
     async def refused(self, channel: str, error: TokenRefused) -> None:
         """Tell the owner, unless told already or there is no other channel."""
-        lane = None if channel in self._lanes else await self._lane_beside(channel)
+        owner = self._access.owner_id()
+        if channel in self._lanes or owner is None:
+            return
         text = REFUSED.format(why=error, platform=channel.capitalize())
-        if lane is not None and await self._said(lane, text):
-            self._lanes[channel] = lane
+        try:
+            chats = await self._access.ways_to(owner)
+            lane = next((chat for chat in chats if not chat.startswith(f"{channel}:")), None)
+            if lane is not None:
+                await self._say(NewMessage(lane=lane, text=text))
+                self._lanes[channel] = lane
+        except StorageError as trouble:
+            log.warning("token.untold", why=str(trouble))
 
     async def taken(self, channel: str) -> None:
         """Tell that it is over, in the chat where the refusal was told."""
         lane = self._lanes.get(channel)
-        text = TAKEN.format(platform=channel.capitalize())
-        if lane is not None and await self._said(lane, text):
-            del self._lanes[channel]
-
-    async def _lane_beside(self, channel: str) -> str | None:
-        owner = self._access.owner_id()
-        if owner is None:
-            return None
+        if lane is None:
+            return
         try:
-            chats = await self._access.ways_to(owner)
-        except StorageError as trouble:
-            log.warning("token.untold", why=str(trouble))
-            return None
-        return next((chat for chat in chats if not chat.startswith(f"{channel}:")), None)
-
-    async def _said(self, lane: str, text: str) -> bool:
-        try:
+            text = TAKEN.format(platform=channel.capitalize())
             await self._say(NewMessage(lane=lane, text=text))
+            del self._lanes[channel]
         except StorageError as trouble:
             log.warning("token.untold", why=str(trouble))
-            return False
-        return True
 
 
 class PlatformToken:

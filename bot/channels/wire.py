@@ -26,11 +26,10 @@ def read_json(text: str) -> Any:
     except json.JSONDecodeError:
         raise
     except (RecursionError, ValueError):
-        return json.loads(_cut_deep(text), parse_int=_bounded)
-
-
-def _bounded(digits: str) -> int:
-    return int(digits) if len(digits) <= DIGITS_MAX else 0
+        return json.loads(
+            _cut_deep(text),
+            parse_int=lambda digits: int(digits) if len(digits) <= DIGITS_MAX else 0,
+        )
 
 
 def _cut_deep(text: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from bot.cli.context import Opened, exit_for, opened
-from bot.rpc import ControlClient, NotRunning, Operation, RemoteMethod
+from bot.rpc import ControlClient, NotRunning, RemoteMethod
 from memory.records.errors import HomeBusy
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-Make = Callable[["App"], Mapping[str, Operation]]
-"""Returns what can be asked of an App."""
 
 BUSY_TRIES, BUSY_PAUSE_S = 50, 0.1
 """How long a bot that is just starting, or stopping, is waited for."""
@@ -31,44 +28,47 @@ async def reach(home: Opened) -> AsyncIterator[ControlClient]:
         yield await running_or(stack, home, lambda: _own_bot(home))
 
 
-def call(method: Callable[P, Awaitable[T]], *given: P.args, **named: P.kwargs) -> T:
-    """Call a method of a part, as `App.jobs.pause`, for a command that does nothing else."""
-    with exit_for(), opened(log_to_terminal=False) as home:
-        return asyncio.run(ask(home, method, *given, **named))
+class Bot:
+    """Calls methods of the parts of a bot: of the running one by its socket, else of an App that is
+    opened here for the moment, which takes up no turn and sends nothing."""
 
-
-async def ask(
-    home: Opened, method: Callable[P, Awaitable[T]], *given: P.args, **named: P.kwargs
-) -> T:
-    """Call a method of a part in the running bot, else of an App that is opened for the moment.
-
-    Raises HomeBusy, StorageError, SettingsWrong, and what the method raises.
-    """
-    async with caller(home) as bot:
-        return await bot.call(method, *given, **named)
-
-
-@asynccontextmanager
-async def caller(home: Opened) -> AsyncIterator[ControlClient | OpenedApp]:
-    """Yield what calls methods, for a command that calls several: as `ask` does."""
-    async with AsyncExitStack() as stack:
-        found = await running_or(stack, home, lambda: new_app(home))
-        yield found if isinstance(found, ControlClient) else OpenedApp(found)
-
-
-class OpenedApp:
-    """Calls methods of an App that was opened here, as a client calls those of a running bot."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, reached: ControlClient | App, home: Opened) -> None:
+        self._reached = reached
+        self.home = home
 
     async def call(self, method: Callable[P, Awaitable[T]], *given: P.args, **named: P.kwargs) -> T:
-        """Call a method of a part, as `App.jobs.pause`. Raises what the method raises."""
+        """Call a method of a part, as `App.jobs.pause`. Raise what the method raises."""
+        if isinstance(self._reached, ControlClient):
+            return await self._reached.call(method, *given, **named)
         remote = cast(RemoteMethod, method)
-        part = getattr(self._app, remote.part)
-        await self._app.ready()
+        part = getattr(self._reached, remote.part)
+        await self._reached.ready()
         act: Callable[P, Awaitable[T]] = getattr(part, remote.name)
         return await act(*given, **named)
+
+
+def call(method: Callable[P, Awaitable[T]], *given: P.args, **named: P.kwargs) -> T:
+    """Call a method of a part, as `App.jobs.pause`, for a command that does nothing else."""
+    return run(lambda bot: bot.call(method, *given, **named))
+
+
+def run(work: Callable[[Bot], Awaitable[T]]) -> T:
+    """Do what calls several methods; what goes wrong on purpose is said, and ends the command."""
+    with exit_for(), opened(log_to_terminal=False) as home:
+        return asyncio.run(with_bot(home, work))
+
+
+async def with_bot(home: Opened, work: Callable[[Bot], Awaitable[T]]) -> T:
+    """Do it on a home that is open. Raise HomeBusy, StorageError, SettingsWrong, and what the
+    methods raise."""
+    from bot.app.app import App
+    from scheduler.clock.machine import SystemClock
+
+    def here() -> App:
+        return App(home.home, home.settings, env=home.env, clock=SystemClock())
+
+    async with AsyncExitStack() as stack:
+        return await work(Bot(await running_or(stack, home, here), home))
 
 
 async def ask_running(
@@ -77,26 +77,6 @@ async def ask_running(
     """Call a method of a part in the running bot. Raises NotRunning."""
     async with ControlClient(home.home.socket) as client:
         return await client.call(method, *given, **named)
-
-
-def new_app(home: Opened) -> App:
-    """An App to be opened for the moment: no turn is taken up and nothing sent."""
-    from bot.app.app import App
-    from scheduler.clock.machine import SystemClock
-
-    return App(home.home, home.settings, env=home.env, clock=SystemClock())
-
-
-@asynccontextmanager
-async def opened_here(home: Opened, make: Make) -> AsyncIterator[Mapping[str, Operation]]:
-    """What can be asked where no bot runs: no turn is taken up and nothing sent.
-
-    Raises HomeBusy, StorageError, SettingsWrong.
-    """
-    async with new_app(home) as app:
-        operations = make(app)
-        await app.ready()
-        yield operations
 
 
 @asynccontextmanager

@@ -85,7 +85,7 @@ def _log_end(why: str) -> None:
 
 def _sentences(error: BaseException) -> list[str]:
     """Return the sentences of our own errors, each once; none if there is any other error."""
-    from bot.commands.typed import on_command_line
+    from bot.markup.command_text import on_command_line
 
     leaves = list(_leaves(error))
     if not all(isinstance(leaf, AssistantError) for leaf in leaves):

@@ -7,23 +7,28 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from getpass import getpass
+from io import StringIO
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from bot.cli.context import FAILED, WRONG_USAGE, Opened, exit_for, logged, read_home
 from bot.lean import load_without
-from memory.records.errors import SettingsWrong, StorageError
+from memory.records.errors import StorageError
 
 if TYPE_CHECKING:
     from bot.settings.home import Home
     from bot.settings.schema.settings import Settings
     from bot.setup.steps import Plan, SetupState
 
+T = TypeVar("T")
+
 LOOK_S = 2.0
+LINE_BYTES_MAX = 4_096
 
 
 def init(
@@ -80,6 +85,7 @@ class _Here:
 
     def situation(self) -> SetupState:
         """Looks at the database and for a running bot; changes nothing."""
+        from bot.doctor.checks import manifest
         from bot.settings.options import host_zone
         from bot.setup.steps import SetupState
 
@@ -91,18 +97,6 @@ class _Here:
             owners=_owners(self.home),
             is_running=asyncio.run(_is_running(self.home)),
         )
-
-
-def manifest() -> Path:
-    """The manifest of the Slack app that ships with the program. Where it is missing, which
-    `hearthbot doctor` tells, scopes are not compared."""
-    from bot.doctor.live_slack import MANIFEST
-    from bot.settings.home import shipped
-
-    try:
-        return shipped(MANIFEST)
-    except SettingsWrong:
-        return Path(MANIFEST)
 
 
 def _owners(home: Home) -> tuple[str, ...]:
@@ -133,7 +127,6 @@ async def _is_running(home: Home) -> bool:
 
 def _guided(here: _Here) -> bool:
     """Whether the bot is to be started now."""
-    from bot.cli.console_terminal import ConsoleTerminal, silent_logs
     from bot.setup.wizard import ask_all, checked, summary
 
     desk, situation = ConsoleTerminal(), here.situation()
@@ -173,7 +166,7 @@ def _save(here: _Here, plan: Plan, situation: SetupState) -> None:
 async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
     """Makes the owner, and keeps how they are called and where they live."""
     from bot.app.app import App
-    from bot.cli.client import ask
+    from bot.cli.client import with_bot
     from bot.settings.home import HomeLock
     from memory.database.connection import Database
     from memory.records.messages import Role
@@ -183,7 +176,7 @@ async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
     clock = SystemClock()
     address = plan.owner.address if plan.owner else situation.owners[0]
     if plan.owner is not None:
-        await ask(opened, App.access.approve, address, role=Role.OWNER)
+        await with_bot(opened, lambda bot: bot.call(App.access.approve, address, role=Role.OWNER))
     if situation.is_running or not (plan.name or plan.zone):
         return
     home = opened.home
@@ -205,7 +198,7 @@ async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
 
 
 def _without_asking(here: _Here) -> None:
-    from bot.cli.console_terminal import silent_logs
+    from bot.doctor.checks import manifest
     from bot.settings.edit import write
     from bot.settings.home import prepare
     from bot.setup.wizard import tested
@@ -236,3 +229,106 @@ def start_command() -> str:
     if program.endswith("hearthbot"):
         return f"{shlex.quote(program)} run"
     return f"{shlex.quote(sys.executable)} -m bot run"
+
+
+# --- the terminal: questions, hidden lines, and waiting -----------------------------------------
+
+
+class ConsoleTerminal:
+    """Implements `bot.setup.steps.SetupTerminal` on standard input and output: a terminal.
+
+    The end of the input counts as Ctrl-C: a half-answered set-up is not saved.
+    """
+
+    def title(self, text: str) -> None:
+        """A new step begins."""
+        typer.secho(f"\n{text}", bold=True)
+
+    def say(self, text: str) -> None:
+        """What one has to know or do."""
+        typer.echo(text)
+
+    def good(self, text: str) -> None:
+        """Something works."""
+        typer.secho(f"✓ {text}", fg="green")
+
+    def bad(self, text: str) -> None:
+        """Something does not."""
+        typer.secho(f"✗ {text}", fg="red")
+
+    def ask(self, question: str, *, default: str = "") -> str:
+        """One line; Enter is the default."""
+        shown = f"{question} [{default}] " if default else f"{question} "
+        return _line(lambda: input(shown)).strip() or default
+
+    def ask_secret(self, question: str) -> str:
+        """One line that is not shown."""
+        return _line(lambda: getpass(f"{question}: "))
+
+    def confirm(self, question: str, *, default: bool = True) -> bool:
+        """Yes or no; asked again until it is one."""
+        while True:
+            typed = self.ask(f"{question} {'[Y/n]' if default else '[y/N]'}").lower()
+            if typed in {"", "y", "yes", "n", "no"}:
+                return default if not typed else typed.startswith("y")
+
+    def pick(self, question: str, options: Sequence[str], *, default: int) -> int:
+        """The place of one of the options."""
+        for number, option in enumerate(options, start=1):
+            typer.echo(f"  {number:2}  {option}")
+        while True:
+            typed = self.ask(question, default=str(default + 1))
+            if typed.isdecimal() and 1 <= int(typed) <= len(options):
+                return int(typed) - 1
+            self.bad(f"A number from 1 to {len(options)}, please.")
+
+    def live(self, doing: str, work: Coroutine[Any, Any, T]) -> T:
+        """Runs it to its end, with a spinner."""
+        from rich.console import Console
+
+        with Console().status(f"{doing} …"):
+            return asyncio.run(work)
+
+    def live_or_enter(self, doing: str, work: Coroutine[Any, Any, T]) -> T | None:
+        """The same, but Enter ends it without a result."""
+        # One plain line: a spinner would draw over what is typed meanwhile.
+        typer.echo(f"{doing} …")
+        return asyncio.run(_unless_enter(work))
+
+
+@contextmanager
+def silent_logs() -> Iterator[None]:
+    """No log lines: what is worth saying is said by the command itself."""
+    from bot.settings.logging import set_up
+    from bot.settings.schema.settings import LoggingSettings
+
+    with set_up(LoggingSettings(), secrets=(), stream=StringIO(), file=None):
+        yield
+
+
+def _line(read: Callable[[], str]) -> str:
+    try:
+        return read()
+    except EOFError:
+        raise KeyboardInterrupt from None
+
+
+async def _unless_enter(work: Coroutine[Any, Any, T]) -> T | None:
+    loop = asyncio.get_running_loop()
+    pressed = asyncio.Event()
+
+    def read() -> None:
+        # One line comes at a time. At the end of the input there is nothing more to wait for.
+        os.read(sys.stdin.fileno(), LINE_BYTES_MAX)
+        pressed.set()
+
+    loop.add_reader(sys.stdin.fileno(), read)
+    doing, waiting = asyncio.ensure_future(work), asyncio.ensure_future(pressed.wait())
+    try:
+        await asyncio.wait({doing, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        return doing.result() if doing.done() else None
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+        doing.cancel()
+        waiting.cancel()
+        await asyncio.gather(doing, waiting, return_exceptions=True)

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from bot.cli import (
-    access,
-    chat,
-    doctor,
-    init,
-    lab,
-    mcp,
-    memory,
-    model,
-    prompt,
-    run,
-    schedule,
-    sessions,
-    skills,
-    usage,
-)
-from bot.cli.root import new_app
+from bot.cli import access, doctor, init, mcp, memory, model, prompt, run, sessions, usage
+from bot.cli.schedule import commands as schedule
+from bot.cli.skills import commands as skills
+from bot.cli.terminal import chat, lab
 
-app = new_app()
+app = run.new_app()
 app.command("chat")(chat.chat)
 app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)

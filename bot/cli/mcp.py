@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from difflib import unified_diff
+from textwrap import wrap
+from typing import Annotated, Any
 
 import typer
 
 from bot.app.app import App
-from bot.cli.client import ask, call
-from bot.cli.context import exit_for, opened
-from bot.cli.mcp_shown import waiting_lines
-from bot.cli.skills_shown import Line, print_lines
-
-if TYPE_CHECKING:
-    pass
+from bot.cli import render as out
+from bot.cli.client import call
+from memory.records.text import seen
 
 app = typer.Typer(help="MCP servers: tools that other programs bring.", no_args_is_help=True)
 
-Answer = dict[str, Any]
-"""What `bot.commands.mcp` answers; its keys stand there."""
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Full = Annotated[bool, typer.Option("--full", help="Cut nothing; list unchanged parameters too.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 LOOKS = {"up": "good", "down": "bad", "approved": "", "new": "warn", "changed": "warn"}
 ABOUT_CHARS = 100
 
 
 @app.command("list")
-def list_servers(as_json: AsJson = False) -> None:
+def list_servers(as_json: out.AsJson = False) -> None:
     """Show all servers with their tools: whether each is up, and each offered; if not, why."""
-    answer = call(App.mcp.listed)
-    if as_json:
-        typer.echo(json.dumps(answer, ensure_ascii=False))
-    else:
-        print_lines(listed_lines(answer))
+    found = call(App.mcp.listed)
+    out.render(found, listed_lines(found), as_json=as_json)
 
 
 @app.command("approve")
@@ -47,44 +35,88 @@ def approve(
     server: Annotated[str, typer.Argument(help="As `hearthbot mcp list` names it.")],
     tool: Annotated[str, typer.Argument(help="One tool of it; else all that wait.")] = "",
     full: Full = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
+    yes: out.Yes = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Let tools be offered that are new or have changed: exactly as they are shown here."""
-    with exit_for(), opened(log_to_terminal=False) as home:
-        shown = asyncio.run(ask(home, App.mcp.waiting, server, tool))
-        if shown["tools"] and not as_json:
-            print_lines(waiting_lines(shown, full=full))
-            if not yes and sys.stdin.isatty() and sys.stdout.isatty():
-                # Nothing is held open while somebody reads: another command may run meanwhile.
-                typer.confirm("\nApprove?", abort=True)
-        # What was shown is what is approved: if it changes meanwhile, the bot refuses.
-        digests = {one["tool"]: one["digest"] for one in shown["tools"]}
-        answer = asyncio.run(ask(home, App.mcp.approve, shown["server"], tool, digests))
-    if as_json:
-        typer.echo(json.dumps(answer, ensure_ascii=False))
-    else:
-        print_lines([(answer["text"], "good" if answer["tools"] else "")])
+    shown = call(App.mcp.waiting, server, tool)
+    if shown["tools"] and not as_json:
+        out.print_lines(waiting_lines(shown, full=full))
+        if not yes:
+            out.confirm("\nApprove?")
+    # What was shown is what is approved: if it changes meanwhile, the bot refuses.
+    digests = {one["tool"]: one["digest"] for one in shown["tools"]}
+    done = call(App.mcp.approve, shown["server"], tool, digests)
+    out.render(done, [(done["text"], "good" if done["tools"] else "")], as_json=as_json)
 
 
 # --- what is printed -----------------------------------------------------------------------------
 
 
-def listed_lines(answer: Answer) -> Iterator[Line]:
+def listed_lines(answer: out.Json) -> out.Lines:
     """Servers, and below each its tools."""
     if not answer["servers"]:
         yield "No MCP server is set up. One is by a section [mcp.NAME] in config.toml.", ""
     for server in answer["servers"]:
-        about = f" ({server['server']})" if server["server"] else ""
-        yield f"{server['name']}{about}: {server['state']}", LOOKS.get(server["health"], "")
+        called = f" ({server['server']})" if server["server"] else ""
+        yield f"{server['name']}{called}: {server['state']}", LOOKS.get(server["health"], "")
         for tool in server["tools"]:
-            words = _first_line(tool["description"])
+            about = next(iter(tool["description"].strip().splitlines()), "")
             yield f"  {tool['name']}: {tool['state']}", LOOKS.get(tool["decision"], "dim")
-            yield f"      {words}", "dim"
+            cut = about if len(about) <= ABOUT_CHARS else f"{about[: ABOUT_CHARS - 1]}…"
+            yield f"      {cut}", "dim"
         if server["waiting"]:
             yield f"  Look, and approve: hearthbot mcp approve {server['name']}", ""
 
 
-def _first_line(text: str) -> str:
-    line = next(iter(text.strip().splitlines()), "")
-    return line if len(line) <= ABOUT_CHARS else line[: ABOUT_CHARS - 1] + "…"
+# --- what waits, all that the model reads of it --------------------------------------------------
+
+WIDTH = 96
+LINES_MAX = 60
+"""Of the parameters of a new tool, without --full; of a change nothing is ever cut."""
+
+
+def waiting_lines(found: out.Json, *, full: bool = False) -> out.Lines:
+    """What an approval would let in: of a changed tool what is different (`-` was, `+` is). With
+    `full` nothing is cut, and what has not changed is listed too."""
+    for tool in found["tools"]:
+        yield f"{tool['name']}: {tool['state']}", "head"
+        now = [*_about(tool["description"]), *_parameters(tool["parameters"])]
+        if tool["decision"] == "changed":
+            yield from _changed_lines(tool, now)
+        if tool["decision"] != "changed" or full:
+            shown = now if full else now[:LINES_MAX]
+            yield from ((f"    {line}", "") for line in shown)
+            if more := len(now) - len(shown):
+                yield f"    … {more:,} lines more: see --full", "warn"
+        yield "", ""
+    yield found["approving"], ""
+
+
+def _changed_lines(tool: out.Json, now: list[str]) -> out.Lines:
+    was = _about(seen(tool["former"]))
+    if tool["former_parameters"] is None:
+        yield "  What was shown of its parameters was not kept. Now it is:", "dim"
+        yield from ((f"    {line}", "") for line in now)
+        return
+    was += _parameters(tool["former_parameters"])
+    if was == now:
+        yield "  The change is in what its server says of its effect, or is not shown.", "dim"
+    for line in list(unified_diff(was, now, lineterm="", n=1))[2:]:
+        yield f"    {line}", "" if line.startswith(" ") else "warn"
+
+
+def _about(description: str) -> list[str]:
+    return [part for line in description.splitlines() for part in _wrapped(line)]
+
+
+def _parameters(schema: Mapping[str, Any]) -> list[str]:
+    """All that the schema says. Long texts are wrapped, so that a change at their end is a line of
+    its own."""
+    text = json.dumps(schema, ensure_ascii=False, indent=2)
+    return ["parameters:", *(part for line in text.splitlines() for part in _wrapped(line))]
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return wrap(line, WIDTH, subsequent_indent=indent, drop_whitespace=False) or [""]

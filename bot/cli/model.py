@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.app.app import App
+from bot.cli import render as out
 from bot.cli.client import ask_running
 from bot.cli.context import FAILED, Opened, exit_for, opened
 
 if TYPE_CHECKING:
-    from agent.models.download import Progress, Pulled, Source
+    from agent.models.download import Progress, Pulled
     from agent.models.health import RestingModel
     from agent.models.service import (
         ListedModel,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Which models there are, whether they answer, and fetching one.", no_args_is_help=True
 )
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 TRY_S = 60.0
 """One question takes no longer, whatever `llm.timeout_s` allows."""
@@ -55,7 +53,7 @@ def list_models(
     whole: Annotated[
         bool, typer.Option("--all", help="Every provider there is, and every local model.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Show the models of the settings and those that could be had, with window and price."""
     with exit_for(), opened(log_to_terminal=False) as home:
@@ -64,14 +62,16 @@ def list_models(
         left_alone = [
             {"model": one.name, "seconds": round(one.seconds), "why": one.why} for one in resting
         ]
-        typer.echo(json.dumps({**asdict(found), "resting": left_alone}, ensure_ascii=False))
-    elif sys.stdout.isatty():
-        _print_table(found, resting, whole=whole)
-    else:
-        for row in found.models:
-            typer.echo("\t".join([USES[row.use], row.name, *_figures(row)]))
-        for one in found.providers if whole else ():
-            typer.echo("\t".join(["provider", one.name, _wants(one)]))
+        out.print_json({**asdict(found), "resting": left_alone})
+        return
+    is_terminal = out.is_terminal()
+    if is_terminal:
+        out.print_lines([(found.why, "")])
+    out.print_rows(found.models, _MODEL_COLUMNS)
+    if is_terminal:
+        out.print_lines(_below(found, resting))
+    if whole:
+        out.print_rows(found.providers, _PROVIDER_COLUMNS)
 
 
 async def _listed(home: Opened, *, whole: bool) -> tuple[ModelList, Sequence[RestingModel]]:
@@ -112,37 +112,26 @@ def _wants(provider: ListedProvider) -> str:
     return f"{' or '.join(provider.variables)} {state}"
 
 
-def _print_table(found: ModelList, resting: Sequence[RestingModel], *, whole: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    console.print(found.why, markup=False)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("Model", "Use", "Window", "A million tokens", ""):
-        table.add_column(
-            heading, overflow="fold", justify="right" if heading == "Window" else "left"
-        )
-    for row in found.models:
-        table.add_row(_plain(row.name), USES[row.use], *_figures(row))
-    console.print(table)
+def _below(found: ModelList, resting: Sequence[RestingModel]) -> out.Lines:
     if found.more:
-        console.print(f"{found.more} more on this machine: --all shows them.")
+        yield f"{found.more} more on this machine: --all shows them.", ""
     for state in resting:
         left = max(1, round(state.seconds / 60))
-        console.print(f"Left alone for another {left} min: {state.name}. {state.why}", markup=False)
-    if whole:
-        providers = Table(box=None, pad_edge=False)
-        for heading in ("Provider", "", "Wants"):
-            providers.add_column(heading)
-        for one in found.providers:
-            providers.add_row(f"{one.name}/", one.title, _wants(one))
-        console.print(providers)
+        yield f"Left alone for another {left} min: {state.name}. {state.why}", ""
 
 
-def _plain(text: str) -> str:
-    """Brackets of a name are no markup."""
-    return text.replace("[", r"\[")
+_MODEL_COLUMNS: out.Columns[ListedModel] = {
+    "Use": lambda one: USES[one.use],
+    "Model": lambda one: one.name,
+    "Window": lambda one: _figures(one)[0],
+    "A million tokens": lambda one: _figures(one)[1],
+    "About": lambda one: _figures(one)[2],
+}
+_PROVIDER_COLUMNS: out.Columns[ListedProvider] = {
+    "Kind": lambda one: "provider",
+    "Provider": lambda one: one.name,
+    "Wants": _wants,
+}
 
 
 # --- test ----------------------------------------------------------------------------------------
@@ -153,14 +142,14 @@ def try_models(
     name: Annotated[
         str, typer.Argument(help="A model, such as openai/gpt-4.1-mini; else all configured ones.")
     ] = "",
-    as_json: AsJson = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Ask each configured model one short question. It costs a fraction of a cent."""
     with exit_for(), opened(log_to_terminal=False) as home:
         tried = asyncio.run(_tried(home, name, quiet=as_json))
     if as_json:
         rows = [{**asdict(one), "ok": not one.error} for one in tried]
-        typer.echo(json.dumps({"models": rows}, ensure_ascii=False))
+        out.print_json({"models": rows})
     if any(one.error for one in tried):
         raise typer.Exit(FAILED)
 
@@ -177,7 +166,7 @@ async def _tried(home: Opened, name: str, *, quiet: bool) -> list[TriedModel]:
 
 
 def _print_tried(one: TriedModel) -> None:
-    from bot.commands.prompt_messages import money
+    from agent.budget.messages import money
 
     if one.error:
         typer.secho(f"✗ {one.name}: {one.error}", fg="red")
@@ -205,18 +194,21 @@ def pull(
     sha256: Annotated[
         str, typer.Option(metavar="HEX", help="The checksum that the file must have.")
     ] = "",
-    as_json: AsJson = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Fetch a model that runs inside the bot: a GGUF file. Goes on where it broke off."""
+    from agent.models import download
     from agent.models.download import memory_bytes, memory_warning
 
     with exit_for(), opened(log_to_terminal=False) as home:
-        source = asyncio.run(_found(name, home, sha256))
+        source = asyncio.run(download.find(name, env=home.env, sha256=sha256))
         warning = memory_warning(source.size, memory=memory_bytes())
         if warning:
             typer.secho(warning, err=True, fg="yellow")
         try:
-            done = _pulled(source, home.home.path / "models", quiet=as_json)
+            folder = home.home.path / "models"
+            with _progress(source.file, quiet=as_json) as progress:
+                done = asyncio.run(download.pull(source, folder, progress=progress))
         except KeyboardInterrupt:
             typer.secho(
                 "\nStopped. What came is kept: the same command goes on from there.", err=True
@@ -229,22 +221,9 @@ def pull(
     model = f"embedded:{done.path}"
     if as_json:
         facts = {"path": str(done.path), "size": done.size, "sha256": done.sha256}
-        typer.echo(json.dumps({**facts, "fetched": done.fetched, "model": model}))
+        out.print_json({**facts, "fetched": done.fetched, "model": model})
         return
     _print_pulled(done, model, config=home.home.config)
-
-
-async def _found(name: str, home: Opened, sha256: str) -> Source:
-    from agent.models.download import find
-
-    return await find(name, env=home.env, sha256=sha256)
-
-
-def _pulled(source: Source, folder: Path, *, quiet: bool) -> Pulled:
-    from agent.models import download as pulling
-
-    with _progress(source.file, quiet=quiet) as progress:
-        return asyncio.run(pulling.pull(source, folder, progress=progress))
 
 
 def _print_pulled(done: Pulled, model: str, *, config: Path) -> None:

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from agent.budget.messages import PRICE_UNKNOWN, money, percent
 from bot.app.app import App
-from bot.cli.client import ask
-from bot.cli.context import exit_for, opened
-from bot.commands.prompt_messages import (
-    CACHE_WORDS,
-    PRICE_UNKNOWN,
-    broke_words,
-    counted_words,
-    cut_words,
-    money,
-    percent,
-)
+from bot.cli import render as out
+from bot.cli.client import Bot, run
+from bot.commands.skills import counted
 
 if TYPE_CHECKING:
+    from agent.trace.difference import PromptDiff
+    from agent.trace.inspect import PromptView
     from bot.cli.context import Opened
+    from bot.commands.trace.prompts import PricedPrompt
 
 app = typer.Typer(help="What goes to the model, part by part.", no_args_is_help=True)
 
 Kind = Literal["chat", "heartbeat", "proactive"]
-Shown = dict[str, Any]
-"""What `bot.commands.prompts` answers; its keys stand there."""
-
 TERMINAL = "console:local"
 NOTHING = ("", "")
-
-SHOWN_LINES_MAX = 20
-"""Of the diff of one layer, on a terminal."""
 
 
 @app.callback()
@@ -65,7 +53,7 @@ def show(
         tuple[str, str],
         typer.Option(metavar="A B", help="From turn A to turn B: ids, 1, 2 … or now."),
     ] = NOTHING,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Show the prompt that would be sent now, or what was sent in a turn, part by part.
 
@@ -74,32 +62,37 @@ def show(
     _check(chat, message=message, turn=turn, kind=kind, task=task, full=full, diff=diff)
     from agent.prompt.scene import PromptKind
 
-    with exit_for(), opened(log_to_terminal=False) as home:
+    async def shown(bot: Bot) -> out.Json:
         if diff != NOTHING:
-            answer = asyncio.run(ask(home, App.prompts.compare, chat, *diff))
-        else:
-            if kind == "heartbeat" and not task and not turn:
-                task = _heartbeat_list(home)
-            shown = ask(
-                home,
-                App.prompts.show,
-                chat,
-                turn=turn,
-                message=message,
-                kind=PromptKind(kind),
-                task=task,
-                full=full,
-            )
-            answer = asyncio.run(shown)
+            return diff_json(await bot.call(App.prompts.compare, chat, *diff))
+        listed = kind == "heartbeat" and not task and not turn
+        found = await bot.call(
+            App.prompts.show,
+            chat,
+            turn=turn,
+            message=message,
+            kind=PromptKind(kind),
+            task=_heartbeat_list(bot.home) if listed else task,
+        )
+        return prompt_json(found, full=full)
+
+    answer = run(shown)
     if as_json:
-        typer.echo(json.dumps(answer, ensure_ascii=False))
-    elif diff != NOTHING:
-        _print_all(diff_lines(answer) if _is_piped() else diff_prose(answer))
-    elif _is_piped():
-        _print_all(plain_lines(answer))
-    else:
+        out.print_json(answer)
+        return
+    if diff != NOTHING:
+        _print_all(diff_lines(answer))
+        return
+    is_terminal = out.is_terminal()
+    if is_terminal:
         _print_table(answer)
-    if full and not as_json:
+    _print_all(plain_lines(answer, with_parts=not is_terminal))
+    if is_terminal:
+        from bot.commands.trace.prompts import CACHE_WORDS
+
+        states = dict.fromkeys(part["cache"] for part in answer["parts"])
+        _print_all(f"{state}\t{CACHE_WORDS[state]}" for state in states)
+    if full:
         _print_all(text_lines(answer))
 
 
@@ -145,22 +138,86 @@ def _heartbeat_list(home: Opened) -> str:
         return ""
 
 
-def _is_piped() -> bool:
-    return not sys.stdout.isatty()
-
-
 def _print_all(lines: Iterable[str]) -> None:
-    """What others wrote must not be able to steer a terminal."""
-    from memory.records.text import clean
-
-    for line in lines:
-        typer.echo(clean(line))
+    out.print_lines((line, "") for line in lines)
 
 
-# --- piped: a word, then what it is about, parted by tabs ---------------------------------------
+# --- JSON ---------------------------------------------------------------------------------------
 
 
-def plain_lines(shown: Shown) -> Iterator[str]:
+def prompt_json(found: PricedPrompt, *, full: bool) -> out.Json:
+    """Return a prompt for JSON; the keys that are not out.fields of the record:
+
+    - chat, turn (null: would be sent now), first (no request before is recorded)
+    - money: null when the price is unknown, else in US dollars request, request_with_cache,
+      counted (all requests of the turn with their answers, null: not known)
+    - parts, as sent: share and money of it, known (whether its text is), and if `full` text
+    - picked (name, why); requests of a turn, each with what the provider counted
+    """
+    view, costs = found.view, found.costs
+    dollars: Sequence[float | None] = costs.rows if costs else [None] * len(view.rows)
+    parts = [
+        {
+            **out.fields(row, "name", "where", "tokens", "cache", "cached_tokens", "sources"),
+            "share": round(row.tokens / view.tokens, 6) if view.tokens else 0.0,
+            "money": each,
+            "known": row.text is not None,
+            **({"text": row.text} if full else {}),
+        }
+        for row, each in zip(view.rows, dollars, strict=True)
+    ]
+    requests = [
+        {
+            **out.fields(asked, "tokens", "changed", "model", "error"),
+            "cached_tokens": asked.kept_tokens,
+            "counted": None if asked.usage is None else asdict(asked.usage),
+        }
+        for asked in view.requests
+    ]
+    return {
+        **out.fields(view, "kind", "tokens", "window", "answer_tokens", "cached_tokens", "broke"),
+        **out.fields(view, "tools", "spared"),
+        "chat": view.lane,
+        "turn": view.turn or None,
+        "started_ms": view.started_ms or None,
+        "model": found.model,
+        "fullness": round(view.fullness, 6),
+        "cacheable": round(view.cacheable, 6),
+        "first": view.is_first,
+        "money": costs
+        and {
+            "request": costs.whole,
+            "request_with_cache": costs.with_cache,
+            "counted": costs.counted,
+        },
+        "parts": parts,
+        "cuts": [asdict(cut) for cut in view.cuts],
+        "picked": [{"name": name, "why": why} for name, why in view.picked],
+        "requests": requests,
+    }
+
+
+def diff_json(found: PromptDiff) -> out.Json:
+    """Return how two prompts differ, for JSON. `diff` of a layer has the lines of a unified diff;
+    null where a text is not known any more."""
+
+    def side(view: PromptView) -> out.Json:
+        return {"turn": view.turn or None, "chat": view.lane, "tokens": view.tokens}
+
+    names = ("name", "where", "change", "tokens_before", "tokens_after")
+    return {
+        **out.fields(found, "tokens", "history_tokens", "tools_came", "tools_went", "broke"),
+        "before": side(found.before),
+        "after": side(found.after),
+        "layers": [{**out.fields(one, *names), "diff": one.lines} for one in found.layers],
+        "first": found.after.is_first,
+    }
+
+
+# --- lines: a word, then what it is about, parted by tabs ---------------------------------------
+
+
+def plain_lines(shown: out.Json, *, with_parts: bool = True) -> Iterator[str]:
     """One fact a line, for other programs and for reading. Tokens are estimates."""
     yield _tabbed("kind", shown["kind"])
     yield _tabbed("chat", shown["chat"])
@@ -171,7 +228,7 @@ def plain_lines(shown: Shown) -> Iterator[str]:
     yield _tabbed("answer", shown["answer_tokens"])
     yield _tabbed("cacheable", shown["cached_tokens"], percent(shown["cacheable"]))
     yield _tabbed("money", *_costs(shown))
-    for part in shown["parts"]:
+    for part in shown["parts"] if with_parts else ():
         yield _tabbed(
             "part",
             part["name"],
@@ -199,7 +256,7 @@ def _tabbed(*cells: object) -> str:
     return "\t".join(" ".join(str(cell).split()) for cell in cells).rstrip("\t")
 
 
-def _costs(shown: Shown) -> list[str]:
+def _costs(shown: out.Json) -> list[str]:
     costs = shown["money"]
     if costs is None:
         return [PRICE_UNKNOWN]
@@ -209,7 +266,7 @@ def _costs(shown: Shown) -> list[str]:
     return cells
 
 
-def _counted(asked: Shown) -> list[object]:
+def _counted(asked: out.Json) -> list[object]:
     cells: list[object] = [asked["tokens"], f"{asked['cached_tokens']} cacheable"]
     counted = asked["counted"]
     if counted is not None:
@@ -218,21 +275,17 @@ def _counted(asked: Shown) -> list[object]:
     return [*cells, asked["error"]] if asked["error"] else cells
 
 
-def text_lines(shown: Shown) -> Iterator[str]:
+def text_lines(shown: out.Json) -> Iterator[str]:
     """The parts' texts, each below a line that names it and says how long it is."""
     for part in shown["parts"]:
         text = part["text"]
         lines = [] if text is None else text.split("\n")
-        size = "not stored any more" if text is None else _lines_of(len(lines))
+        size = "not stored any more" if text is None else counted(len(lines), "line")
         yield f"\n===== {part['name']} · {part['where']} · {part['tokens']:,} tokens · {size} ====="
         yield from lines
 
 
-def _lines_of(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"
-
-
-def diff_lines(shown: Shown) -> Iterator[str]:
+def diff_lines(shown: out.Json) -> Iterator[str]:
     """Two requests, one fact a line."""
     yield _tabbed("from", shown["before"]["turn"] or "now", shown["before"]["tokens"])
     yield _tabbed("to", shown["after"]["turn"] or "now", shown["after"]["tokens"])
@@ -247,8 +300,8 @@ def diff_lines(shown: Shown) -> Iterator[str]:
             layer["tokens_before"],
             layer["tokens_after"],
         )
-        for line in _diffed(layer):
-            yield f"diff\t{line}"
+        lost = ["(a text is not stored any more)"]
+        yield from (f"diff\t{line}" for line in (lost if layer["diff"] is None else layer["diff"]))
     for change in ("came", "went"):
         for name in shown[f"tools_{change}"]:
             yield _tabbed("tool", change, name)
@@ -256,114 +309,16 @@ def diff_lines(shown: Shown) -> Iterator[str]:
         yield _tabbed("broke", shown["broke"] or "no request before is recorded")
 
 
-def _diffed(layer: Shown) -> list[str]:
-    return ["(a text is not stored any more)"] if layer["diff"] is None else layer["diff"]
-
-
-# --- on a terminal -----------------------------------------------------------------------------
-
-
-def diff_prose(shown: Shown) -> Iterator[str]:
-    """Two requests, to read."""
-    before, after = shown["before"], shown["after"]
-    yield (
-        f"From {before['turn'] or 'now'} ({before['tokens']:,} tokens) to "
-        f"{after['turn'] or 'what would be sent now'} ({after['tokens']:,}): "
-        f"{shown['tokens']:+,} tokens, the history {shown['history_tokens']:+,}."
-    )
-    for layer in shown["layers"]:
-        yield f"\n{layer['name']} ({layer['where']}) {_became(layer)}"
-        lines = _diffed(layer)
-        yield from (f"    {line}" for line in lines[:SHOWN_LINES_MAX])
-        if len(lines) > SHOWN_LINES_MAX:
-            yield f"    … {len(lines) - SHOWN_LINES_MAX} lines more (--json shows them)"
-    for change in ("came", "went"):
-        if shown[f"tools_{change}"]:
-            yield f"\nTools that {change}: {', '.join(shown[f'tools_{change}'])}"
-    if not shown["layers"]:
-        yield "No layer changed."
-    yield ""
-    yield broke_words(shown["broke"], is_first=shown["first"])
-
-
-def _became(layer: Shown) -> str:
-    before, after = f"{layer['tokens_before']:,}", f"{layer['tokens_after']:,}"
-    match layer["change"]:
-        case "came":
-            return f"came: {after} tokens"
-        case "went":
-            return f"went: it had {before} tokens"
-        case "spared":
-            return f"is not sent again: its {before} tokens stand in the history"
-        case _:
-            return f"changed: {before} → {after} tokens"
-
-
-def prose_lines(shown: Shown) -> Iterator[str]:
-    """What stands below the table."""
-    yield (
-        f"{shown['tokens']:,} tokens (estimated) of a window of {shown['window']:,}: "
-        f"{percent(shown['fullness'])}. Room for an answer: {shown['answer_tokens']:,}."
-    )
-    costs = shown["money"]
-    if costs is None:
-        yield f"The price of {shown['model']} is not in the table, so no money is shown."
-    else:
-        cache = f", with the cache {money(costs['request_with_cache'])}"
-        yield (
-            f"Before any answer it costs {money(costs['request'])}"
-            f"{cache if shown['cached_tokens'] else ''} ({shown['model']})."
-        )
-    for asked in shown["requests"][:1]:
-        if counted := asked["counted"]:
-            yield counted_words(shown["tokens"], counted["prompt"], counted["cached"])
-    if len(shown["requests"]) > 1:
-        yield f"The turn made {len(shown['requests'])} requests; this is the first (--json: all)."
-    if costs is not None and costs["counted"] is not None:
-        yield f"All requests of the turn cost {money(costs['counted'])}, answers included."
-    follows = [part["name"] for part in shown["parts"] if part["where"] == "block"]
-    cacheable = f"A cache can serve {percent(shown['cacheable'])} of it. "
-    yield ("" if shown["first"] else cacheable) + broke_words(
-        shown["broke"], is_first=shown["first"], follows=follows
-    )
-    if shown["spared"]:
-        yield f"Not sent again, for it stands in the history: {', '.join(shown['spared'])}"
-    for cut in shown["cuts"]:
-        yield "Cut: " + cut_words(cut["layer"], cut["tokens_before"], cut["tokens_after"])
-    for pick in shown["picked"]:
-        yield f"Picked: {pick['name']} ({pick['why']})"
-    yield ""
-    for state in dict.fromkeys(part["cache"] for part in shown["parts"]):
-        yield f"{state:<8} {CACHE_WORDS[state]}"
-
-
-def _print_table(shown: Shown) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from memory.records.text import clean
-
+def _print_table(shown: out.Json) -> None:
     when = f"sent in turn {shown['turn']}" if shown["turn"] else "that would be sent now"
     title = f"The {shown['kind']} prompt {when}, {shown['chat']}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("Part", "Where"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("Tokens", "Share", "US$"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("Cache", no_wrap=True)
-    table.add_column("Source", overflow="fold")
-    for part in shown["parts"]:
-        cells = (
-            part["name"],
-            part["where"],
-            f"{part['tokens']:,}",
-            percent(part["share"]),
-            "?" if part["money"] is None else money(part["money"]),
-            part["cache"],
-            "\n".join(part["sources"]),
-        )
-        table.add_row(*(Text(clean(cell)) for cell in cells))
-    Console().print(table)
-    _print_all(prose_lines(shown))
+    columns: out.Columns[out.Json] = {
+        "Part": lambda one: one["name"],
+        "Where": lambda one: one["where"],
+        "Tokens": lambda one: one["tokens"],
+        "Share": lambda one: percent(one["share"]),
+        "US$": lambda one: "?" if one["money"] is None else money(one["money"]),
+        "Cache": lambda one: one["cache"],
+        "Source": lambda one: "\n".join(one["sources"]),
+    }
+    out.print_rows(shown["parts"], columns, title=title)

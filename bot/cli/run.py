@@ -1,4 +1,8 @@
-"""`hearthbot run`, and `hearthbot` alone: the bot itself."""
+"""`hearthbot run`, and `hearthbot` alone: the bot itself.
+
+`bot.cli.main` adds all other commands. Setting them all up takes a twentieth of the bot's start, so
+a process that is to run it is given no more than this.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import structlog
 import typer
 
+from agent.version import VERSION
 from bot.cli.context import Opened, exit_for, last_words, logged, opened, read_home
 from bot.lean import late_methods, load_without, without_garbage_search
 from memory.records.errors import SettingsWrong
@@ -20,6 +25,39 @@ if TYPE_CHECKING:
     from bot.app.app import App
 
 log = structlog.get_logger()
+
+
+def new_app() -> typer.Typer:
+    """The command line without any command but `run`."""
+    app = typer.Typer(
+        name="hearthbot",
+        help="A self-hosted personal assistant for Telegram, Slack and this terminal.",
+        no_args_is_help=False,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(root)
+    app.command("run")(run)
+    return app
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hearthbot {VERSION}")
+        raise typer.Exit
+
+
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Without a command: serve Telegram if a token is set, else chat in this terminal."""
+    if context.invoked_subcommand is None:
+        start()
 
 
 def run(
@@ -50,7 +88,7 @@ def start() -> None:
             with logged(home, to_terminal=True):
                 asyncio.run(_run(home, once=False))
             return
-        from bot.cli.chat import converse
+        from bot.cli.terminal.chat import converse
 
         typer.echo(
             "No channel is set up (hearthbot init does that), so here is a chat in this terminal."
@@ -68,15 +106,10 @@ def status(
 
     with exit_for(), opened(log_to_terminal=True) as home:
         lines = asyncio.run(ask_running(home, App.status.lines, for_owner=True))
-    if as_json:
-        import json
+    from bot.cli.render import render
+    from bot.markup.command_text import on_command_line
 
-        typer.echo(json.dumps({"lines": lines}, ensure_ascii=False))
-        return
-    from bot.commands.typed import on_command_line
-
-    for line in lines:
-        typer.echo(on_command_line(line))
+    render({"lines": lines}, ((on_command_line(line), "") for line in lines), as_json=as_json)
 
 
 def _has_channel(home: Opened) -> bool:

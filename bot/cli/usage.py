@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bot.app.app import App
+from bot.cli import render as out
 from bot.cli.client import call
-from bot.cli.context import WRONG_USAGE
-from memory.records.text import clean
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from agent.budget.service import BudgetRow, UsageFigures, UsageReport
+    from agent.budget.service import BudgetRow, UsageFigures, UsageReport, UsageRow
 
 BY = ("day", "person", "chat", "job", "model", "agent", "purpose")
 USUALLY = ("day", "person", "chat", "job", "model")
@@ -31,7 +25,6 @@ HEADINGS = {
     "agent": "Agent",
     "purpose": "For",
 }
-COLUMNS = ("Calls", "In", "Cached", "Out", "Cost")
 ROWS_MAX = 31
 
 
@@ -43,22 +36,20 @@ def usage(
     days: Annotated[
         int, typer.Option(min=1, max=3_660, help="So many days back, today among them.")
     ] = 30,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: out.AsJson = False,
 ) -> None:
     """Show what was asked of models, and what it cost: by day, person, chat, job, model."""
     wanted = tuple(dict.fromkeys(by or USUALLY))
     if unknown := [one for one in wanted if one not in BY]:
         allowed = ", ".join(BY)
-        typer.secho(f"--by {unknown[0][:40]!r} is not known: it takes {allowed}.", err=True)
-        raise typer.Exit(WRONG_USAGE)
+        raise out.wrong_usage(f"--by {unknown[0][:40]!r} is not known: it takes {allowed}.")
     report = call(App.usage.report, days=days, by=wanted)
     if as_json:
-        typer.echo(json.dumps(asdict(report), ensure_ascii=False))
-    elif sys.stdout.isatty():
+        out.print_json(report)
+    elif out.is_terminal():
         print_tables(report)
     else:
-        for line in lines(report):
-            typer.echo(line)
+        out.print_lines((line, "") for line in lines(report))
 
 
 # --- for a pipe ----------------------------------------------------------------------------------
@@ -66,12 +57,12 @@ def usage(
 
 def lines(report: UsageReport) -> Iterator[str]:
     """One row a line, its cells parted by tabs: what it is by, its name, and the figures."""
-    yield "\t".join(["total", f"{report.since}..{report.until}", *_cells(report.total)])
+    yield out.tabbed("total", f"{report.since}..{report.until}", *_cells(report.total))
     for by, rows in report.by.items():
         for row in rows:
-            yield "\t".join([by, _safe(row.name), *_cells(row)])
+            yield out.tabbed(by, row.name, *_cells(row))
     for one in report.budgets:
-        yield "\t".join(["budget", *_budget(one)])
+        yield out.tabbed("budget", *_budget(one))
 
 
 def _cells(row: UsageFigures) -> list[str]:
@@ -83,22 +74,16 @@ def _cells(row: UsageFigures) -> list[str]:
 
 def _budget(one: BudgetRow) -> list[str]:
     """Whose, how much of it, and the share."""
-    from agent.budget.messages import amount_words
-    from bot.commands.prompt_messages import percent
+    from agent.budget.messages import amount_words, percent
     from memory.records.usage import BudgetUnit
 
     unit = BudgetUnit(one.unit)
     whose = f"{one.scope} {one.name}".strip()
     return [
-        _safe(f"{whose}, {one.period}"),
+        out.flat(f"{whose}, {one.period}"),
         f"{amount_words(unit, one.used)} of {amount_words(unit, one.amount)}",
         percent(one.share),
     ]
-
-
-def _safe(text: str) -> str:
-    """What others named must not be able to steer a terminal, nor break a row."""
-    return " ".join(clean(text).split())
 
 
 # --- for a terminal ------------------------------------------------------------------------------
@@ -106,49 +91,37 @@ def _safe(text: str) -> str:
 
 def print_tables(report: UsageReport) -> None:
     """In colour, the newest or largest rows of each."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    console.print(_summary(report), style="bold", markup=False)
+    out.print_lines([(_summary(report), "head")])
     for by, rows in report.by.items():
         if not rows or (by in {"job", "agent"} and [row.key for row in rows] == [""]):
             continue
         shown = rows[-ROWS_MAX:] if by == "day" else rows[:ROWS_MAX]
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        table.add_column(HEADINGS[by], overflow="fold", style="cyan")
-        for heading in COLUMNS:
-            table.add_column(heading, justify="right", style="green" if heading == "Cost" else "")
-        for row in shown:
-            numbers = [f"{int(cell):,}" for cell in _cells(row)[:-1]]
-            table.add_row(Text(_safe(row.name)), *numbers, _short_cost(row))
-        console.print(table)
+        columns: out.Columns[UsageRow] = {
+            HEADINGS[by]: lambda row: out.flat(row.name),
+            "Calls": lambda row: row.calls,
+            "In": lambda row: row.prompt,
+            "Cached": lambda row: row.cached,
+            "Out": lambda row: row.completion,
+            "Cost": _short_cost,
+        }
+        out.print_rows(shown, columns)
         if len(rows) > len(shown):
-            console.print(f"{len(rows) - len(shown)} more: --json has all.\n", style="dim")
-    _print_budgets(report, console)
-    for text, style in _remarks(report):
-        console.print(text, style=style, markup=False)
+            out.print_lines([(f"{len(rows) - len(shown)} more: --json has all.\n", "dim")])
+    for one in report.budgets:
+        whose, used, share = _budget(one)
+        look = "bad" if one.share >= 1 else "warn" if one.share >= 0.8 else ""
+        out.print_lines([(f"Budget of {whose}: {used} ({share})", look)])
+    out.print_lines(_remarks(report))
 
 
 def _short_cost(row: UsageFigures) -> str:
     """For a narrow column: what is not known is a question mark, explained below."""
-    from bot.commands.prompt_messages import money
+    from agent.budget.messages import money
     from memory.records.usage import MICROS
 
     if row.unpriced == row.calls:
         return "?"
     return f"{money(row.micros / MICROS)}{' + ?' if row.unpriced else ''}"
-
-
-def _print_budgets(report: UsageReport, console: Console) -> None:
-    from rich.text import Text
-
-    for one in report.budgets:
-        whose, used, share = _budget(one)
-        style = "red" if one.share >= 1 else "yellow" if one.share >= 0.8 else ""
-        console.print(Text(f"Budget of {whose}: {used} ({share})", style=style))
 
 
 def _summary(report: UsageReport) -> str:
@@ -164,23 +137,23 @@ def _summary(report: UsageReport) -> str:
     )
 
 
-def _remarks(report: UsageReport) -> Iterator[tuple[str, str]]:
-    from bot.commands.prompt_messages import percent
+def _remarks(report: UsageReport) -> out.Lines:
+    from agent.budget.messages import percent
 
     total = report.total
     if total.unpriced:
         yield (
             f"Calls to models that are in no price table: {total.unpriced:,}. Their tokens are "
             "counted, their money (?) is not known.",
-            "yellow",
+            "warn",
         )
     if total.estimated:
         yield (
             f"Calls that are estimated, for the provider did not say: {total.estimated:,}.",
-            "yellow",
+            "warn",
         )
     if report.off:
         yield f"Estimates before a call were off by {percent(report.off)} of the tokens.", "dim"
     for one in report.paused:
         who = one.words or "by its owner"
-        yield f'The bot is paused: {who}. hearthbot chat -m "/resume" lets it go on.', "red"
+        yield f'The bot is paused: {who}. hearthbot chat -m "/resume" lets it go on.', "bad"

@@ -6,25 +6,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from agent.history.compaction import SqliteCompactor
 from agent.history.window import sent_size, since_compaction
 from bot.channels.base import is_root, threads_of
-from bot.commands.services import CommandCall, Tools
 from memory.records.errors import Permanent
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
 from memory.records.ports import ChildRun, Clock, RunStatus, TurnEngine
 from memory.records.rows import Person
-from memory.records.sessions import Session, SessionEntry
-from memory.records.transcript import Said, to_json
+from memory.records.transcript import Said, Session, SessionEntry, to_json
 from memory.records.usage import Scope, zone_for
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
 from memory.stores.sessions import SqliteSessions
+
+if TYPE_CHECKING:
+    from agent.subagents.subagents import Subagents
+    from bot.commands.table import CommandCall, Tools
 
 BUSY = (
     "Something is being answered here, so I changed nothing. Say it again once that is done; "
@@ -132,12 +135,9 @@ def _summed(made: Compaction, kept: str) -> str:
         f"Word for word I still send {kept}.",
     ]
     if made.summary:
-        lines += ["What I keep in mind of the rest:", _quoted(made.summary)]
+        quoted = (f"> {line}".rstrip() for line in made.summary.splitlines())
+        lines += ["What I keep in mind of the rest:", "\n".join(quoted)]
     return "\n\n".join(lines)
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}" if line else ">" for line in text.splitlines())
 
 
 def _counted(number: int, what: str) -> str:
@@ -165,17 +165,10 @@ HOW_TO_STOP = "`/agents stop NUMBER` stops one, `/stop` everything in this chat.
 USAGE = "Write `/agents` to see them, or `/agents stop NUMBER` to stop one."
 
 
-class Children(Protocol):
-    """Knows the subagents of a chat; `agent.subagents.subagents.Subagents` is one."""
-
-    async def of(self, lane: str, *, limit: int = 50) -> Sequence[ChildRun]:
-        """Those that are not over, then the newest. Raises StorageError."""
-
-
 class SubagentCommands:
-    """Implements `bot.commands.services.TellsAgents`."""
+    """Answers `/agents`."""
 
-    def __init__(self, children: Children, engine: TurnEngine, *, clock: Clock) -> None:
+    def __init__(self, children: Subagents, engine: TurnEngine, *, clock: Clock) -> None:
         self._children = children
         self._engine = engine
         self._clock = clock
@@ -260,10 +253,10 @@ class SessionCommands:
     def __init__(self, sessions: SqliteSessions) -> None:
         self._sessions = sessions
 
-    async def list(self, *, limit: int, all_lanes: bool) -> Json:
-        """`sessions`, the last used first."""
+    async def list(self, *, limit: int, all_lanes: bool) -> Sequence[Json]:
+        """Return those that were used last."""
         found = await self._sessions.list(limit=limit, all_lanes=all_lanes)
-        return {"sessions": [session_as_json(one) for one in found]}
+        return [session_as_json(one) for one in found]
 
     async def show(self, wanted: str, *, limit: int) -> Json:
         """`session`, and its newest `entries`."""
@@ -304,20 +297,9 @@ class SessionCommands:
 
 
 def session_as_json(session: Session) -> Json:
-    """`id`, `lane`, `people`, `began_ms`, `last_ms` and `closed_ms` (null: open), `messages`,
-    `tokens` (estimated), `private` (memory is off in it) and `summary`."""
-    return {
-        "id": session.id,
-        "lane": session.lane,
-        "people": list(session.people),
-        "began_ms": session.began_ms,
-        "last_ms": session.last_ms,
-        "closed_ms": session.closed_ms,
-        "messages": session.messages,
-        "tokens": session.tokens,
-        "private": session.is_private,
-        "summary": session.summary,
-    }
+    """Return the record, with `private` for whether memory is off in it."""
+    row = asdict(session)
+    return {"private": row.pop("is_private"), **row}
 
 
 def entry_as_json(entry: SessionEntry) -> Json:

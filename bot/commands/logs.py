@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
-from bot.commands.memory_messages import bare
+from bot.markup.command_text import bare
 from bot.people.timezone import zone_of
 from bot.settings.logging import LOG_FILES_MAX
 from memory.records.rows import Person
@@ -109,7 +109,7 @@ class FoundLines:
 
 
 class LogReader:
-    """Implements `bot.commands.services.TellsLogs`."""
+    """Answers `/logs`, and tells `/status` of trouble."""
 
     def __init__(self, file: Path, redact: Callable[[str], str], *, host_zone: str) -> None:
         """`redact` takes out secrets that came to be known after a line was written."""
@@ -173,8 +173,11 @@ def find(
     for path in _files(file):
         for raw in _backwards(path, left, block_bytes=block_bytes):
             left -= len(raw) + 1
-            line = _object(raw)
-            if line is None:
+            try:
+                line = json.loads(raw)
+            except (ValueError, RecursionError):
+                continue
+            if not isinstance(line, dict):
                 continue
             if wanted.is_over(line):
                 return FoundLines(lines=tuple(reversed(found)), since=since)
@@ -212,14 +215,6 @@ def _backwards(path: Path, bytes_max: int, *, block_bytes: int) -> Iterator[byte
             rest, at = first, start
         if rest and end == 0:
             yield rest
-
-
-def _object(raw: bytes) -> Mapping[str, object] | None:
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 # --- as text ------------------------------------------------------------------------------------

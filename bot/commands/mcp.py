@@ -166,13 +166,9 @@ def _server_row(state: ServerState) -> Json:
         "retry_s": health.retry_s,
         "server": health.server,
         "trust": options.trust.value,
-        "tools": _tool_rows(state.tools, options.name),
+        "tools": [_tool_row(one, options.name) for one in state.tools],
         "waiting": len(state.waiting),
     }
-
-
-def _tool_rows(tools: Sequence[ToolState], server: str) -> list[Json]:
-    return [_tool_row(one, server) for one in tools]
 
 
 def _tool_row(tool: ToolState, server: str) -> Json:

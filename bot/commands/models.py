@@ -47,7 +47,9 @@ class ModelCommand:
                 return f"From the next message on, `{name}` answers here: that of the channel."
             usual = standing.answering.name
             return f"From the next message on, `{usual}` answers here: the usual one."
-        if _is_several(wish) and match(wish, self._router.models.all()) is None:
+        # The path of a model's file may hold spaces.
+        is_path = wish.casefold().startswith("embedded:")
+        if " " in wish and not is_path and match(wish, self._router.models.all()) is None:
             return SEVERAL_WORDS
         try:
             found = await self._router.choose(
@@ -114,11 +116,6 @@ def _may_choose(message: IncomingMessage, person: Person) -> bool:
     if message.is_group:
         return person.role is Role.OWNER
     return person.role is not Role.GUEST
-
-
-def _is_several(wish: str) -> bool:
-    """Whether it is a few words; the path of a model's file may hold spaces."""
-    return " " in wish and not wish.casefold().startswith("embedded:")
 
 
 def _offered(models: tuple[NamedModel, ...]) -> str:

@@ -16,7 +16,7 @@ import structlog
 
 from bot.channels.base import Pressed
 from bot.commands.people import Offer, asked_text
-from bot.commands.typed import as_typed
+from bot.markup.command_text import as_typed
 from bot.people.access import Access, LastOwner, OwnerFirst, UnknownCode
 from bot.people.register import plain_words
 from memory.records.errors import StorageError
@@ -41,8 +41,6 @@ LET_IN = (
     "You are let in now. What you wrote before was not kept, so please write it to me once more."
 )
 COMPARE = "Let them in only if they tell you the code: a name can be anybody's."
-
-_COMMANDS = frozenset({"pair", "access", "link"})
 
 
 class PostsQuestions(Protocol):
@@ -178,9 +176,7 @@ class PairingQuestions:
         now_ms = int(self._clock.now().timestamp() * 1000)
         name = plain_words(self._names.get(pairing.address, ""))
         text = asked_text(pairing, name=name, now_ms=now_ms)
-        return NewMessage(
-            lane=lane, text=as_typed(text, lane, _COMMANDS), buttons=_buttons(pairing.code)
-        )
+        return NewMessage(lane=lane, text=as_typed(text, lane), buttons=_buttons(pairing.code))
 
     # --- answers ------------------------------------------------------------------------------
 
@@ -202,7 +198,7 @@ class PairingQuestions:
             said = GONE
         except (LastOwner, OwnerFirst) as error:
             return str(error)  # the question stays
-        said = as_typed(said, pressed.address.channel, _COMMANDS)
+        said = as_typed(said, pressed.address.channel)
         await self._cards.close(pressed, said)
         return said
 
@@ -226,7 +222,9 @@ class PairingQuestions:
 
     async def _tell(self, address: str) -> None:
         """Somebody is let in, and waits for that. They are, also where they cannot be told."""
-        lane = self._chats.pop(address, "") or _own_chat(address)
+        # Elsewhere than on Slack a private chat goes by its person's number.
+        own = "" if address.startswith("slack:") else address
+        lane = self._chats.pop(address, "") or own
         if not lane:
             log.info("pair.not_told", address=address, why="it is not known where they wrote")
             return
@@ -234,11 +232,6 @@ class PairingQuestions:
             await self._cards.post(NewMessage(lane=lane, text=LET_IN))
         except StorageError as trouble:
             log.warning("pair.not_told", address=address, why=str(trouble))
-
-
-def _own_chat(address: str) -> str:
-    """The chat of somebody's own, where it goes by the same number; else empty."""
-    return "" if address.startswith("slack:") else address
 
 
 def _buttons(code: str) -> ButtonRows:

@@ -84,7 +84,7 @@ class StatusSources:
 
 
 class BotStatus:
-    """Implements `bot.commands.services.Status`. `changed` says whether the settings want a
+    """Answers `/status`. `changed` says whether the settings want a
     restart."""
 
     def __init__(

@@ -1,20 +1,85 @@
-"""The slash commands, one function each, in one table. None calls a model.
+"""The slash commands in one table, what they act on, and which one a message gives.
 
-Which one a message gives is found by `bot.commands.given`; `bot.inbox.commands` calls it.
+None calls a model. `bot.inbox.commands` runs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from bot.commands import messages as words
 from bot.commands.conversation import stop
-from bot.commands.services import Answer, CommandCall, Tools
 from bot.commands.skills import skills_reply
-from bot.commands.typed import all_as_typed, slash
-from bot.commands.typed import as_typed as typed_there
-from memory.records.messages import Role
+from bot.markup.command_text import NAMES, all_as_typed, as_typed, bare, slash
+from memory.records.messages import IncomingMessage, Role
+from memory.records.ports import TurnEngine
+from memory.records.rows import ButtonRows, Person
+from memory.stores.conversations import SqliteConversations
+
+if TYPE_CHECKING:  # most of them are loaded when they are first asked for
+    from agent.prompt.snippets import Snippets
+    from agent.skills.service import SkillService
+    from bot.commands.conversation import CompactionCommands, SubagentCommands
+    from bot.commands.jobs.commands import JobCommands
+    from bot.commands.jobs.heartbeat import HeartbeatCommands
+    from bot.commands.logs import LogReader
+    from bot.commands.memory.commands import MemoryCommands, PrivateCommand
+    from bot.commands.memory.undo import UndoCommand
+    from bot.commands.models import ModelCommand
+    from bot.commands.people import PeopleCommands
+    from bot.commands.status import BotStatus
+    from bot.commands.trace.prompts import ContextCommand
+    from bot.commands.trace.why import WhyCommand
+    from bot.commands.usage import UsageCommand
+    from bot.people.approvals import ApprovalService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command says, and the buttons under it."""
+
+    text: str
+    buttons: ButtonRows = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandCall:
+    """A command as it came: who, where, and what stands behind the word."""
+
+    message: IncomingMessage
+    person: Person
+    rest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What commands act on."""
+
+    engine: TurnEngine
+    lanes: Callable[[], Collection[str]]
+    """The addresses where a turn runs, or waits."""
+    conversations: SqliteConversations
+    status: BotStatus
+    context: ContextCommand
+    why: Callable[[], WhyCommand]
+    """Loads it when somebody first asks."""
+    logs: LogReader
+    models: ModelCommand
+    skills: SkillService
+    usage: UsageCommand
+    agents: SubagentCommands
+    approvals: ApprovalService
+    compacting: CompactionCommands
+    memory: MemoryCommands
+    undo: UndoCommand
+    private: PrivateCommand
+    schedule: JobCommands
+    heartbeat: HeartbeatCommands
+    people: PeopleCommands
+    snippets: Snippets
+
 
 EVERYBODY = frozenset(Role)
 MEMBERS = frozenset({Role.OWNER, Role.MEMBER})
@@ -49,6 +114,9 @@ class Command:
     does."""
 
 
+# --- commands that stand in no class ------------------------------------------------------------
+
+
 async def show_help(tools: Tools, asked: CommandCall) -> str:
     """What can be typed here."""
     before = slash(asked.message.address.key)
@@ -72,7 +140,7 @@ async def start_new(tools: Tools, asked: CommandCall) -> str:
     return "A new conversation begins. What was said before is kept, but no longer sent along."
 
 
-async def status(tools: Tools, asked: CommandCall) -> str:
+async def show_status(tools: Tools, asked: CommandCall) -> str:
     """How the bot is doing."""
     alone = not asked.message.is_group
     lines = await tools.status.lines(
@@ -83,32 +151,17 @@ async def status(tools: Tools, asked: CommandCall) -> str:
     return "\n".join(lines)
 
 
-async def model(tools: Tools, asked: CommandCall) -> str:
-    """Which model answers here, and another one."""
-    return await tools.models.tell(asked.message, asked.person, asked.rest)
-
-
-async def context(tools: Tools, asked: CommandCall) -> str:
-    """What the last prompt of this conversation was made of."""
-    return await tools.context.tell(asked.message, asked.person)
-
-
-async def why(tools: Tools, asked: CommandCall) -> Answer:
-    """What made an answer, or why something was sent."""
-    return await tools.why.tell(asked.message, asked.person, asked.rest)
-
-
-async def skills(tools: Tools, asked: CommandCall) -> str:
+async def list_skills(tools: Tools, asked: CommandCall) -> str:
     """What the bot knows how to do here: a few of each kind, behind `all` the whole list."""
     in_full = asked.rest.lower() == "all"
     said = await skills_reply(tools.skills, asked.message, asked.person, in_full=in_full)
     if in_full or not asked.rest:
         return said
     where = asked.message.address.key
-    return f"{words.left_out('skills', asked.rest, where, but='all')}\n\n{said}"
+    return f"{left_out('skills', asked.rest, where, but='all')}\n\n{said}"
 
 
-async def snippets(tools: Tools, asked: CommandCall) -> str:
+async def show_snippets(tools: Tools, asked: CommandCall) -> str:
     """Texts that can be sent with one tap, and what is wrong with the file they stand in."""
     found = tools.snippets.read()
     lines = [f"- {snippet.icon} {snippet.message}" for snippet in found.snippets]
@@ -119,87 +172,12 @@ async def snippets(tools: Tools, asked: CommandCall) -> str:
     return "\n".join([said, "", "What could not be used:", "", *wrong])
 
 
-async def compact(tools: Tools, asked: CommandCall) -> str:
-    """Sums up now what is older."""
-    return await tools.compacting.compact(asked.message, asked.person)
-
-
-async def restore(tools: Tools, asked: CommandCall) -> str:
-    """Takes the last summing-up back."""
-    return await tools.compacting.restore(asked.message, asked.person)
-
-
-async def memory(tools: Tools, asked: CommandCall) -> str:
-    """What is remembered: seen, corrected, erased."""
-    return await tools.memory.tell(asked.message, asked.person, asked.rest)
-
-
-async def remember(tools: Tools, asked: CommandCall) -> str:
-    """One more fact."""
-    return await tools.memory.remember(asked.message, asked.person, asked.rest)
-
-
-async def undo(tools: Tools, asked: CommandCall) -> str:
-    """Back to what was stored before the last answer."""
-    return await tools.undo.tell(asked.message, asked.person)
-
-
-async def private(tools: Tools, asked: CommandCall) -> str:
-    """A conversation that is erased at its end."""
-    return await tools.private.tell(asked.message, asked.person, asked.rest)
-
-
-async def remind(tools: Tools, asked: CommandCall) -> str:
-    """Something to be reminded of."""
-    return await tools.schedule.remind(asked.message, asked.person, asked.rest)
-
-
-async def jobs(tools: Tools, asked: CommandCall) -> str:
-    """What will happen by the clock."""
-    return await tools.schedule.jobs(asked.message, asked.person)
-
-
-async def job(tools: Tools, asked: CommandCall) -> str:
-    """One job: shown, and changed."""
-    return await tools.schedule.job(asked.message, asked.person, asked.rest)
-
-
-async def quiet(tools: Tools, asked: CommandCall) -> str:
-    """Hours in which nothing is said unasked."""
-    return await tools.schedule.quiet(asked.message, asked.person, asked.rest)
-
-
-async def heartbeat(tools: Tools, asked: CommandCall) -> str:
-    """The regular look at the list."""
-    return await tools.heartbeat.tell(asked.message, asked.person, asked.rest)
-
-
-async def usage(tools: Tools, asked: CommandCall) -> str:
-    """What was used, and what is left."""
-    return await tools.usage.tell(asked.message, asked.person)
-
-
-async def pause(tools: Tools, asked: CommandCall) -> str:
-    """Nothing new is begun until it is resumed."""
-    return await tools.usage.pause(asked.person)
-
-
-async def resume(tools: Tools, asked: CommandCall) -> str:
-    """Goes on after a pause, the owner's or the brake's."""
-    return await tools.usage.resume(asked.person)
-
-
-async def agents(tools: Tools, asked: CommandCall) -> str:
-    """Who works for this chat, and how to stop one."""
-    return await tools.agents.tell(asked.message, asked.person, asked.rest)
-
-
 async def approve(tools: Tools, asked: CommandCall) -> str:
     """What waits for an answer, and the answer."""
     text = await tools.approvals.tell(asked.message, asked.person, asked.rest)
     if text.startswith("**"):
         return text  # one question, which shows exactly what would run
-    return all_as_typed(text, asked.message.address.key, NAMES)
+    return all_as_typed(text, asked.message.address.key)
 
 
 async def pair(tools: Tools, asked: CommandCall) -> str | Answer:
@@ -208,16 +186,6 @@ async def pair(tools: Tools, asked: CommandCall) -> str | Answer:
         return await tools.people.pair(asked.rest)
     offer = await tools.people.who_asks(asked.message)
     return Answer(text=offer.text, buttons=offer.buttons)
-
-
-async def access(tools: Tools, asked: CommandCall) -> str:
-    """Who may talk to the bot."""
-    return await tools.people.access(asked.rest)
-
-
-async def logs(tools: Tools, asked: CommandCall) -> str:
-    """What the bot noted of itself lately."""
-    return await tools.logs.tell(asked.person, asked.rest)
 
 
 async def link(tools: Tools, asked: CommandCall) -> str:
@@ -232,10 +200,23 @@ async def time_zone(tools: Tools, asked: CommandCall) -> str:
     return await tools.people.time_zone(asked.person, asked.rest)
 
 
-async def language(tools: Tools, asked: CommandCall) -> str:
-    """In which language a person is answered."""
-    return await tools.people.language(asked.person, asked.rest)
+# --- the table ----------------------------------------------------------------------------------
 
+PAUSE_NEEDS_NO_WORDS = (
+    "Nothing was paused: I cannot pause for a time, or a part. `/pause` alone pauses all until "
+    "`/resume`, `/job j12 pause` one job, and `/quiet 22:00-07:00` sets hours in which I do not "
+    "speak up by myself."
+)
+RESUME_NEEDS_NO_WORDS = (
+    "Nothing was resumed: `/resume` alone lets all go on, `/job j12 resume` one job."
+)
+UNDO_NEEDS_NO_WORDS = (
+    "Nothing was undone: `/undo` alone takes back what the last answer stored, and "
+    "`/memory forget f12` one thing that I know."
+)
+RESTORE_NEEDS_NO_WORDS = (
+    "Nothing was changed: `/restore` alone takes back the last summing-up of this chat."
+)
 
 COMMANDS: tuple[Command, ...] = (
     Command(name="help", help="what can be typed here", run=show_help, is_bare=True, offers=True),
@@ -249,29 +230,42 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="stop", help="end what is being done in this chat", run=stop, is_bare=True, waits=True
     ),
-    Command(name="status", help="how the bot is doing", run=status, is_bare=True),
-    Command(name="model", help="which model answers here, and how to change it", run=model),
+    Command(name="status", help="how the bot is doing", run=show_status, is_bare=True),
+    Command(
+        name="model",
+        help="which model answers here, and how to change it",
+        run=lambda tools, asked: tools.models.tell(asked.message, asked.person, asked.rest),
+    ),
     Command(
         name="context",
         help="what went to the model last, and how large it was",
-        run=context,
+        run=lambda tools, asked: tools.context.tell(asked.message, asked.person),
         is_bare=True,
     ),
-    Command(name="why", help="why I answered so, or sent it: reply to it with this", run=why),
-    Command(name="skills", help="what I know how to do here", run=skills, is_ours=False),
+    Command(
+        name="why",
+        help="why I answered so, or sent it: reply to it with this",
+        run=lambda tools, asked: tools.why().tell(asked.message, asked.person, asked.rest),
+    ),
+    Command(name="skills", help="what I know how to do here", run=list_skills, is_ours=False),
     Command(
         name="snippets",
         help="texts to send with one tap",
-        run=snippets,
+        run=show_snippets,
         is_bare=True,
         offers=True,
         is_ours=False,
     ),
-    Command(name="usage", help="what was used, and what it cost", run=usage, is_bare=True),
+    Command(
+        name="usage",
+        help="what was used, and what it cost",
+        run=lambda tools, asked: tools.usage.tell(asked.message, asked.person),
+        is_bare=True,
+    ),
     Command(
         name="compact",
         help="sum up what is older in this chat",
-        run=compact,
+        run=lambda tools, asked: tools.compacting.compact(asked.message, asked.person),
         is_bare=True,
         group_roles=MEMBERS,
         waits=True,
@@ -279,55 +273,73 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="restore",
         help="take the last summing-up back",
-        run=restore,
-        instead=words.RESTORE_NEEDS_NO_WORDS,
+        run=lambda tools, asked: tools.compacting.restore(asked.message, asked.person),
+        instead=RESTORE_NEEDS_NO_WORDS,
         group_roles=MEMBERS,
     ),
-    Command(name="memory", help="what I know of you: see, correct, erase", run=memory, waits=True),
+    Command(
+        name="memory",
+        help="what I know of you: see, correct, erase",
+        run=lambda tools, asked: tools.memory.tell(asked.message, asked.person, asked.rest),
+        waits=True,
+    ),
     Command(
         name="remember",
         help="keep something for good",
-        run=remember,
+        run=lambda tools, asked: tools.memory.remember(asked.message, asked.person, asked.rest),
         named_to=MEMBERS,
     ),
     Command(
         name="undo",
         help="take back what the last answer stored",
-        run=undo,
-        instead=words.UNDO_NEEDS_NO_WORDS,
+        run=lambda tools, asked: tools.undo.tell(asked.message, asked.person),
+        instead=UNDO_NEEDS_NO_WORDS,
     ),
     Command(
         name="private",
         help="a conversation with memory off",
-        run=private,
+        run=lambda tools, asked: tools.private.tell(asked.message, asked.person, asked.rest),
         private=True,
         waits=True,
     ),
     Command(
         name="remind",
         help="remind you of something: `/remind tomorrow at 5 call Bob`",
-        run=remind,
+        run=lambda tools, asked: tools.schedule.remind(asked.message, asked.person, asked.rest),
         roles=MEMBERS,
     ),
     Command(
-        name="jobs", help="your reminders, jobs and events", run=jobs, is_bare=True, roles=MEMBERS
+        name="jobs",
+        help="your reminders, jobs and events",
+        run=lambda tools, asked: tools.schedule.jobs(asked.message, asked.person),
+        is_bare=True,
+        roles=MEMBERS,
     ),
-    Command(name="job", help="one job: show, pause, move, run, remove", run=job, roles=MEMBERS),
+    Command(
+        name="job",
+        help="one job: show, pause, move, run, remove",
+        run=lambda tools, asked: tools.schedule.job(asked.message, asked.person, asked.rest),
+        roles=MEMBERS,
+    ),
     Command(
         name="quiet",
         help="hours in which I do not speak up by myself",
-        run=quiet,
+        run=lambda tools, asked: tools.schedule.quiet(asked.message, asked.person, asked.rest),
         roles=MEMBERS,
         private=True,
     ),
     Command(
         name="heartbeat",
         help="whether and when I look at HEARTBEAT.md",
-        run=heartbeat,
+        run=lambda tools, asked: tools.heartbeat.tell(asked.message, asked.person, asked.rest),
         roles=OWNER_ALONE,
         private=True,
     ),
-    Command(name="agents", help="who works for this chat, and how to stop one", run=agents),
+    Command(
+        name="agents",
+        help="who works for this chat, and how to stop one",
+        run=lambda tools, asked: tools.agents.tell(asked.message, asked.person, asked.rest),
+    ),
     Command(
         name="approve",
         help="what waits for your yes or no, and how to answer",
@@ -336,7 +348,11 @@ COMMANDS: tuple[Command, ...] = (
         is_ours=False,
     ),
     Command(name="timezone", help="what time it is for you", run=time_zone),
-    Command(name="language", help="in which language I answer you", run=language),
+    Command(
+        name="language",
+        help="in which language I answer you",
+        run=lambda tools, asked: tools.people.language(asked.person, asked.rest),
+    ),
     Command(
         name="link",
         help="use a second address as the same person",
@@ -345,27 +361,33 @@ COMMANDS: tuple[Command, ...] = (
         is_ours=False,
     ),
     Command(name="pair", help="who asked to be let in", run=pair, roles=OWNER_ALONE, private=True),
-    Command(name="access", help="who may talk to me", run=access, roles=OWNER_ALONE, private=True),
+    Command(
+        name="access",
+        help="who may talk to me",
+        run=lambda tools, asked: tools.people.access(asked.rest),
+        roles=OWNER_ALONE,
+        private=True,
+    ),
     Command(
         name="pause",
         help="begin nothing new; what comes in is kept",
-        run=pause,
-        instead=words.PAUSE_NEEDS_NO_WORDS,
+        run=lambda tools, asked: tools.usage.pause(asked.person),
+        instead=PAUSE_NEEDS_NO_WORDS,
         roles=OWNER_ALONE,
         private=True,
     ),
     Command(
         name="resume",
         help="go on after a pause",
-        run=resume,
-        instead=words.RESUME_NEEDS_NO_WORDS,
+        run=lambda tools, asked: tools.usage.resume(asked.person),
+        instead=RESUME_NEEDS_NO_WORDS,
         roles=OWNER_ALONE,
         private=True,
     ),
     Command(
         name="logs",
         help="the last lines of my log: `/logs 50`, `/logs errors`",
-        run=logs,
+        run=lambda tools, asked: tools.logs.tell(asked.person, asked.rest),
         roles=OWNER_ALONE,
         private=True,
     ),
@@ -377,10 +399,85 @@ ALIASES = {"start": "help", "deny": "approve"}
 BEHIND_ALIASES = {"help": "", "approve": "{} deny"}
 """What stands behind the command in place of what was typed: that behind /start is Telegram's."""
 
-NAMES = frozenset(command.name for command in COMMANDS)
+
+# --- which one a message gives ------------------------------------------------------------------
+
+ALIKE = 0.75
+"""From here on two words are so alike that one may be meant by the other, of 1."""
+
+LETTERS_MAX = 32
+"""No command is longer by far."""
+
+_ALONE = re.compile(rf"/([A-Za-z0-9_]{{1,{LETTERS_MAX}}})(?:@[A-Za-z0-9_]+)?\s*")
 
 
-def as_typed(text: str, where: str) -> str:
-    """Words of ours with the commands in them as they are typed on a channel
-    (`bot.commands.typed`), which is named by itself or by an address of it."""
-    return typed_there(text, where, NAMES)
+def lone_word(text: str) -> str:
+    """The word of a text that is one word after a slash; empty for any other text."""
+    found = _ALONE.fullmatch(text)
+    return found[1] if found is not None else ""
+
+
+def nearest(word: str, names: Collection[str]) -> str:
+    """The name that was probably meant; empty where none is near."""
+    from difflib import get_close_matches  # rarely needed, and a start loads what stands above
+
+    return next(iter(get_close_matches(word.lower(), names, n=1, cutoff=ALIKE)), "")
+
+
+def unknown_text(word: str, where: str, names: Collection[str]) -> str:
+    """What is answered to a word that is no command. `where` is an address, as for `slash`."""
+    before = slash(where)
+    meant = nearest(word, names)
+    hint = f" Did you mean `{before}{meant}`?" if meant else ""
+    text = f"There is no `{before}{word}`.{hint} `{before}help` lists them."
+    if before == "/" or before.startswith("@"):
+        return text
+    return f"{text} What is meant for me is written without `{before.strip()}`."
+
+
+def left_out(name: str, rest: str, where: str, *, but: str = "") -> str:
+    """Stands in front of the answer of a command that takes no words `but` one."""
+    said = bare(rest, chars_max=60)
+    no_words = f"no words behind it but `{but}`" if but else "no words behind it"
+    return f"`{slash(where)}{name}` takes {no_words}, so I left out “{said}”."
+
+
+async def no_command(tools: Tools, asked: CommandCall) -> str:
+    """Says that there is no such command, and which one was probably meant."""
+    names = [command.name for command in COMMANDS if asked.person.role in command.roles]
+    return unknown_text(asked.rest, asked.message.address.key, [*names, *ALIASES])
+
+
+NO_COMMAND = Command(name="unknown", help="", run=no_command, is_ours=False)
+"""Stands for each word that is no command and is answered all the same."""
+
+_WORD = re.compile(r"/([A-Za-z0-9_]+)(?:@[A-Za-z0-9_]+)?(?:\s(.*))?", re.DOTALL)
+
+
+def find(text: str) -> tuple[Command, str] | None:
+    """The command that a text asks for, and the rest of it; unknown slash words are None.
+
+    `/stop@our_bot` counts; the channel has left out what is meant for other bots.
+    """
+    found = _WORD.fullmatch(text)
+    if found is None:
+        return None
+    name, rest = found[1].lower(), (found[2] or "").strip()
+    wanted = ALIASES.get(name, name)
+    for command in COMMANDS:
+        if command.name == wanted:
+            behind = BEHIND_ALIASES[wanted] if name in ALIASES else "{}"
+            return command, behind.format(rest).strip()
+    return None
+
+
+def given(message: IncomingMessage) -> tuple[Command, str] | None:
+    """The command that a message gives; NO_COMMAND with the word that was typed, for one that is
+    nearly one or, where commands stand behind a word of ours, any. Other texts are None."""
+    found = find(message.text)
+    if found is not None or message.attachments or (message.is_group and not message.mentions_bot):
+        return found
+    word = lone_word(message.text)
+    if word and (slash(message.address.channel) != "/" or nearest(word, NAMES | {*ALIASES})):
+        return NO_COMMAND, word
+    return None

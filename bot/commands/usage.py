@@ -6,9 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 
 from agent.budget.circuit_breaker import RESUME
-from agent.budget.messages import amount_words, budget_name, free_words
+from agent.budget.messages import (
+    PRICE_UNKNOWN,
+    amount_words,
+    budget_name,
+    free_words,
+    money,
+    percent,
+)
 from agent.budget.service import UsageFigures, UsageService, grouped, largest_first
-from bot.commands.prompt_messages import PRICE_UNKNOWN, money, percent
 from bot.people.register import called, gone
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage, Role
 from memory.records.ports import Clock

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent.skills.places import PlaceScan, scan
 from agent.skills.skill import Severity, SkillPlace
-from bot.commands.skill_messages import counted
+from bot.commands.skills import counted
 from bot.doctor.base import Finding, fail, ok, warn
 from bot.settings.home import Home
 from bot.settings.options import places_of, texts_of

@@ -99,15 +99,13 @@ class Albums:
             for event in events:
                 await self._endings.end(event, InboxState.SILENT, reason="not addressed")
             return
-        await self._take(events, _joined([part.message for _, part in album.parts]))
-
-
-def _joined(messages: Sequence[IncomingMessage]) -> IncomingMessage:
-    return replace(
-        messages[0],
-        text="\n".join(message.text for message in messages if message.text),
-        quote=next((message.quote for message in messages if message.quote), ""),
-        forwarded=next((message.forwarded for message in messages if message.forwarded), ""),
-        attachments=tuple(one for message in messages for one in message.attachments),
-        mentions_bot=any(message.mentions_bot for message in messages),
-    )
+        messages = [part.message for _, part in album.parts]
+        joined = replace(
+            messages[0],
+            text="\n".join(message.text for message in messages if message.text),
+            quote=next((message.quote for message in messages if message.quote), ""),
+            forwarded=next((message.forwarded for message in messages if message.forwarded), ""),
+            attachments=tuple(one for message in messages for one in message.attachments),
+            mentions_bot=any(message.mentions_bot for message in messages),
+        )
+        await self._take(events, joined)

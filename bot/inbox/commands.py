@@ -1,27 +1,36 @@
-"""Commands are answered as they come, ahead of the queue, each exactly once. Used by the intake."""
+"""Commands and presses on buttons, answered as they come, ahead of the queue, each exactly once.
+Used by the intake."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 import structlog
 
-from bot.channels.base import OF_ONE_CONVERSATION, hint, is_root, said_to_all, threads_of
-from bot.commands import messages as words
+from bot.channels.base import (
+    OF_ONE_CONVERSATION,
+    Channel,
+    Pressed,
+    hint,
+    is_root,
+    said_to_all,
+    threads_of,
+)
 from bot.commands.conversation import bound_here, bound_in_threads
-from bot.commands.services import Answer, CommandCall, Tools
-from bot.commands.table import NAMES, OWNER_ALONE, Command, as_typed
-from bot.commands.typed import all_as_typed, slash
+from bot.commands.table import OWNER_ALONE, Answer, Command, CommandCall, Tools, left_out
 from bot.inbox.admission import BROKEN, EventCloser
 from bot.inbox.background import BackgroundTasks, patiently
 from bot.inbox.rate_limit import Backlog
+from bot.markup.command_text import all_as_typed, as_typed, slash
+from bot.people.access import Access
+from bot.people.pairing import is_group
 from memory.records.errors import AssistantError, StorageError, StorageFull
 from memory.records.messages import Role
 from memory.records.ports import Clock, InboxState
-from memory.records.rows import NewMessage, StoredEvent
+from memory.records.rows import NewMessage, Person, StoredEvent
 
 log = structlog.get_logger()
 
@@ -128,14 +137,14 @@ async def answer(command: Command, tools: Tools, asked: CommandCall) -> Answer:
     if refused:
         # What belongs into a private chat is named as it is typed there.
         there = asked.message.address.channel if command.private else where
-        return Answer(text=all_as_typed(refused, there, NAMES))
+        return Answer(text=all_as_typed(refused, there))
     if command.instead and asked.rest:
         return Answer(text=as_typed(command.instead, where))
     said = await command.run(tools, asked)
     told = Answer(text=said) if isinstance(said, str) else said
     text = as_typed(told.text, where) if command.is_ours else told.text
     if command.is_bare and asked.rest:
-        text = f"{words.left_out(command.name, asked.rest, where)}\n\n{text}"
+        text = f"{left_out(command.name, asked.rest, where)}\n\n{text}"
     if command.name in OF_ONE_CONVERSATION and is_root(asked.message):
         text = f"{text}\n\n{hint(command.name)}"
     return replace(told, text=text)
@@ -165,3 +174,63 @@ def offered(command: Command, tools: Tools, asked: CommandCall) -> tuple[str, ..
 
 def _those(roles: frozenset[Role]) -> str:
     return "the owner" if roles == OWNER_ALONE else "the owner and members"
+
+
+# --- buttons --------------------------------------------------------------------------------------
+
+NO_LONGER = "This button no longer does anything."
+"""To whoever presses one that nobody knows (any more)."""
+
+Press = Callable[[Pressed, Person], Awaitable[str]]
+"""Acts on a button, and says what the person who pressed it is told; empty: nothing.
+
+Whether they may is decided here, by the person, who was recognised by their address: buttons in a
+group can be pressed by everybody there, and the data is what a client sent. It may be called again
+for the same press after a crash, and a second time for a double tap; AssistantErrors are told.
+"""
+
+
+class ButtonHandler:
+    """Acts on buttons, by the prefix of their data, which stands before the colon."""
+
+    def __init__(
+        self,
+        by_prefix: Mapping[str, Press],
+        access: Access,
+        *,
+        endings: EventCloser,
+        tasks: BackgroundTasks,
+    ) -> None:
+        self.by_prefix = by_prefix
+        self._access = access
+        self._endings = endings
+        self._tasks = tasks
+
+    async def take(self, channel: Channel, event: StoredEvent, pressed: Pressed) -> None:
+        """Acts on a button, whose effect is stored before the event ends: a crash in between has
+        it done anew. The answer goes out beside what comes next. Raises StorageError."""
+        person = self._access.who(pressed.sender)
+        if person is None:
+            await self._endings.end(event, InboxState.REFUSED, reason="no longer let in")
+            return
+        in_group = is_group(f"{pressed.address.channel}:{pressed.address.chat_id}")
+        if in_group and not self._access.is_admitted(pressed.address):
+            await self._endings.end(event, InboxState.REFUSED, reason="chat not admitted")
+            return
+        prefix, colon, _ = pressed.data.partition(":")
+        press = self.by_prefix.get(prefix) if colon else None
+        try:
+            text = NO_LONGER if press is None else await press(pressed, person)
+        except StorageFull:
+            raise  # it is done once there is space
+        except AssistantError as error:
+            log.error("inbox.press", prefix=prefix, why=str(error))
+            text = str(error)
+        except Exception:  # as with commands
+            log.exception("inbox.press", prefix=prefix)
+            text = BROKEN.format(name="That button")
+        await self._endings.end(event, InboxState.COMMAND, reason="button")
+        log.info("inbox.pressed", inbox=event.id, lane=pressed.address.key)
+        self._tasks.begin(channel.answered(pressed, text), name="press answered")
+        await asyncio.sleep(0)
+        await self._endings.answered(pressed.address.key)

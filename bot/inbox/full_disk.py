@@ -18,7 +18,7 @@ from bot.channels.base import (
     SentMessage,
     said_to_all,
 )
-from bot.commands.given import given
+from bot.commands.table import given
 from bot.inbox.background import BackgroundTasks
 from memory.records.messages import Address, IncomingMessage
 from memory.records.ports import Clock

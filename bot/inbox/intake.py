@@ -17,16 +17,14 @@ import structlog
 
 from agent.turn.agents import Bindings
 from bot.channels.base import AlbumPart, Channel, Ignored, Pressed
-from bot.commands.given import given
-from bot.commands.services import CommandCall, Tools
-from bot.commands.table import as_typed
+from bot.commands.table import CommandCall, Tools, given
 from bot.inbox.admission import Admission, EventCloser
 from bot.inbox.albums import Albums
 from bot.inbox.background import BackgroundTasks, patiently
-from bot.inbox.buttons import ButtonHandler, Press
-from bot.inbox.commands import CommandRunner
+from bot.inbox.commands import ButtonHandler, CommandRunner, Press
 from bot.inbox.full_disk import FullDisk
 from bot.inbox.rate_limit import Backlog, HeldMessage, MessageRateLimiter
+from bot.markup.command_text import as_typed
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
 from memory.records.errors import StorageError, StorageFull
@@ -36,46 +34,6 @@ from memory.records.rows import NewEvent, NewMessage, Person, StoredEvent
 from memory.records.text import one_line
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
-
-# --- edits --------------------------------------------------------------------------------------
-#
-# A message that was edited: what becomes of its new words. Used by the intake.
-
-
-class Edits:
-    """An edit replaces the text of a turn that has not begun; later, it is a note for the next
-    turn. It is never a turn of its own (SPEC §3, case CH-11)."""
-
-    def __init__(
-        self, engine: TurnEngine, conversations: SqliteConversations, endings: EventCloser
-    ) -> None:
-        self._engine = engine
-        self._conversations = conversations
-        self._endings = endings
-
-    async def take(self, event: StoredEvent, turn: TurnInput, *, alone: bool) -> None:
-        """`turn` is what the message would be now. One that is not `alone` came in an album, where
-        it would replace the other photos too: it is always a note. Raises StorageError."""
-        message = turn.message
-        lane = message.address.key
-        if alone and await self._engine.edit(lane, message.message_id, turn.to_json()):
-            await self._endings.end(event, InboxState.SILENT, reason="edit: text replaced")
-            return
-        text, untrusted = _noted(message)
-        await self._conversations.note(turn.conversation, text, untrusted=untrusted)
-        await self._endings.end(event, InboxState.SILENT, reason="edit: noted")
-
-
-def _noted(message: IncomingMessage) -> tuple[str, bool]:
-    """The note of an edit, and whether it is outside text for whoever writes next: in a group that
-    may be anybody else, and what is forwarded or quoted is nobody's own."""
-    who = one_line(message.sender_name) if message.is_group else ""
-    who = f"«{who}»" if who else "The person"
-    untrusted = message.is_group or bool(message.forwarded) or bool(message.quote)
-    if message.forwarded:
-        return f"{who} edited an earlier message, which they had forwarded.", untrusted
-    return f"{who} edited an earlier message. It now reads: {message.text}", untrusted
-
 
 log = structlog.get_logger()
 
@@ -169,7 +127,6 @@ class Intake:
             troubled=self._troubled,
             clock=clock,
         )
-        self._edits = Edits(engine, conversations, self.endings)
         self._albums = Albums(
             partial(self._take, alone=False),
             endings=self.endings,
@@ -345,15 +302,48 @@ class Intake:
             return self._hold(events, message, person, alone=alone)
         if message.edited:
             turn = await self._turn(replace(message, edited=False), person)
-            return await self._edits.take(events[0], turn, alone=alone)
+            return await self._edited(events[0], turn, alone=alone)
         if self._hooks.freshen is not None:
             await self._hooks.freshen(message.address.key)
-        await self._engine.submit(_new_run(events, await self._turn(message, person)))
+        turn = await self._turn(message, person)
+        await self._engine.submit(
+            NewRun(
+                run_id=RunId(f"in-{events[0].id}"),
+                lane=message.address.key,
+                by=turn.person_id,
+                payload=turn.to_json(),
+                message_id=message.message_id,
+                inbox_id=events[0].id,
+                inbox_joined=tuple(event.id for event in events[1:]),
+            )
+        )
         if self._hooks.acknowledge is not None:
             self._tasks.begin(self._hooks.acknowledge(message), name="acknowledged")
         await self._tell_of_pause(message.address.key, person)
         chars = len(message.text)
         log.info("inbox.message", inbox=events[0].id, lane=message.address.key, chars=chars)
+
+    async def _edited(self, event: StoredEvent, turn: TurnInput, *, alone: bool) -> None:
+        """Replace the text of a turn that has not begun; later, note it for the next turn. An edit
+        is never a turn of its own (SPEC §3, case CH-11).
+
+        `turn` is what the message would be now. In an album (not `alone`) it would replace the
+        other photos too, so there it is always a note. The note is outside text for whoever writes
+        next: in a group that may be anybody else, and what is forwarded or quoted is nobody's own.
+        """
+        message = turn.message
+        lane = message.address.key
+        if alone and await self._engine.edit(lane, message.message_id, turn.to_json()):
+            await self.endings.end(event, InboxState.SILENT, reason="edit: text replaced")
+            return
+        name = one_line(message.sender_name) if message.is_group else ""
+        who = f"«{name}»" if name else "The person"
+        text = f"{who} edited an earlier message. It now reads: {message.text}"
+        if message.forwarded:
+            text = f"{who} edited an earlier message, which they had forwarded."
+        untrusted = message.is_group or bool(message.forwarded) or bool(message.quote)
+        await self._conversations.note(turn.conversation, text, untrusted=untrusted)
+        await self.endings.end(event, InboxState.SILENT, reason="edit: noted")
 
     def _hold(
         self,
@@ -403,16 +393,3 @@ class Intake:
     async def worked_off(self) -> None:
         """Returns once nothing waits because it was written too fast: minutes, perhaps."""
         await self._tasks.worked_off()
-
-
-def _new_run(events: Sequence[StoredEvent], turn: TurnInput) -> NewRun:
-    """Return the turn of a message, or of all events of an album."""
-    return NewRun(
-        run_id=RunId(f"in-{events[0].id}"),
-        lane=turn.message.address.key,
-        by=turn.person_id,
-        payload=turn.to_json(),
-        message_id=turn.message.message_id,
-        inbox_id=events[0].id,
-        inbox_joined=tuple(event.id for event in events[1:]),
-    )

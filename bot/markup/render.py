@@ -18,11 +18,8 @@ from bot.markup.tree import Block
 __all__ = ["RenderedPart", "slack_parts", "telegram_parts", "utf16_length"]
 
 TELEGRAM_UNITS_MAX = 4_096  # UTF-16 units after parsing: the Bot API's limit of sendMessage
-TELEGRAM_HTML_MAX = 16_000  # characters; Telegram refuses very long raw text, at no stated length
-TELEGRAM_ENTITIES_MAX = 100  # those beyond are ignored
 
 SLACK_CHARS_MAX = 4_000  # of an edit's text; a message may have more, but then could not be edited
-SLACK_TAGS_MAX = 1_000  # styles in one part; Slack names no limit
 SLACK_SHARES = (1.0, 0.75, 0.5, 0.35, 0.2, 0.1)
 """Parts are made smaller in these steps until each fits with its marks and escapes: `&` takes five
 characters, and a mark is written anew on each line."""
@@ -46,9 +43,12 @@ def telegram_parts(text: str, *, limit: int = TELEGRAM_UNITS_MAX) -> tuple[Rende
     source = _tidy(text)
     if blank(source):
         return ()
-    return _telegram(text, source, _parsed(source), limit) or _telegram(
-        text, source, _plain(source), limit
-    )
+    room = markup_telegram.room(limit)
+    for blocks in (_parsed(source), _plain(source)):
+        pieces = flow(blocks, markup_telegram.can_link)
+        if parts := _cut(text, source, pieces, room, markup_telegram.html):
+            return parts
+    return ()
 
 
 def slack_parts(text: str, *, limit: int = SLACK_CHARS_MAX) -> tuple[RenderedPart, ...]:
@@ -65,8 +65,11 @@ def slack_parts(text: str, *, limit: int = SLACK_CHARS_MAX) -> tuple[RenderedPar
             parts = _slack(text, source, blocks, int(limit * share))
             if parts and all(_fits_slack(part, limit) for part in parts):
                 return parts
+    # What no rule can cut, cut anyway: hostile text is shown, and nothing is lost.
+    size = limit // 5
+    pieces = [source[at : at + size] for at in range(0, len(source), size)]
     return tuple(
-        RenderedPart(markup=escaped(piece), source=piece) for piece in _pieces(source, limit // 5)
+        RenderedPart(markup=escaped(piece), source=piece) for piece in pieces if not blank(piece)
     )
 
 
@@ -75,16 +78,8 @@ def _slack(
 ) -> tuple[RenderedPart, ...]:
     from bot.markup import slack as markup_slack
 
-    room = Room(
-        shown=size,
-        source=size,
-        markup=size,
-        entities=SLACK_TAGS_MAX,
-        worn=markup_slack.allowed,
-        weigh=markup_slack.weigh,
-    )
     pieces = flow(blocks, markup_slack.can_link)
-    return _cut(text, source, pieces, room, markup_slack.mrkdwn)
+    return _cut(text, source, pieces, markup_slack.room(size), markup_slack.mrkdwn)
 
 
 def _fits_slack(part: RenderedPart, limit: int) -> bool:
@@ -92,27 +87,6 @@ def _fits_slack(part: RenderedPart, limit: int) -> bool:
 
     plain = escaped(part.source.strip())
     return max(utf16_length(part.markup), utf16_length(plain)) <= limit
-
-
-def _pieces(source: str, size: int) -> list[str]:
-    """What no rule can cut, cut anyway: hostile text is shown, and nothing is lost."""
-    pieces = [source[at : at + size] for at in range(0, len(source), size)]
-    return [piece for piece in pieces if not blank(piece)]
-
-
-def _telegram(
-    text: str, source: str, blocks: tuple[Block, ...], limit: int
-) -> tuple[RenderedPart, ...]:
-    room = Room(
-        shown=limit,
-        source=limit,
-        markup=TELEGRAM_HTML_MAX,
-        entities=TELEGRAM_ENTITIES_MAX,
-        worn=markup_telegram.allowed,
-        weigh=markup_telegram.weigh,
-    )
-    pieces = flow(blocks, markup_telegram.can_link)
-    return _cut(text, source, pieces, room, markup_telegram.html)
 
 
 def _cut(

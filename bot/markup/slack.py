@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bot.markup.cut import Run, shared
+from bot.markup.cut import Room, Run, shared
 from bot.markup.layout import Styles
 from bot.markup.tree import Style, TextMark
 
@@ -55,6 +55,12 @@ def weigh(style: Style) -> int:
     if style.mark is TextMark.PRE:
         return 2 * len(_FENCE) + 2
     return 4
+
+
+def room(size: int) -> Room:
+    """Return what one part of at most `size` characters may hold. Slack names no limit of
+    styles."""
+    return Room(shown=size, source=size, markup=size, entities=1_000, worn=allowed, weigh=weigh)
 
 
 def escaped(text: str) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bot.markup.cut import Run, shared
+from bot.markup.cut import Room, Run, shared
 from bot.markup.layout import Styles
 from bot.markup.tree import Style, TextMark
+
+HTML_MAX = 16_000  # characters; Telegram refuses very long raw text, at no stated length
+ENTITIES_MAX = 100  # those beyond are ignored
 
 _TAGS = {
     TextMark.BOLD: "b",
@@ -43,6 +46,18 @@ def allowed(styles: Styles) -> Styles:
 def weigh(style: Style) -> int:
     """Characters that a style's two tags take."""
     return len(_opening(style)) + len(_closing(style))
+
+
+def room(limit: int) -> Room:
+    """Return what one message of at most `limit` UTF-16 units may hold."""
+    return Room(
+        shown=limit,
+        source=limit,
+        markup=HTML_MAX,
+        entities=ENTITIES_MAX,
+        worn=allowed,
+        weigh=weigh,
+    )
 
 
 def html(runs: Sequence[Run]) -> str:

@@ -30,8 +30,7 @@ from bot.channels.base import (
     SentMessage,
     Uploaded,
 )
-from bot.commands.memory_messages import bare
-from bot.commands.table import as_typed
+from bot.markup.command_text import as_typed, bare
 from bot.outbox.drafts import as_tried, ending, is_to_go, planned
 from bot.outbox.files import CopyGone, OutgoingFiles
 from bot.people.access import Access
@@ -39,7 +38,7 @@ from bot.people.approvals import is_shared
 from memory.records.errors import StorageError
 from memory.records.messages import Address, OutboxId
 from memory.records.ports import Clock
-from memory.records.rows import NewMessage, OutboxState, OutPart, OutRow, PartState, Person
+from memory.records.rows import NewMessage, OutboxState, OutPart, OutRow, PartState
 from memory.stores.outbox import SqliteOutbox
 
 log = structlog.get_logger()
@@ -105,13 +104,19 @@ class RowDelivery:
         return self._row.id
 
     async def plan(self) -> float | None:
-        """Splits the text once; a former process may have done so, or left streamed parts.
+        """Splits the text once; a former process may have done so, or left streamed parts. The
+        first part of a file is its caption.
 
         The first part that needs a send is stored as SENDING in the same transaction, and sent;
         the answer is as that of `advance`.
         """
         if self._row.file is not None:
-            await self._plan_file()
+            if self.parts:
+                return None
+            text = self._row.text
+            wanted = self._channel.captioned(text) or (MessagePart(markup=text, source=text),)
+            self.parts = planned(wanted, ())
+            await self._store.plan(self._row.id, self.parts)
             return None
         if self.parts and all(part.source for part in self.parts):
             return None
@@ -126,17 +131,6 @@ class RowDelivery:
         else:
             await self._store.mark(self._row.id, end=OutboxState.SENT)
         return None
-
-    async def _plan_file(self) -> None:
-        """The file with its caption, and then what finds no place in that."""
-        if self.parts:
-            return
-        text = self._row.text
-        wanted = self._channel.captioned(text) or (MessagePart(markup=text, source=text),)
-        self.parts = [
-            OutPart(n=n, markup=part.markup, source=part.source) for n, part in enumerate(wanted)
-        ]
-        await self._store.plan(self._row.id, self.parts)
 
     def next_open(self) -> OutPart | None:
         """The first part that is not done."""
@@ -310,13 +304,14 @@ class RowDelivery:
         """Somebody deleted this message. It comes anew, and below it what stood below it."""
         below = [one for one in self.parts[part.n + 1 :] if one.message_id and one.source]
         for one in below:
-            if isinstance(await self._taken_away(one), SentMessage | MessageGone):
+            done = await self._channel.remove(self._address, one.message_id)
+            if isinstance(done, SentMessage | MessageGone):
                 await self._mark(replace(one, message_id=""), PartState.READY)
         await self._mark(replace(part, message_id=""), PartState.READY)
 
     async def _remove(self, part: OutPart) -> float | None:
         """Takes a message away that was begun for words that the reply does not have in the end."""
-        match await self._taken_away(part):
+        match await self._channel.remove(self._address, part.message_id):
             case (NotSent() | InDoubt()) as outcome:
                 return self._later(outcome)
             case DeliveryRefused(reason=reason):
@@ -327,9 +322,6 @@ class RowDelivery:
                 assert_never(other)
         await self._mark(replace(part, message_id=""), PartState.SENT)
         return None
-
-    async def _taken_away(self, part: OutPart) -> EditOutcome:
-        return await self._channel.remove(self._address, part.message_id)
 
     async def _settle(self, part: OutPart, outcome: Delivery) -> float | None:
         match outcome:
@@ -433,28 +425,20 @@ class DeliveryNotices:
             return None
         lane = next((chat for chat in chats if chat != row.lane), chats[0])
         reader = await self._access.alone_in(row.lane)
-        text = f"**Not delivered** to {self._place(row.lane, reader, owner)}: {_sentence(why)}"
+        address = Address.parse(row.lane)
+        if reader == owner:
+            whose = "your chat"
+        elif reader is not None:
+            person = self._access.person(reader)
+            whose = bare(person.name if person is not None else "") or "a member"
+        else:
+            whose = "a group" if is_shared(row.lane) else "a chat"
+        place = f"{whose} in {address.channel.capitalize()}"
+        if reader is None:
+            place += f" (`{address.chat_id}`)"
+        text = f"**Not delivered** to {place}: {bare(why, chars_max=300).rstrip('.')}."
         if reader == owner or is_shared(row.lane):
             text += f"\n\nIt began: {bare(row.text, chars_max=CHARS_MAX)}"
         if said + 1 == NOTICES_MAX:
             text += LAST
         return NewMessage(lane=lane, text=as_typed(text, lane), about=row.lane)
-
-    def _place(self, lane: str, reader: str | None, owner: str | None) -> str:
-        address = Address.parse(lane)
-        channel = address.channel.capitalize()
-        if reader is None:
-            kind = "a group" if is_shared(lane) else "a chat"
-            return f"{kind} in {channel} (`{address.chat_id}`)"
-        return (
-            f"your chat in {channel}" if reader == owner else f"{self._name(reader)} in {channel}"
-        )
-
-    def _name(self, person_id: str) -> str:
-        people: tuple[Person, ...] = tuple(self._access.directory.people)
-        name = next((one.name for one in people if one.id == person_id), "")
-        return bare(name) or "a member"
-
-
-def _sentence(why: str) -> str:
-    return f"{bare(why, chars_max=300).rstrip('.')}."

@@ -26,7 +26,7 @@ from bot.channels.base import (
 from memory.records.errors import StorageError
 from memory.records.messages import Address, OutboxId
 from memory.records.ports import Clock
-from memory.records.rows import NewMessage, OutboxState, OutPart, OutRow
+from memory.records.rows import NewMessage, OutboxState, OutRow
 from memory.stores.approvals import SqliteCards
 from memory.stores.outbox import SqliteOutbox
 
@@ -81,22 +81,22 @@ class Revisions:
         try:
             while outbox_id in self._asked:
                 self._asked.discard(outbox_id)
-                while (pause_s := await self._try(outbox_id, tries)) is not None:
+                while True:
+                    try:
+                        pause_s = await self._revise(outbox_id, is_first=tries == 0)
+                    except StorageError as trouble:
+                        if tries == 0:
+                            log.error("outbox.storage", why=str(trouble))
+                        pause_s = self._pause_s(tries)
+                    if pause_s is None:
+                        break
                     tries += 1
                     await self._clock.sleep(pause_s)
         finally:
             del self._tasks[outbox_id]
 
-    async def _try(self, outbox_id: OutboxId, tries: int) -> float | None:
-        """One try. Seconds to wait before the next; None: there is nothing (more) to do."""
-        try:
-            return await self._revise(outbox_id, is_first=tries == 0)
-        except StorageError as trouble:
-            if tries == 0:
-                log.error("outbox.storage", why=str(trouble))
-            return self._pause_s(tries)
-
     async def _revise(self, outbox_id: OutboxId, *, is_first: bool) -> float | None:
+        """One try. Seconds to wait before the next; None: there is nothing (more) to do."""
         while True:
             row = await self._store.row(outbox_id)
             if row is None or row.revision is None or row.state in OPEN:
@@ -113,8 +113,18 @@ class Revisions:
             for message_id, part in edits:
                 again_s = await self._edit(channel, address, message_id, part)
                 if again_s is not None:
-                    return await self._postponed(row, again_s)
-            await self._end(row, row.revision, rest)
+                    # When the next try may be is stored: a restart does not hurry it.
+                    pause_s = max(again_s, 0.0) or self._pause_s(row.attempts)
+                    not_before_s = self._clock.now().timestamp() + pause_s
+                    await self._store.postpone(
+                        row.id, not_before_ms=int(not_before_s * 1000), attempts=row.attempts + 1
+                    )
+                    return pause_s
+            message = NewMessage(lane=row.lane, text=rest) if rest.strip() else None
+            further = await self._store.revised(row.id, row.revision, rest=message)
+            if further is not None:
+                self._deliver(row.lane, further)
+            log.info("outbox.revised", row=row.id)
 
     async def _edit(
         self, channel: Channel, address: Address, message_id: str, part: MessagePart
@@ -139,22 +149,6 @@ class Revisions:
             case other:
                 assert_never(other)
 
-    async def _postponed(self, row: OutRow, again_s: float) -> float:
-        """Keeps when the next try may be: a restart does not hurry it."""
-        pause_s = max(again_s, 0.0) or self._pause_s(row.attempts)
-        now_s = self._clock.now().timestamp()
-        await self._store.postpone(
-            row.id, not_before_ms=int((now_s + pause_s) * 1000), attempts=row.attempts + 1
-        )
-        return pause_s
-
-    async def _end(self, row: OutRow, text: str, rest: str) -> None:
-        message = NewMessage(lane=row.lane, text=rest) if rest.strip() else None
-        further = await self._store.revised(row.id, text, rest=message)
-        if further is not None:
-            self._deliver(row.lane, further)
-        log.info("outbox.revised", row=row.id)
-
 
 def _planned(
     row: OutRow, wanted: Sequence[MessagePart]
@@ -171,14 +165,10 @@ def _planned(
     texts = list(wanted) or [MessagePart(markup=last.markup, source=last.source)]
     used, left = texts[: len(there)], texts[len(there) :]
     edits = [
-        (part.message_id, replace(text, loses_buttons=_is_last(row, part)))
+        (part.message_id, replace(text, loses_buttons=part.n == row.parts[-1].n))
         for part, text in zip(there[-len(used) :], used, strict=True)
     ]
     return edits, "".join(part.source for part in left)
-
-
-def _is_last(row: OutRow, part: OutPart) -> bool:
-    return part.n == row.parts[-1].n
 
 
 # --- cards --------------------------------------------------------------------------------------

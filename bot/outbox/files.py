@@ -14,7 +14,6 @@ import secrets
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
 from memory.records.errors import Permanent, StorageFull, StorageReadOnly
 
@@ -47,11 +46,20 @@ class OutgoingFiles:
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(self._folder / digest)
-            _sync_folder(self._folder)
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         except OSError as error:
             with suppress(OSError):
                 part.unlink()
-            _refuse(error)
+            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                raise StorageFull("the disk is full; the file was not sent") from error
+            raise StorageReadOnly(
+                f"a file cannot be copied to be sent ({error.strerror}); see that the folder data "
+                "of the home can be written"
+            ) from error
         return digest
 
     def read(self, digest: str) -> bytes:
@@ -79,20 +87,3 @@ class OutgoingFiles:
                         path.unlink()
                         swept += 1
         return swept
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _refuse(error: OSError) -> NoReturn:
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        raise StorageFull("the disk is full; the file was not sent") from error
-    raise StorageReadOnly(
-        f"a file cannot be copied to be sent ({error.strerror}); see that the folder data of the "
-        "home can be written"
-    ) from error

@@ -309,7 +309,9 @@ class Outbox:
         if channel is None:
             log.error("outbox.no_channel", row=outbox_id, channel=address.channel)
             return
-        if await self._draft_done(row.run_id):
+        draft = self._drafts.get(row.run_id) if row.run_id is not None else None
+        if draft is not None and draft.task is not None:
+            await asyncio.wait([draft.task])  # it may change the row meanwhile
             row = await self._store.row(outbox_id) or row
         await self._not_before(row)
         if row.revision is not None or outbox_id in self._to_revise:
@@ -364,14 +366,6 @@ class Outbox:
         if tries == 0:
             log.error("outbox.storage", why=str(trouble))
         await self._clock.sleep(self._pause(tries))
-
-    async def _draft_done(self, run_id: RunId | None) -> bool:
-        """Whether a draft was on its way meanwhile, so that the row may have changed."""
-        draft = self._drafts.get(run_id) if run_id is not None else None
-        if draft is None or draft.task is None:
-            return False
-        await asyncio.wait([draft.task])
-        return True
 
     async def _not_before(self, row: OutRow) -> None:
         wait_s = row.not_before_ms / 1000 - self._clock.now().timestamp()

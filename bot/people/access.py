@@ -21,6 +21,8 @@ from bot.people.register import (
     CODE_CHARS,
     CONSOLE_ADDRESS,
     Register,
+    called,
+    gone,
     new_code,
     shown,
 )
@@ -46,6 +48,7 @@ __all__ = [
     "Policy",
     "UnknownCode",
     "UnknownPerson",
+    "UnnamedPerson",
 ]
 
 log = structlog.get_logger()
@@ -56,6 +59,7 @@ HINT_EVERY_MS = 3_600_000
 """The owner gets at most one hint about a chat in this time."""
 
 ADMITTED, DENIED = "admitted", "denied"
+PEOPLE_NAMED_MAX = 10
 
 
 class OwnerFirst(Permanent):
@@ -64,6 +68,10 @@ class OwnerFirst(Permanent):
 
 class UnknownPerson(Permanent):
     """Nobody who is let in has this address or id."""
+
+
+class UnnamedPerson(Permanent):
+    """Nobody is called so, or several people are; the text says who there is."""
 
 
 class LastOwner(Permanent):
@@ -357,13 +365,9 @@ class Access(Register):
         return None
 
     async def overview(self) -> dict[str, Any]:
-        """Return the directory for a table or `--json`. Raise StorageError."""
-        return self.as_json(await self.last_seen())
-
-    def as_json(self, seen: Mapping[PersonId, int] | None = None) -> dict[str, Any]:
-        """The directory for a table or `--json`; codes that are past are left out. `seen` is what
-        `last_seen` says."""
-        seen_ms = seen or {}
+        """Return the directory for a table or `--json`; codes that are past are left out. Raise
+        StorageError."""
+        seen_ms = await self.last_seen()
         return {
             "policy": self.policy,
             "allow_from": sorted(self._allowed),
@@ -385,6 +389,40 @@ class Access(Register):
             ],
             "denied": self.pairings.shut_out(),
         }
+
+    # --- for the command line -------------------------------------------------------------------
+
+    async def named(self, wanted: str) -> Person:
+        """Return somebody by id, address or name; the owner where nobody is named. Raise
+        UnnamedPerson."""
+        people = self.directory.people
+        if not wanted:
+            if owners := self.owners():
+                return owners[0]
+            raise UnnamedPerson(
+                "Nobody owns this bot yet, so nothing is remembered. Talk with it here "
+                "(`hearthbot chat`), or set up Telegram or Slack (`hearthbot init`): the first "
+                "one who is let in is its owner."
+            )
+        exact = [one for one in people if wanted == one.id or wanted in one.addresses]
+        named = [one for one in people if one.name.casefold() == wanted.casefold()]
+        if len(found := exact or named) == 1:
+            return found[0]
+        names = called(people)
+        known = ", ".join(names[one.id] for one in (named or people)[:PEOPLE_NAMED_MAX])
+        if named:
+            raise UnnamedPerson(
+                f"{wanted[:64]!r}: more than one person is called that. Name an address, or one of "
+                f"the ids: {known}"
+            )
+        raise UnnamedPerson(
+            f"{wanted[:64]!r}: nobody is called that. There are: {known}. `hearthbot access list` "
+            "has their addresses, which do as well."
+        )
+
+    async def called(self, person_id: PersonId) -> str:
+        """Return what somebody is called where the owner reads of several."""
+        return called(self.directory.people).get(person_id) or gone(person_id)
 
     # --- inside -------------------------------------------------------------------------------
 

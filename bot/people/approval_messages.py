@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from agent.guards.signs import visible
@@ -83,26 +82,34 @@ _MARKUP = re.compile(r"([\\*_<>~|])")
 _PLAINER = str.maketrans("`[]", "'()")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalCard:
-    """What a card is made of: the question, whose turn it is, who reads it, and when the answer is
-    due: "within 10 minutes" (of its arrival), or "by 12:10"."""
+def card_text(
+    asked: NewApproval,
+    *,
+    person: Person | None,
+    reader: Person | None,
+    is_shared: bool,
+    answer: str,
+) -> str:
+    """Return the question, with what would be done. `person` is whose turn it is, `reader` who
+    alone reads it; the `answer` is due "within 10 minutes" (of its arrival), or "by 12:10".
 
-    asked: NewApproval
-    person: Person | None
-    reader: Person | None
-    is_shared: bool
-    answer: str
-
-
-def card_text(card: ApprovalCard) -> str:
-    """The question, with what would be done."""
+    A model may have been talked into it: nobody is said to want it.
+    """
+    if person is None:
+        whose = "It came up in a turn of somebody who is not here any more."
+    elif is_shared:
+        name = plain_name(person) or "the person who wrote to me"
+        whose = f"It came up in what {name} asked; nobody else can answer."
+    elif reader is not None and reader.id == person.id:
+        whose = "It came up in what you asked."
+    else:
+        whose = f"It came up in a turn of {shown(person)}."
     return "\n\n".join(
         (
-            f"**May I {plain(card.asked.tool)}?**",
-            card.asked.shows,
-            f"Why I ask: {_bare(card.asked.why)}",
-            f"{_whose(card)} Answer {card.answer}; without an answer it is not done.",
+            f"**May I {plain(asked.tool)}?**",
+            asked.shows,
+            f"Why I ask: {_bare(asked.why)}",
+            f"{whose} Answer {answer}; without an answer it is not done.",
         )
     )
 
@@ -220,21 +227,10 @@ def minutes_of(seconds: float) -> str:
 # --- inside ------------------------------------------------------------------------------------
 
 
-def _whose(card: ApprovalCard) -> str:
-    """In whose turn it came up. A model may have been talked into it: nobody is said to want it."""
-    person = card.person
-    if person is None:
-        return "It came up in a turn of somebody who is not here any more."
-    if card.is_shared:
-        name = plain_name(person) or "the person who wrote to me"
-        return f"It came up in what {name} asked; nobody else can answer."
-    if card.reader is not None and card.reader.id == person.id:
-        return "It came up in what you asked."
-    return f"It came up in a turn of {shown(person)}."
-
-
 def _outcome(approval: StoredApproval, by: Person | None, at: str) -> str:
-    who = _name_of(by)
+    who = "the owner"
+    if by is not None and (plain_name(by) or by.role is not Role.OWNER):
+        who = plain_name(by) or "the person who asked"
     match approval.outcome:
         case Outcome.ONCE:
             return f"Allowed once by {who} at {at}."
@@ -248,12 +244,6 @@ def _outcome(approval: StoredApproval, by: Person | None, at: str) -> str:
             return "Expired: not run."
         case None:
             return "Nobody has answered yet."
-
-
-def _name_of(by: Person | None) -> str:
-    if by is None or (not plain_name(by) and by.role is Role.OWNER):
-        return "the owner"
-    return plain_name(by) or "the person who asked"
 
 
 def _bare(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Self
 import structlog
 
 from bot.channels.base import Pressed
-from bot.commands.typed import all_as_typed
+from bot.markup.command_text import all_as_typed
 from bot.people import approval_messages as words
 from bot.people.access import Access
 from bot.people.timezone import zone_of
@@ -120,14 +120,21 @@ class ApprovalService:
         person = self._access.person(approval.person_id)
         place = await self._place(approval, person)
         expires_ms = self._now_ms() + round(self._valid_s * 1000)
-        card = self._card(approval, person, place) if place.lane else None
         minutes = words.minutes_of(self._valid_s)
+        text = words.card_text(
+            approval,
+            person=person,
+            reader=place.reader,
+            is_shared=is_shared(place.lane),
+            answer=f"within {minutes}",
+        )
+        card = NewMessage(lane=place.lane, text=text, buttons=words.buttons(approval))
         elsewhere = words.notice_text(approval, minutes=minutes, is_asked=bool(place.lane))
         ready = await self._store.add(
             approval,
             role=person.role if person is not None else Role.GUEST,
             expires_ms=expires_ms,
-            card=card,
+            card=card if place.lane else None,
             notices=[] if place.is_here else [NewMessage(lane=approval.lane, text=elsewhere)],
         )
         if ready is None:
@@ -154,7 +161,7 @@ class ApprovalService:
                 text = await self.answer(person, approval_id, word)
             case _:
                 text = words.UNKNOWN
-        return all_as_typed(text, pressed.address.channel, {"approve"})
+        return all_as_typed(text, pressed.address.channel)
 
     async def answer(self, person: Person, approval_id: str, word: str) -> str:
         """An answer of a person, by a word of `ANSWERS`; the first one stands."""
@@ -198,7 +205,15 @@ class ApprovalService:
                 return words.revoked_text(tool, count=count)
             case [code] if code.lower() != "revoke":
                 found = await self._open_one(person, code)
-                return self._shown(found, person) if found is not None else words.UNKNOWN
+                if found is None:
+                    return words.UNKNOWN
+                return words.card_text(
+                    found.asked,
+                    person=self._access.person(found.asked.person_id),
+                    reader=person,
+                    is_shared=False,
+                    answer=f"by {self._spelled(found.expires_ms, person)}",
+                )
             case [code, word] if word.lower() in words.ANSWERS:
                 found = await self._open_one(person, code)
                 return await self.answer(person, found.id if found is not None else code, word)
@@ -242,17 +257,6 @@ class ApprovalService:
             lines.append((one, words.open_line(one.asked, person=whose, until=until)))
         return words.overview(lines, await self._store.grants(person.id))
 
-    def _shown(self, approval: StoredApproval, reader: Person) -> str:
-        asked = approval.asked
-        card = words.ApprovalCard(
-            asked=asked,
-            person=self._access.person(asked.person_id),
-            reader=reader,
-            is_shared=False,
-            answer=f"by {self._spelled(approval.expires_ms, reader)}",
-        )
-        return words.card_text(card)
-
     # --- cards --------------------------------------------------------------------------------
 
     async def _place(self, asked: NewApproval, person: Person | None) -> _QuestionPlace:
@@ -266,16 +270,6 @@ class ApprovalService:
             for lane in await self._access.private_chats(owner.id):
                 return _QuestionPlace(lane=lane, reader=owner, is_here=False)
         return _QuestionPlace(lane="", reader=None, is_here=False)
-
-    def _card(self, asked: NewApproval, person: Person | None, place: _QuestionPlace) -> NewMessage:
-        card = words.ApprovalCard(
-            asked=asked,
-            person=person,
-            reader=place.reader,
-            is_shared=is_shared(place.lane),
-            answer=f"within {words.minutes_of(self._valid_s)}",
-        )
-        return NewMessage(lane=place.lane, text=words.card_text(card), buttons=words.buttons(asked))
 
     # --- what follows -------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import structlog
 
-from bot.commands.typed import slash
+from bot.markup.command_text import slash
 from bot.people.register import CONSOLE_ADDRESS, Register, shown
 from memory.records.errors import Permanent
 from memory.records.messages import Address, OutboxId, Role
@@ -70,7 +70,12 @@ class Tries:
 
     def allows(self, address: str, code: str, *, now_ms: int) -> bool:
         """Whether a code from here is looked at."""
-        self._forget(now_ms)
+        for other, tried in list(self._wrong.items()):
+            kept = {code: ms for code, ms in tried.items() if now_ms - ms < TRIES_MS}
+            if kept:
+                self._wrong[other] = kept
+            else:
+                del self._wrong[other]
         wrong = self._wrong.get(address)
         if wrong is None:
             return len(self._wrong) < TRIERS_MAX
@@ -82,14 +87,6 @@ class Tries:
         wrong.setdefault(code, now_ms)
         if len(wrong) == TRIES_MAX:
             log.warning("access.link_tries_used_up", address=address)
-
-    def _forget(self, now_ms: int) -> None:
-        for address, wrong in list(self._wrong.items()):
-            kept = {code: ms for code, ms in wrong.items() if now_ms - ms < TRIES_MS}
-            if kept:
-                self._wrong[address] = kept
-            else:
-                del self._wrong[address]
 
 
 class Linking:
@@ -140,7 +137,12 @@ class Linking:
             tries = self._tries if known else self._tries_of_strangers
             if not tries.allows(sender, code, now_ms=now_ms):
                 return Redeemed.TOO_MANY
-            found = self._matching(code, now_ms=now_ms)
+            found = None
+            # Every open code is compared, and all of each: the time taken tells nothing.
+            for one in self._register.directory.links:
+                is_same = secrets.compare_digest(one.code.encode(), code.encode())
+                if is_same and one.expires_ms > now_ms:
+                    found = one
             person = self._register.person(found.person_id) if found else None
             if (
                 found is None
@@ -161,15 +163,6 @@ class Linking:
             joined = await self._join(person, sender, [notice], code=found.code)
             return Redeemed.LINKED if joined else Redeemed.TAKEN
 
-    def _matching(self, code: str, *, now_ms: int) -> LinkCode | None:
-        """Every open code is compared, and all of each: the time taken tells nothing."""
-        found = None
-        for one in self._register.directory.links:
-            same = secrets.compare_digest(one.code.encode(), code.encode())
-            if same and one.expires_ms > now_ms:
-                found = one
-        return found
-
     # --- by the owner, and back ---------------------------------------------------------------
 
     async def link(self, known: str, other: str) -> str:
@@ -188,7 +181,9 @@ class Linking:
                 return f"{other} belongs to {shown(person)} already."
             if len(person.addresses) >= ADDRESSES_MAX:
                 raise LinkRefused(_full())
-            lanes = [lane for lane in (*person.addresses, other) if _is_private_chat(lane)]
+            # Telegram's private chats have the number of the person; of others nothing is known.
+            told = (*person.addresses, other)
+            lanes = [lane for lane in told if re.fullmatch(r"telegram:[0-9]+", lane)]
             notices = [NewMessage(lane=lane, text=_told(other, lane)) for lane in lanes]
             if not await self._join(person, other, notices):
                 raise LinkRefused(taken(other))
@@ -258,8 +253,3 @@ def _told(address: str, lane: str) -> str:
         "each chat keeps a conversation of its own.\n\n"
         f"If that was not you: `{slash(lane)}link remove {address}`"
     )
-
-
-def _is_private_chat(address: str) -> bool:
-    """Telegram's private chats have the number of the person; of others nothing is known."""
-    return re.fullmatch(r"telegram:[0-9]+", address) is not None

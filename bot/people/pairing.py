@@ -56,12 +56,18 @@ class Pairings:
         ):
             return None
         channel = sender.partition(":")[0]
-        if self._open_in(channel) >= PENDING_MAX:
+        if sum(pairing.channel == channel for pairing in self.open()) >= PENDING_MAX:
             if now_ms - self._full_told_ms >= ANSWER_EVERY_MS:
                 self._full_told_ms = now_ms
                 log.warning("access.too_many_pending", channel=channel)
             return None
-        await self._forget_old(now_ms)
+        old = [
+            one.address
+            for one in self._all()
+            if one.state == "pending" and now_ms - one.created_ms > FORGET_AFTER_MS
+        ]
+        if old:
+            await self._register.store.remove_pairings(*old)
         pairing = Pairing(
             address=sender,
             channel=channel,
@@ -141,18 +147,6 @@ class Pairings:
 
     def _of(self, address: str) -> Pairing | None:
         return next((p for p in self._all() if p.address == address), None)
-
-    def _open_in(self, channel: str) -> int:
-        return sum(1 for pairing in self.open() if pairing.channel == channel)
-
-    async def _forget_old(self, now_ms: int) -> None:
-        old = [
-            pairing.address
-            for pairing in self._all()
-            if pairing.state == "pending" and now_ms - pairing.created_ms > FORGET_AFTER_MS
-        ]
-        if old:
-            await self._register.store.remove_pairings(*old)
 
 
 def is_group(address: str) -> bool:

@@ -100,7 +100,12 @@ def shown(person: Person) -> str:
 def called(people: Sequence[Person]) -> Mapping[PersonId, str]:
     """What each is called where the owner reads of several: the name, with the id behind it where
     another has the same one; without a name the address, and the owner is always `the owner`."""
-    names = {person.id: _called(person) for person in people}
+    names = {
+        person.id: plain_name(person)
+        or ("the owner" if person.role is Role.OWNER else "")
+        or next(iter(person.addresses), gone(person.id))
+        for person in people
+    }
     taken = Counter(name.casefold() for name in names.values())
     return {
         id: name if taken[name.casefold()] == 1 else f"{name} ({id})" for id, name in names.items()
@@ -110,11 +115,3 @@ def called(people: Sequence[Person]) -> Mapping[PersonId, str]:
 def gone(person_id: str) -> str:
     """Somebody whom the directory does not know any more: by the id alone they can be named."""
     return f"somebody who was removed ({person_id})"
-
-
-def _called(person: Person) -> str:
-    if name := plain_name(person):
-        return name
-    if person.role is Role.OWNER:
-        return "the owner"
-    return person.addresses[0] if person.addresses else gone(person.id)

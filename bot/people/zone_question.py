@@ -13,7 +13,7 @@ import structlog
 
 from agent.turn.aftermath import EndedTurn
 from bot.channels.base import Pressed
-from bot.commands.typed import as_typed
+from bot.markup.command_text import as_typed
 from bot.people.access import Access
 from bot.people.timezone import zone_of
 from memory.records.messages import PersonId
@@ -94,7 +94,7 @@ class ZoneQuestions:
         text = f"Is it **{self._now_here()}** where you are? `/timezone CITY` if not."
         yes = Button(label="Yes", data=f"{PREFIX}:{YES}:{person_id}", style="good")
         other = Button(label="Other", data=f"{PREFIX}:{OTHER}:{person_id}")
-        shown = as_typed(text, lane, {"timezone"})
+        shown = as_typed(text, lane)
         await self._post(NewMessage(lane=lane, text=shown, buttons=((yes, other),)))
         log.info("zone.asked", person=person_id, zone=self._zone)
 
@@ -114,7 +114,7 @@ class ZoneQuestions:
                 await self._access.set_time_zone(person, self._zone)
                 said = f"Your time zone is {self._zone}. Say again what I am to save."
             case [_, word, _] if word == OTHER:
-                said = as_typed(HOW, pressed.address.key, {"timezone"})
+                said = as_typed(HOW, pressed.address.key)
             case _:
                 return UNKNOWN
         await self._close(pressed, said)

@@ -51,7 +51,7 @@ def all_backups(path: Path, folder: Path, *, now: datetime | None = None) -> lis
 
 def newest_good(path: Path, folder: Path, *, now: datetime | None = None) -> Path | None:
     """The newest backup that can be read and is whole."""
-    return next((file for file in all_backups(path, folder, now=now) if _is_good(file)), None)
+    return next((file for file in all_backups(path, folder, now=now) if is_good(file)), None)
 
 
 def make_backup(source: Path | sqlite3.Connection, to: Path) -> None:
@@ -197,9 +197,10 @@ def is_ours(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("pragma application_id").fetchone()[0] == APPLICATION_ID)
 
 
-def _is_good(file: Path) -> bool:
+def is_good(file: Path, *, mode: str = "ro") -> bool:
+    """Whether a file can be read, is ours and is whole."""
     try:
-        with closing(connect(file, mode="ro")) as connection:
+        with closing(connect(file, mode=mode)) as connection:
             return is_ours(connection) and not problems(connection, "quick_check")
     except sqlite3.Error:
         return False

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memory.database.backup import all_backups, is_ours, newest_good, problems
+from memory.database.backup import all_backups, connect, is_ours, newest_good, problems
 from memory.database.errors import storage_error
 from memory.database.migrate import MIGRATIONS, read_migrations, version_of
 from memory.database.rows import named, record, records
@@ -143,10 +143,7 @@ def _open(path: Path) -> sqlite3.Connection:
     # Where no commits wait beside it, nobody uses the file; SQLite would then leave empty
     # companions behind, unless it is told that the file will not change.
     alone = not path.with_name(f"{path.name}-wal").exists()
-    mode = "mode=ro&immutable=1" if alone else "mode=ro"
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=1.0, isolation_level=None
-    )
+    return connect(path, mode="ro&immutable=1" if alone else "ro", timeout_s=1.0)
 
 
 def _bounded_check(connection: sqlite3.Connection, limit_s: float) -> str | None:

@@ -10,10 +10,39 @@ import json
 import sqlite3
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, TypeVar, cast
 
-from memory.database.stored_text import dump, storable
 from memory.records.codec import types_of
+
+# --- stored text --------------------------------------------------------------------------------
+#
+# Values as text that SQLite takes and gives back: JSON, and plain text.
+
+
+def dump(value: Any) -> str:
+    """Return JSON on one line, readable in any script; a record is a list of its fields."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_in_order)
+    if text == storable(text):
+        return text
+    # Half of a surrogate pair, as models and platforms sometimes write: only an escape keeps it.
+    return json.dumps(value, separators=(",", ":"), default=_in_order)
+
+
+def storable(text: str) -> str:
+    """Return the text with `?` in place of what is not Unicode (half surrogate pairs)."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def _in_order(record: Any) -> list[Any]:
+    return [getattr(record, field.name) for field in fields(record)]
+
 
 T = TypeVar("T")
 
@@ -48,6 +77,11 @@ def first(kind: type[T], cursor: sqlite3.Cursor) -> T | None:
     return next((record(kind, row) for row in named(cursor)), None)
 
 
+@cache
+def _within(prefix: str, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, name.removeprefix(prefix)) for name in names if name.startswith(prefix))
+
+
 def record(kind: type[T], row: Mapping[str, Any], **more: Any) -> T:
     """Return the record of a row, with fields that the row does not say.
 
@@ -59,11 +93,7 @@ def record(kind: type[T], row: Mapping[str, Any], **more: Any) -> T:
             continue
         value = row.get(one.name)
         if one.kind is not None and one.name not in row:
-            parts = {
-                name.removeprefix(f"{one.name}."): part
-                for name, part in row.items()
-                if name.startswith(f"{one.name}.")
-            }
+            parts = {inner: row[name] for name, inner in _within(f"{one.name}.", tuple(row))}
             if any(part is not None for part in parts.values()):
                 values[one.name] = record(one.kind, parts)
         elif value is not None and not (one.structured and value == ""):

@@ -19,6 +19,7 @@ from memory.database.backup import (
     APPLICATION_ID,
     all_backups,
     connect,
+    is_good,
     is_ours,
     new_file,
     newest_good,
@@ -222,20 +223,12 @@ def damaged(opening: DatabasePlace, what: str) -> StorageCorrupt:
 def harmed(opening: DatabasePlace, what: str) -> StorageCorrupt:
     """The error to raise for a file that was harmed while it was in use. Where the main file is
     whole by itself, a start goes on with it and with what can be read of the `-wal`."""
-    if not _is_whole_alone(opening.path):
+    if not is_good(opening.path, mode="ro&immutable=1"):
         return damaged(opening, what)
     return StorageCorrupt(
         f"{opening.wal} is damaged: {what}. {opening.path} itself is whole. Start the bot again: "
         "it goes on with that. What was stored last may be missing."
     )
-
-
-def _is_whole_alone(path: Path) -> bool:
-    try:
-        with closing(connect(path, mode="ro&immutable=1")) as connection:
-            return is_ours(connection) and not problems(connection, "quick_check")
-    except sqlite3.Error:
-        return False
 
 
 def put_back(path: Path, backup: Path) -> str:

@@ -1,7 +1,7 @@
 """Forgetting with proof: every place is found and told, then erased, then looked for byte by byte.
 
 What is under way is written down first, so that a kill at any moment is made up for: by the same
-wish, or by `resume` at the next start. Used by `bot.commands.memory`.
+wish, or by `resume` at the next start. Used by `bot.commands.memory.commands`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from memory.erasure.places import (
 )
 from memory.erasure.plan import asked, search_of, similar, together
 from memory.erasure.verify import Scan, Wording, scan
+from memory.facts.store import SqliteFacts
 from memory.facts.tombstones import add, matching, raise_generation
 from memory.records.erasure import (
     ForgetStage,
@@ -47,7 +48,7 @@ from memory.records.erasure import (
     Tell,
     check_wish,
 )
-from memory.records.facts import Facts, Whose
+from memory.records.facts import Whose
 from memory.records.ports import Clock
 from memory.stores.conversations import SqliteConversations
 
@@ -82,7 +83,7 @@ class Forgetting:
     def __init__(
         self,
         database: Database,
-        facts: Facts,
+        facts: SqliteFacts,
         conversations: SqliteConversations,
         *,
         premises: Premises,

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from memory.database.rows import named
-from memory.database.stored_text import dump
+from memory.database.rows import dump, named
 from memory.erasure.verify import Wording, sentences
 from memory.records.erasure import PlaceKind
 from memory.records.messages import PersonId

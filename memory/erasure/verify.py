@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.database.premises import all_files
-from memory.database.stored_text import dump
+from memory.database.rows import dump
 
 _JOINTS = "-‐‑‒–—―−'‘’ʼ*_~`"
 """What counts as white space between words."""
@@ -196,11 +196,8 @@ class Wording:
         return "".join(kept)
 
     def holds_json(self, raw: str) -> bool:
-        """Whether a text of the JSON has it."""
-        found = _parsed(raw)
-        if found is None:
-            return self.holds(_unescaped(raw))
-        return any(map(self.holds, _texts(found[0])))
+        """Whether a text of the JSON has it, or a key of JSON within it: those outside are ours."""
+        return self.blanked_json(raw) != raw
 
     def blanked_json(self, raw: str) -> str:
         """The JSON with its texts blanked; keys and all else are left."""
@@ -265,9 +262,10 @@ def mapped(
     key: Callable[[str], str],
 ) -> Any:
     """A value of JSON with each of its texts changed, and each key by `key`. Below a bound of depth
-    it is left out."""
+    it is left out where anything would change."""
     if depth > _DEPTH_MAX:
-        return None
+        text = f"…{value}"  # which is no JSON: so deep nobody looks into it
+        return value if change(text) == text else None
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
@@ -275,23 +273,6 @@ def mapped(
     if isinstance(value, dict):
         return {key(name): mapped(one, change, depth + 1, key=key) for name, one in value.items()}
     return value
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """With the keys of JSON within JSON, as the arguments of a call are: those outside are ours."""
-    waiting: list[tuple[Any, bool]] = [(value, False)]
-    while waiting:
-        one, is_within = waiting.pop()
-        if isinstance(one, str):
-            yield one
-            if one.lstrip().startswith(("{", "[")) and (inner := _parsed(one)) is not None:
-                waiting.append((inner[0], True))
-        elif isinstance(one, list):
-            waiting.extend((item, is_within) for item in one)
-        elif isinstance(one, dict):
-            if is_within:
-                yield from one
-            waiting.extend((item, is_within) for item in one.values())
 
 
 def _parsed(raw: str) -> tuple[Any] | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memory.database.connection import Database
-from memory.database.stored_text import dump
+from memory.database.rows import dump
 from memory.facts.tombstones import generation
 from memory.records.messages import ConversationId, RunId
 from memory.records.words import fold, unbordered_runs, words

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 
-from memory.database.stored_text import storable
+from memory.database.rows import storable
 from memory.facts import tombstones
 from memory.facts.export import Carried, CarriedDocument, CarriedFact
 from memory.facts.profile import add_change, profile_in, put_profile

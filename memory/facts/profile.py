@@ -1,4 +1,4 @@
-"""Who people are, as one JSON object each: the `Profiles` that the core needs."""
+"""Profiles: who people are, as one JSON object each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from memory.database.connection import Database
-from memory.database.stored_text import dump, storable
+from memory.database.rows import dump, storable
 from memory.facts.profile_values import appended, at, checked, cleaned, parsed, said, with_value
 from memory.facts.secrets import secret_in
 from memory.records.errors import ProfileWrong
@@ -43,8 +43,8 @@ _UNDONE = "update profile_changes set undone_ms = ? where person_id = ? and id =
 
 
 class SqliteProfiles:
-    """Implements `memory.records.facts.Profiles`. A path may end in `[]`: the value, or each item
-    of a list, is then added to the list that stands there.
+    """Keeps profiles. Raises StorageError, ProfileWrong. A path may end in `[]`: the value, or each
+    item of a list, is then added to the list that stands there.
 
     What a turn changed can be taken back as long as what it set still stands. Taking back is a
     change too.

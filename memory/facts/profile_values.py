@@ -22,7 +22,7 @@ from pydantic import (
     ValidationError,
 )
 
-from memory.database.stored_text import dump, storable
+from memory.database.rows import dump, storable
 from memory.records.errors import ProfileWrong
 from memory.records.text import clean
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from memory.database.stored_text import storable
+from memory.database.rows import storable
 from memory.facts.secrets import secret_in
 from memory.records.facts import EVERYWHERE, Category, FactSource, NewFact, StoredFact, Whose
 from memory.records.messages import PersonId, RunId

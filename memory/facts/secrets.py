@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from memory.database.stored_text import storable
+from memory.database.rows import storable
 
 TEXT_CHARS_MAX = 20_000
 """What is looked at; nothing longer is stored as one sentence."""

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memory.database.stored_text import storable
+from memory.database.rows import storable
 from memory.records.words import fold, is_unbordered, squeezed, unbordered_runs, words
 from memory.search.fts import STOP_WORDS
 

@@ -1,4 +1,4 @@
-"""What people said that is worth keeping for months: the `Facts` of the core.
+"""Facts of people: what they said that is worth keeping for months.
 
 One object for a database: what is stored is compared with what is there, one after the other.
 """
@@ -61,7 +61,7 @@ _log = structlog.get_logger(__name__)
 
 
 class SqliteFacts:
-    """Implements `memory.records.facts.Facts`."""
+    """Keeps facts of people. Raises StorageError. Every method filters by `whose`."""
 
     def __init__(self, database: Database, indexes: Indexes) -> None:
         self._database = database

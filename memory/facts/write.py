@@ -10,7 +10,7 @@ import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from memory.database.stored_text import storable
+from memory.database.rows import storable
 from memory.facts import tombstones
 from memory.facts.rows import (
     Narrowed,

@@ -146,7 +146,7 @@ def check_wish(wish: ForgetWish) -> None:
 
 # --- undoing ------------------------------------------------------------------------------------
 #
-# Taking back what the last turn did (`memory.stores.undo`, `bot.commands.undo`).
+# Taking back what the last turn did (`memory.stores.traces`, `bot.commands.memory.undo`).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

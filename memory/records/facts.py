@@ -1,16 +1,16 @@
-"""What is remembered for months: the values, and the ports by which the core reaches them.
+"""What is remembered for months: the values in which stores, tools, layers and commands speak.
 
-`memory` implements them; tools, layers and commands use them. Nothing here may be asked for
+Nothing here may be asked for
 without saying whose it is: a `Whose` names a person and a place, and every query filters by both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal
 
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 
@@ -242,37 +242,6 @@ class Stored:
     why: str = ""
 
 
-class Facts(Protocol):
-    """Facts of people. Raises StorageError. Every method filters by `whose`."""
-
-    async def store(self, new: NewFact) -> Stored:
-        """Stores one, by the rules of writing (SPEC §9): no secrets, nothing twice, nothing that
-        was forgotten, a contradiction closes the old one."""
-
-    async def get(self, of: Whose, fact_id: int) -> StoredFact | None:
-        """One that this person may see here; also a closed one."""
-
-    async def list(self, of: Whose, *, at: datetime | None = None) -> Sequence[StoredFact]:
-        """Those that hold, or held at `at`; newest first."""
-
-    async def past(self, of: Whose, fact_id: int) -> Sequence[StoredFact]:
-        """What it replaced, one after the other, newest first."""
-
-    async def search(
-        self, of: Whose, query: str, *, k: int, at: datetime | None = None
-    ) -> Sequence[StoredFact]:
-        """The best `k` of those that hold (or held at `at`), best first."""
-
-    async def forget(self, of: Whose, fact_ids: Sequence[int]) -> int:
-        """Erases facts of this person with all that they replaced, and leaves tombstones; returns
-        how many facts went. Unknown ids are passed over."""
-
-    async def undo(
-        self, of: Whose, run_id: RunId
-    ) -> tuple[Sequence[StoredFact], Sequence[StoredFact]]:
-        """Takes back what a turn stored: returns those that went, and those that hold again."""
-
-
 # --- the profile -----------------------------------------------------------------------------
 
 
@@ -288,30 +257,6 @@ class ProfileChange:
     at_ms: int
     run_id: RunId | None = None
     undone_ms: int | None = None
-
-
-class Profiles(Protocol):
-    """Who people are, as one JSON object each. Raises StorageError, ProfileWrong."""
-
-    async def get(self, person_id: PersonId) -> Mapping[str, object]:
-        """The whole profile; empty when nothing is known."""
-
-    async def update(
-        self,
-        person_id: PersonId,
-        path: str,
-        value: object,
-        *,
-        reason: str,
-        run_id: RunId | None = None,
-    ) -> ProfileChange:
-        """Sets what a dotted path names, such as `preferences.units`; None takes it away.
-
-        Raises ProfileWrong with a sentence for a path or value that a profile cannot hold.
-        """
-
-    async def undo(self, person_id: PersonId, run_id: RunId) -> Sequence[ProfileChange]:
-        """Takes back what a turn changed, newest first."""
 
 
 # --- documents ---------------------------------------------------------------------------------
@@ -332,47 +277,7 @@ class Document:
     used_ms: int
 
 
-class Documents(Protocol):
-    """Documents that were saved to be looked things up in. Raises StorageError."""
-
-    async def save(self, of: Whose, *, name: str, kind: str, source: str, text: str) -> Document:
-        """Saves one in chunks; the same name is replaced. Raises DocumentWrong when there is
-        nothing to read in it, or too much."""
-
-    async def search(self, of: Whose, query: str, *, k: int) -> Sequence[Chunk]:
-        """The best `k` passages, best first; the documents they are from count as used."""
-
-    async def list(self, of: Whose) -> Sequence[Document]:
-        """By name."""
-
-    async def remove(self, of: Whose, name: str) -> Document | None:
-        """Removes it with its passages; None when there is none of this name."""
-
-    async def unused(self, of: Whose, *, days: int) -> Sequence[Document]:
-        """Those that nothing was found in for so many days, and whose removal was not offered
-        within as many; they count as offered now."""
-
-
 # --- conversations -------------------------------------------------------------------------------
-
-
-class Archive(Protocol):
-    """All that was ever said, whether it is still sent or not. Raises StorageError."""
-
-    async def search(
-        self,
-        person_id: PersonId,
-        place: str,
-        query: str,
-        *,
-        k: int,
-        before: int | None = None,
-        conversation: ConversationId | None = None,
-    ) -> Sequence[Exchange]:
-        """Exchanges of this person in this chat (`place_of`) that fit, best first.
-
-        Of `conversation` only what stands before message id `before`; of others all.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,7 @@ BUTTONS_MAX = 40
 class Button:
     """A button under a message. `data` comes back when it is pressed: ASCII, `prefix:rest`.
 
-    The prefix says whose button it is (`bot.inbox.buttons.Press`). Who presses, and what their
+    The prefix says whose button it is (`bot.inbox.commands.Press`). Who presses, and what their
     client sends as data, is not known before: it names something that was asked, and never is a
     right by itself.
     """

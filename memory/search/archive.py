@@ -1,4 +1,4 @@
-"""All that was ever said, found again by its words: the `Archive` of the core.
+"""Archive: all that was ever said, found again by its words.
 
 The index is filled from the messages, which stay the truth: it may lag behind, be cleared, and be
 built anew. What was said while memory was off is never in it.
@@ -24,7 +24,7 @@ from memory.records.transcript import Answered, Entry, Said, entry_from_json
 from memory.search.fts import ROWS_MAX, expression, query_terms, rarest, spaced
 from memory.search.hybrid import Item, Search
 from memory.search.vectors import Embedding
-from memory.stores.material import own_words
+from memory.stores.compactions import own_words
 
 CANDIDATES, CANDIDATES_MIN = 8, 40
 """So many of the best by words, for each that is given back, are compared by meaning too. Each
@@ -116,7 +116,7 @@ class _FoundExchange:
 
 
 class SqliteArchive:
-    """Implements `memory.records.facts.Archive`."""
+    """Finds what was said, whether it is still sent or not. Raises StorageError."""
 
     def __init__(self, database: Database, *, embedding: Embedding | None = None) -> None:
         """Without an `embedding` words alone decide."""
@@ -135,7 +135,7 @@ class SqliteArchive:
         conversation: ConversationId | None = None,
     ) -> Sequence[Exchange]:
         """Exchanges of this person in this chat that share a word with the query, best first; of
-        equals the newest. See `memory.records.facts.Archive`."""
+        equals the newest."""
         terms = query_terms(query)
         if k <= 0 or not terms:
             return []

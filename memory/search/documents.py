@@ -1,4 +1,4 @@
-"""Saved documents and their passages: the `Documents` that the core needs."""
+"""Documents that were saved to be looked things up in, and their passages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.database.connection import Database
-from memory.database.rows import named, record, records
-from memory.database.stored_text import storable
+from memory.database.rows import named, record, records, storable, to_row
 from memory.records.errors import DocumentWrong
 from memory.records.facts import Chunk, Document, RecallWanted, Whose
 from memory.records.ports import Ranked
@@ -50,12 +49,19 @@ def passages(text: str) -> Iterator[str]:
     """Of running text."""
     start = 0
     while start < len(text):
-        end = _end(text, start)
+        end = last = start + PASSAGE_CHARS
+        for ends in _ENDS if last < len(text) else ():
+            found = [place.end() for place in ends.finditer(text, start + _EARLIEST_END, last)]
+            if found:
+                end = found[-1]
+                break
         if passage := text[start:end].strip():
             yield passage
         if end >= len(text):
             return
-        start = _next_start(text, end)
+        # Some words before the end; right at it where the text has no words.
+        word = _WORD_START.search(text, max(end - OVERLAP_CHARS, 0), end)
+        start = word.start() if word else end
 
 
 def table_passages(text: str) -> Iterator[str]:
@@ -80,23 +86,6 @@ def _lines(body: str, chars_max: int) -> Iterator[str]:
     for line in body.split("\n"):
         if line.strip():
             yield from (line[at : at + chars_max] for at in range(0, len(line), chars_max))
-
-
-def _end(text: str, start: int) -> int:
-    last = start + PASSAGE_CHARS
-    if last >= len(text):
-        return len(text)
-    for ends in _ENDS:
-        found = [place.end() for place in ends.finditer(text, start + _EARLIEST_END, last)]
-        if found:
-            return found[-1]
-    return last
-
-
-def _next_start(text: str, end: int) -> int:
-    """Some words before the end; right at it where the text has no words."""
-    word = _WORD_START.search(text, max(end - OVERLAP_CHARS, 0), end)
-    return word.start() if word else end
 
 
 NAME_CHARS_MAX = 120
@@ -134,14 +123,14 @@ _CHUNKS_IN = f"""
 select count(*) from chunks c join documents d on d.id = c.document_id
 where {_SEEN} and c.document_id <> ?3
 """  # noqa: S608 - our own words
-_ADD = """
+_PUT = """
 insert into documents (person_id, scope, name, kind, source, digest, chars, saved_ms, used_ms)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_REPLACE = """
-update documents set kind = ?, source = ?, digest = ?, chars = ?, saved_ms = ?, used_ms = ?,
+values (:person_id, :scope, :name, :kind, :source, :digest, :chars, :saved_ms, :used_ms)
+on conflict (person_id, scope, name) do update set
+    kind = excluded.kind, source = excluded.source, digest = excluded.digest,
+    chars = excluded.chars, saved_ms = excluded.saved_ms, used_ms = excluded.used_ms,
     offered_ms = null
-where id = ?
+returning id
 """
 _REMOVE_CHUNKS = "delete from chunks where document_id = ?"
 _ADD_CHUNK = "insert into chunks (document_id, n, text) values (?, ?, ?)"
@@ -183,7 +172,7 @@ _BOUNDS = DocumentBounds()
 
 
 class SqliteDocuments:
-    """Implements `memory.records.facts.Documents`.
+    """Keeps and finds documents. Raises StorageError.
 
     A document belongs to who saved it, and only they replace or remove it; in a group all may read
     what was saved there.
@@ -208,11 +197,20 @@ class SqliteDocuments:
 
         Raises DocumentWrong.
         """
-        new = await asyncio.to_thread(
-            _prepared, name=name, kind=kind, source=source, text=text, bounds=self._bounds
-        )
         now_ms = self._database.now_ms()
-        return await self._database.write(lambda c: _save(c, of, new, self._bounds, now_ms))
+        new = Document(
+            id=0,
+            whose=of,
+            name=_name(name),
+            kind=storable(kind)[:20],
+            source=storable(" ".join(clean(source).split()))[:SOURCE_CHARS_MAX],
+            chars=0,
+            chunks=0,
+            saved_ms=now_ms,
+            used_ms=now_ms,
+        )
+        cut = await asyncio.to_thread(_cut, new, text, self._bounds)
+        return await self._database.write(lambda c: _put(c, cut, self._bounds))
 
     async def search(self, of: Whose, query: str, *, k: int) -> Sequence[Chunk]:
         """The best `k` passages that have to do with the query, best first; often fewer. Waits
@@ -282,45 +280,12 @@ class SqliteDocuments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _NewDocument:
-    name: str
-    kind: str
-    source: str
+class _Cut:
+    """A document that is to be saved, and the passages that it is cut into."""
+
+    document: Document
     digest: str
-    chars: int
     passages: tuple[str, ...]
-
-
-def _prepared(
-    *, name: str, kind: str, source: str, text: str, bounds: DocumentBounds
-) -> _NewDocument:
-    """Cut into passages, and nothing that the table could not hold. Raises DocumentWrong."""
-    called = _name(name)
-    if not called:
-        raise DocumentWrong("A document needs a name.")
-    if len(text) > bounds.chars_max:
-        raise DocumentWrong(
-            f"{called!r} has {len(text):,} characters (at most {bounds.chars_max:,}): save a part "
-            "of it."
-        )
-    text = storable(clean(text)).strip()
-    cut = table_passages if kind in _TABLES else passages
-    pieces = tuple(cut(text))
-    if not pieces:
-        raise DocumentWrong(f"{called!r} has no text in it.")
-    if len(pieces) > bounds.passages_max:
-        raise DocumentWrong(
-            f"{called!r} has {len(pieces):,} passages (at most {bounds.passages_max:,}): save a "
-            "part of it."
-        )
-    return _NewDocument(
-        name=called,
-        kind=storable(kind)[:20],
-        source=storable(" ".join(clean(source).split()))[:SOURCE_CHARS_MAX],
-        digest=hashlib.sha256(f"{kind}\n{text}".encode()).hexdigest(),
-        chars=len(text),
-        passages=pieces,
-    )
 
 
 def _name(name: str) -> str:
@@ -328,59 +293,52 @@ def _name(name: str) -> str:
     return storable(" ".join(clean(name).split()))[-NAME_CHARS_MAX:].strip()
 
 
-def _save(
-    connection: sqlite3.Connection,
-    of: Whose,
-    new: _NewDocument,
-    bounds: DocumentBounds,
-    now_ms: int,
-) -> Document:
+def _cut(new: Document, text: str, bounds: DocumentBounds) -> _Cut:
+    """Cut into passages, and nothing that the table could not hold. Raise DocumentWrong."""
+    if not new.name:
+        raise DocumentWrong("A document needs a name.")
+    if len(text) > bounds.chars_max:
+        raise DocumentWrong(
+            f"{new.name!r} has {len(text):,} characters (at most {bounds.chars_max:,}): save a "
+            "part of it."
+        )
+    text = storable(clean(text)).strip()
+    pieces = tuple(table_passages(text) if new.kind in _TABLES else passages(text))
+    if not pieces:
+        raise DocumentWrong(f"{new.name!r} has no text in it.")
+    if len(pieces) > bounds.passages_max:
+        raise DocumentWrong(
+            f"{new.name!r} has {len(pieces):,} passages (at most {bounds.passages_max:,}): save a "
+            "part of it."
+        )
+    digest = hashlib.sha256(f"{new.kind}\n{text}".encode()).hexdigest()
+    return _Cut(document=replace(new, chars=len(text)), digest=digest, passages=pieces)
+
+
+def _put(connection: sqlite3.Connection, cut: _Cut, bounds: DocumentBounds) -> Document:
+    new, of = cut.document, cut.document.whose
     known = connection.execute(_KNOWN, (of.person_id, of.scope, new.name)).fetchone()
-    if known is None or known[1] != new.digest:
-        document_id = None if known is None else known[0]
-        _check_room(connection, of, new, bounds, document_id)
-        document_id = _put(connection, of, new, document_id, now_ms)
-        connection.executemany(
-            _ADD_CHUNK, ((document_id, n, text) for n, text in enumerate(new.passages))
-        )
-    else:
-        document_id = known[0]
+    document_id, digest = known or (None, "")
+    if digest != cut.digest:
+        documents = connection.execute(_DOCUMENTS_OF, (of.person_id,)).fetchone()[0]
+        if document_id is None and documents >= bounds.documents_max:
+            raise DocumentWrong(
+                f"{documents:,} documents are saved, which is as many as can be: remove one first."
+            )
+        others = connection.execute(_CHUNKS_IN, (of.person_id, of.scope, document_id or -1))
+        room = bounds.passages_in_all_max - others.fetchone()[0]
+        if len(cut.passages) > room:
+            raise DocumentWrong(
+                f"{new.name!r} has {len(cut.passages):,} passages, and beside the documents that "
+                f"are saved here there is room for {max(room, 0):,}: remove one first, or save a "
+                "part of it."
+            )
+        values = {**to_row(new), **to_row(of), "digest": cut.digest}
+        (document_id,) = connection.execute(_PUT, values).fetchone()
+        connection.execute(_REMOVE_CHUNKS, (document_id,))
+        pieces = [(document_id, n, text) for n, text in enumerate(cut.passages)]
+        connection.executemany(_ADD_CHUNK, pieces)
     return records(Document, connection.execute(_ONE, (document_id,)))[0]
-
-
-def _check_room(
-    connection: sqlite3.Connection,
-    of: Whose,
-    new: _NewDocument,
-    bounds: DocumentBounds,
-    replaced: int | None,
-) -> None:
-    documents = connection.execute(_DOCUMENTS_OF, (of.person_id,)).fetchone()[0]
-    if replaced is None and documents >= bounds.documents_max:
-        raise DocumentWrong(
-            f"{documents:,} documents are saved, which is as many as can be: remove one first."
-        )
-    values = (of.person_id, of.scope, -1 if replaced is None else replaced)
-    others = connection.execute(_CHUNKS_IN, values).fetchone()[0]
-    if others + len(new.passages) > bounds.passages_in_all_max:
-        raise DocumentWrong(
-            f"{new.name!r} has {len(new.passages):,} passages, and beside the documents that are "
-            f"saved here there is room for {max(bounds.passages_in_all_max - others, 0):,}: remove "
-            "one first, or save a part of it."
-        )
-
-
-def _put(
-    connection: sqlite3.Connection, of: Whose, new: _NewDocument, replaced: int | None, now_ms: int
-) -> int:
-    values = (new.kind, new.source, new.digest, new.chars, now_ms, now_ms)
-    if replaced is not None:
-        connection.execute(_REPLACE, (*values, replaced))
-        connection.execute(_REMOVE_CHUNKS, (replaced,))
-        return replaced
-    added = connection.execute(_ADD, (of.person_id, of.scope, new.name, *values)).lastrowid
-    assert added is not None
-    return added
 
 
 # --- indexing ------------------------------------------------------------------------------------

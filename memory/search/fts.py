@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from memory.database.stored_text import storable
+from memory.database.rows import storable
 from memory.records.words import fold, is_unbordered, unbordered_runs, words
 
 # --- stop words ---------------------------------------------------------------------------------

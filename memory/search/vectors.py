@@ -314,24 +314,18 @@ class Described(Protocol):
 
 
 def ranker_maker(
-    *, meanings: bool = True, embedding: object = None
+    *, meanings: bool = True, embedding: Embedding | None = None
 ) -> Callable[[Sequence[Described]], Ranker]:
-    """Makes rankers that share their embeddings, which are loaded when the first is made.
-
-    `meanings` False: words alone. `embedding` is one that others use too (`memory.search.vectors`):
-    its table takes 70 MB.
-    """
-    shared: list[object] = [embedding] if meanings and embedding is not None else []
+    """Return what makes rankers that share their embeddings, loaded when the first is made: those
+    of `embedding`, which others use too, since its table takes 70 MB. `meanings` False: words
+    alone."""
+    shared = embedding if meanings and embedding is not None else Embedding(enabled=meanings)
 
     def make(things: Sequence[Described]) -> Ranker:
         # Numbers and vectors take 100 ms and more to load: not before they are needed.
         from memory.search.hybrid import FOR_TOOLS, Item, Search
 
-        if not shared:
-            shared.append(Embedding(enabled=meanings))
-        embedding = shared[0]
-        assert isinstance(embedding, Embedding)
         items = [Item(id=one.name, title=one.title, text=one.text) for one in things]
-        return Search(items, embedding=embedding, weights=FOR_TOOLS)
+        return Search(items, embedding=shared, weights=FOR_TOOLS)
 
     return make

@@ -8,8 +8,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 
 from memory.database.connection import Database
-from memory.database.rows import first, to_row
-from memory.database.stored_text import storable
+from memory.database.rows import first, storable, to_row
 from memory.records.messages import OutboxId, PersonId, Role
 from memory.records.rows import Decided, Grant, NewApproval, NewMessage, Outcome, StoredApproval
 from memory.stores.outbox import add_message

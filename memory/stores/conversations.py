@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory.database.connection import Database
-from memory.database.rows import first
-from memory.database.stored_text import storable
+from memory.database.rows import first, storable
 from memory.records.facts import Compaction
 from memory.records.messages import ConversationId, RunId
 from memory.records.ports import History, StoredEntry, WaitingNote

@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from memory.database.connection import BITE_ROWS, Database
-from memory.database.rows import to_row
-from memory.database.stored_text import dump, storable
+from memory.database.rows import dump, storable, to_row
 from memory.records.messages import InboxId, OutboxId
 from memory.records.ports import InboxState
 from memory.records.rows import NewEvent, NewMessage, StoredEvent

@@ -12,8 +12,7 @@ from typing import Any
 import structlog
 
 from memory.database.connection import Database
-from memory.database.rows import named, record, to_row
-from memory.database.stored_text import dump, storable
+from memory.database.rows import dump, named, record, storable, to_row
 from memory.records import recurrence
 from memory.records.codec import from_json
 from memory.records.jobs import (

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memory.database.connection import BITE_ROWS, Database
-from memory.database.rows import named, record, records, to_row
-from memory.database.stored_text import dump, storable
+from memory.database.rows import dump, named, record, records, storable, to_row
 from memory.records.codec import from_json
 from memory.records.messages import OutboxId, RunId
 from memory.records.rows import (

@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from memory.database.connection import Database
-from memory.database.rows import to_row
-from memory.database.stored_text import storable
+from memory.database.rows import storable, to_row
 from memory.records.messages import PersonId
 from memory.records.rows import ApprovedTool, SkillRecord, StoredPlaybook
 

@@ -7,8 +7,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 
 from memory.database.connection import BITE_ROWS, Database
-from memory.database.rows import records, to_row
-from memory.database.stored_text import dump, storable
+from memory.database.rows import dump, records, storable, to_row
 from memory.records.errors import StorageError
 from memory.records.messages import OutboxId, RunId
 from memory.records.ports import (

@@ -18,7 +18,7 @@ from memory.records.messages import PersonId, RunId
 from memory.records.ports import Clock
 from memory.records.recurrence import At
 from memory.records.schedule import Event, RecordedEvent, Remind, TimeRead, moment_words
-from memory.stores.events import SqliteEvents
+from memory.stores.schedule import SqliteEvents
 from scheduler.jobs.rules import OF_EVENTS, to_ms
 from scheduler.jobs.service import JobService
 

@@ -28,7 +28,7 @@ from memory.records.schedule import (
     RunCost,
 )
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.cron import wall_moment
 from scheduler.clock.misfire import (
     LATE_S,
@@ -43,8 +43,7 @@ from scheduler.clock.misfire import (
 from scheduler.clock.recurrence import slots
 from scheduler.clock.timetable import upcoming
 from scheduler.jobs.rules import JobRefused, to_ms
-from scheduler.notify.delivery import DIGEST_HOUR
-from scheduler.notify.quiet_hours import HoursOfDay
+from scheduler.notify.delivery import DIGEST_HOUR, HoursOfDay
 
 DAYS_MAX = 366
 """How far a forecast looks."""

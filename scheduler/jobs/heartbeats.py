@@ -16,8 +16,8 @@ from memory.records.messages import DEFAULT_AGENT, PersonId
 from memory.records.ports import Clock
 from memory.records.recurrence import Every, RecurrenceUnit
 from memory.records.schedule import HeartbeatRun
-from memory.stores.heartbeats import SqliteHeartbeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
+from memory.stores.schedule import SqliteHeartbeats, SqliteSwitches
 from scheduler.clock.misfire import first_due
 from scheduler.jobs.rules import BY_HAND, HEARTBEAT
 from scheduler.jobs.service import JobService

@@ -31,7 +31,7 @@ from memory.records.ports import Clock
 from memory.records.recurrence import At
 from memory.records.schedule import NEXT_SHOWN, JobChanges
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.misfire import is_over, just_after
 from scheduler.clock.timetable import RUN_NOW, Timetable, upcoming
 from scheduler.jobs.rules import (
@@ -57,8 +57,7 @@ from scheduler.jobs.rules import (
     was_moved,
 )
 from scheduler.jobs.times import TimeReader
-from scheduler.notify.delivery import People
-from scheduler.notify.quiet_hours import HoursOfDay, read_hours
+from scheduler.notify.delivery import HoursOfDay, People, read_hours
 
 MADE_UP, LEFT_OUT = "made up for by hand", "left out by hand"
 

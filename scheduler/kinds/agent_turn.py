@@ -27,8 +27,7 @@ from memory.records.messages import (
 from memory.records.ports import NewRun
 from scheduler.kinds.checks import Check
 from scheduler.kinds.message import require_target
-from scheduler.notify.delivery import People
-from scheduler.notify.quiet_hours import HoursOfDay
+from scheduler.notify.delivery import HoursOfDay, People
 from scheduler.notify.trivial import has_tasks
 
 

@@ -220,6 +220,7 @@ class JobDryRuns:
     async def estimate(self, job: Job) -> Estimate | None:
         """Return what a job (or a draft) will take; None where it asks no model. Raise
         AssistantError where that cannot be told."""
+        job = job if job.id else self._jobs.prepare(job)
         sent = await self._rehearsing.rehearse(await self._turns.turn(job))
         return await self._estimate(job, sent) if sent.asks else None
 

@@ -17,7 +17,7 @@ import structlog
 from memory.records.errors import AssistantError, StorageError, Temporary
 from memory.records.messages import ConversationId
 from memory.records.ports import Clock
-from memory.stores.heartbeats import IdleTimer, SqliteIdle
+from memory.stores.schedule import IdleTimer, SqliteIdle
 
 log = structlog.get_logger()
 

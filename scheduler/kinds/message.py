@@ -30,7 +30,7 @@ def require_target(people: People, job: Job) -> Person:
 
 
 PRESSES = "job"
-"""The prefix of a reminder's buttons (`bot.inbox.buttons.Press`)."""
+"""The prefix of a reminder's buttons (`bot.inbox.commands.Press`)."""
 
 SNOOZES = (("10m", "in 10 min"), ("1h", "in 1 h"), ("1d", "tomorrow"))
 

@@ -24,12 +24,12 @@ from scheduler.timetext.pieces import (
     Ask,
     Day,
     Found,
-    Limit,
     Moment,
     NamedDay,
     Piece,
     ReadingContext,
     Refuse,
+    RepeatLimit,
     Rule,
     Zone,
 )
@@ -80,9 +80,9 @@ def _limits(text: str, start: int, scope: ReadingContext) -> Found:
     if match := _LIMIT.match(text, start):
         for end, day in _days_at(text, match.end(), scope):
             if match["until"]:
-                yield end, Limit(until=day.days[0] + timedelta(days=0 if day.period else 1))
+                yield end, RepeatLimit(until=day.days[0] + timedelta(days=0 if day.period else 1))
             else:
-                yield end, Limit(start=day.days[0])
+                yield end, RepeatLimit(start=day.days[0])
 
 
 def _iso(text: str, start: int, scope: ReadingContext) -> Found:
@@ -103,8 +103,8 @@ def _lasting(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     if not isinstance(found, Day):
         return None
     if match["next"]:
-        return Limit(until=found.days[0])
-    return Limit(lasting=(found.days[0] - scope.today).days)
+        return RepeatLimit(until=found.days[0])
+    return RepeatLimit(lasting=(found.days[0] - scope.today).days)
 
 
 def _open_ended(match: re.Match[str], scope: ReadingContext) -> Piece:

@@ -209,7 +209,7 @@ class Weekdays:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class RepeatLimit:
     """Bounds of a repetition: not before `start`, not on or after `until`, for so many days from
     the first run on, so many `runs` (`runs_unsure`: in all, or each time?), and not in some
     months or on some weekdays (Monday is 0)."""
@@ -249,7 +249,7 @@ class Refuse:
 
 Piece = (
     Clocks | TimeSpan | PartOfDay | Moment | Day | NamedDay | OfMonth
-    | RepeatStep | Weekdays | Limit | Zone | Ask | Refuse
+    | RepeatStep | Weekdays | RepeatLimit | Zone | Ask | Refuse
 )  # fmt: skip
 
 Found = Iterator[tuple[int, Piece]]

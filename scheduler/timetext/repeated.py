@@ -25,7 +25,6 @@ from scheduler.timetext.pieces import (
     Clocks,
     Day,
     DayPattern,
-    Limit,
     Moment,
     NamedDay,
     OfMonth,
@@ -33,6 +32,7 @@ from scheduler.timetext.pieces import (
     Piece,
     ReadingContext,
     Refuse,
+    RepeatLimit,
     RepeatStep,
     TimeOfDay,
     TimeSpan,
@@ -273,7 +273,7 @@ def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswe
         return NoTime(why=refused)
     if asks:
         return TimeAsked(text=asks[0])
-    step, bounds = steps[0] if steps else None, _Bounds(pieces, scope)
+    step, bounds = steps[0] if steps else None, _RepeatBounds(pieces, scope)
     if step is not None and step.unit.passes:
         return bounds.passing(step, pieces)
     times, picked = _times(pieces), _chosen(step, pieces, scope)
@@ -311,14 +311,14 @@ def _names_several(pieces: Sequence[Piece]) -> bool:
     return several and any(isinstance(one, OfMonth) for one in pieces)
 
 
-class _Bounds:
+class _RepeatBounds:
     """Between which moments, how often, and in which months a repetition may be due."""
 
     def __init__(self, pieces: Sequence[Piece], scope: ReadingContext) -> None:
         self._scope = scope
-        limit = Limit()
+        limit = RepeatLimit()
         for one in pieces:
-            if isinstance(one, Limit):
+            if isinstance(one, RepeatLimit):
                 named = {field.name: getattr(one, field.name) for field in fields(one)}
                 limit = replace(limit, **{name: bound for name, bound in named.items() if bound})
         begin, end = limit.start, limit.until
@@ -336,7 +336,7 @@ class _Bounds:
         some days only, by the clock on the wall, in cron text."""
         spans = [one for one in pieces if isinstance(one, TimeSpan)]
         days = [one for one in pieces if isinstance(one, Weekdays)]
-        others = [one for one in pieces if not isinstance(one, RepeatStep | Limit)]
+        others = [one for one in pieces if not isinstance(one, RepeatStep | RepeatLimit)]
         if len(spans) > 1 or len(days) > 1 or len(spans) + len(days) != len(others):
             return None
         if self.limit.weekdays_out:

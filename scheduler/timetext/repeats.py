@@ -23,12 +23,12 @@ from scheduler.timetext.numbers import (
 )
 from scheduler.timetext.pieces import (
     Ask,
-    Limit,
     Moment,
     OfMonth,
     Piece,
     ReadingContext,
     Refuse,
+    RepeatLimit,
     RepeatStep,
     Rule,
     Weekdays,
@@ -144,16 +144,16 @@ def _weekdays(match: re.Match[str], scope: ReadingContext) -> Piece | None:
 def _runs(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     count = {"once": 1, "twice": 2}.get(match["count"]) or whole(match["count"])
     in_all = re.match(r"for\b|up\b", match[0]) or re.search(r"(?:runs|occurrences)$", match[0])
-    return Limit(runs=count, runs_unsure=count > 1 and not in_all) if count else None
+    return RepeatLimit(runs=count, runs_unsure=count > 1 and not in_all) if count else None
 
 
 def _except(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     """Except in July and August, but not on Fridays."""
     if months := match.groupdict().get("months"):
         found = {month(name) for name in re.findall(MONTH, months)}
-        return Limit(months_out=tuple(sorted(found)))
+        return RepeatLimit(months_out=tuple(sorted(found)))
     days = _days(match["days"])
-    return Limit(weekdays_out=days) if days else None
+    return RepeatLimit(weekdays_out=days) if days else None
 
 
 def _refuse(why: str) -> Make:

@@ -17,7 +17,6 @@ from scheduler.timetext.pieces import (
     Ask,
     Clocks,
     Day,
-    Limit,
     Moment,
     NamedDay,
     OfMonth,
@@ -25,13 +24,14 @@ from scheduler.timetext.pieces import (
     Piece,
     ReadingContext,
     Refuse,
+    RepeatLimit,
     RepeatStep,
     TimeOfDay,
     TimeSpan,
     Weekdays,
 )
 
-_REPEATED = (RepeatStep, Weekdays, Limit)
+_REPEATED = (RepeatStep, Weekdays, RepeatLimit)
 _NOON = time(12)
 
 # --- which day ----------------------------------------------------------------------------------

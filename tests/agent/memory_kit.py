@@ -18,13 +18,10 @@ from bot.app.app import App
 from memory.facts.profile import SqliteProfiles
 from memory.facts.store import SqliteFacts
 from memory.records.facts import (
-    Archive,
     Category,
     Fact,
-    Facts,
     FactSource,
     NewFact,
-    Profiles,
     Recalled,
     RecallWanted,
     StoredFact,
@@ -55,9 +52,9 @@ class RememberingCastle(Castle):
     """`Castle` with memory. What is in it is put there by `remembers` and `knows` once it is
     `attacked`, and counts as the state that has to stay by `begins_now`."""
 
-    facts: Facts
-    profiles: Profiles
-    archive: Archive
+    facts: SqliteFacts
+    profiles: SqliteProfiles
+    archive: SqliteArchive
     off: frozenset[ConversationId] = frozenset()
 
     def _put_together(self, app: App, workspace: Workspace, model: ObedientModel) -> Assistant:
@@ -122,7 +119,7 @@ class RememberingCastle(Castle):
 class ShownFacts:
     """Implements Recall: what fits a message of facts, and nothing else."""
 
-    facts: Facts
+    facts: SqliteFacts
 
     async def recall(self, wanted: RecallWanted) -> Recalled:
         of = Whose(person_id=wanted.person_id, scope=wanted.scope)

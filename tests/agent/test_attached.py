@@ -12,7 +12,8 @@ import pytest
 
 from agent.files.attachments import AttachedFiles, Brought, brought, left_alone
 from agent.files.extract import FileText
-from agent.files.values import AttachedOptions, FileUnavailable, ScaledPicture, Sound
+from agent.files.transcription import Sound
+from agent.files.values import AttachedOptions, FileUnavailable, ScaledPicture
 from agent.policy.taint import tainted_by
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Overloaded, Temporary

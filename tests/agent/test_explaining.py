@@ -16,8 +16,8 @@ from agent.trace.explanation import (
 )
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
-from memory.records.traces import RecordedStep, TurnRecord
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.records.turns import RecordedStep, TurnRecord
 
 TEXTS = {
     "hint_empty": "The last answer was empty.",

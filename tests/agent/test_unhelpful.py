@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from agent.guards.unhelpful import (
     SHORT_CHARS,
-    UnhelpfulRule,
-    UnhelpfulWords,
     asks_how,
     looks_unhelpful,
 )
@@ -20,20 +18,16 @@ from tests.checkout import ROOT
 
 SHORT = (ROOT / "prompts" / "unhelpful_short.md").read_text(encoding="utf-8")
 ANYWHERE = (ROOT / "prompts" / "unhelpful_any.md").read_text(encoding="utf-8")
-WORDS = UnhelpfulWords(short=SHORT, anywhere=ANYWHERE)
 
 
-@pytest.mark.parametrize("reply", ["", "   \n", "\t"])
-def test_an_empty_reply_is_unhelpful(reply: str) -> None:
-    found = WORDS.look(reply)
-
-    assert found is not None
-    assert found.rule is UnhelpfulRule.EMPTY
+def look(reply: str, *, message: str = "") -> bool:
+    return looks_unhelpful(reply, SHORT, ANYWHERE, message=message)
 
 
 @pytest.mark.parametrize(
     "reply",
     [
+        *("", "   \n", "\t"),
         "I cannot help with that.",
         "Sorry, I can’t do that.",
         "I'M UNABLE to check the weather.",
@@ -51,9 +45,8 @@ def test_an_empty_reply_is_unhelpful(reply: str) -> None:
         "If you need the weather, I cannot get it.",
     ],
 )
-def test_a_short_refusal_is_unhelpful(reply: str) -> None:
-    assert WORDS.look(reply) is not None
-    assert looks_unhelpful(reply, SHORT, ANYWHERE)
+def test_a_short_refusal_and_an_empty_reply_are_unhelpful(reply: str) -> None:
+    assert look(reply)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +74,7 @@ def test_a_short_refusal_is_unhelpful(reply: str) -> None:
 )
 def test_a_reply_that_lacks_the_means_is_unhelpful_at_any_length(reply: str) -> None:
     assert len(reply) > SHORT_CHARS
-    found = WORDS.look(reply, message="What is the weather?")
-    assert found is not None
-    assert found.rule is UnhelpfulRule.ANYWHERE
+    assert look(reply, message="What is the weather?")
 
 
 HELPFUL = {
@@ -123,7 +114,7 @@ HELPFUL = {
 @pytest.mark.parametrize(("question", "reply"), HELPFUL.items())
 def test_a_helpful_answer_to_how_do_i_is_never_overridden(question: str, reply: str) -> None:
     assert asks_how(question)
-    assert WORDS.look(reply, message=question) is None
+    assert not look(reply, message=question)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +123,7 @@ def test_a_helpful_answer_to_how_do_i_is_never_overridden(question: str, reply: 
 )
 def test_most_are_seen_to_be_helpful_without_the_question(question: str, reply: str) -> None:
     assert question
-    assert not looks_unhelpful(reply, SHORT, ANYWHERE)
+    assert not look(reply)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +141,7 @@ def test_most_are_seen_to_be_helpful_without_the_question(question: str, reply: 
     ],
 )
 def test_ordinary_short_answers_are_helpful(reply: str) -> None:
-    assert WORDS.look(reply) is None
+    assert not look(reply)
 
 
 def test_list_a_counts_below_a_hundred_characters_alone() -> None:
@@ -158,9 +149,9 @@ def test_list_a_counts_below_a_hundred_characters_alone() -> None:
     just_long = just_short + "x"
 
     assert (len(just_short), len(just_long)) == (99, 100)
-    assert WORDS.look(just_short) is not None
-    assert WORDS.look(f"  {just_short}\n") is not None
-    assert WORDS.look(just_long) is None
+    assert look(just_short)
+    assert look(f"  {just_short}\n")
+    assert not look(just_long)
 
 
 def test_phrases_are_whole_words() -> None:
@@ -170,10 +161,7 @@ def test_phrases_are_whole_words() -> None:
 
 
 def test_a_refusal_of_a_how_to_question_is_still_unhelpful_when_short() -> None:
-    found = WORDS.look("I don't know how that is done.", message="How do I do it?")
-
-    assert found is not None
-    assert (found.rule, found.found) == (UnhelpfulRule.SHORT, "i don't know")
+    assert look("I don't know how that is done.", message="How do I do it?")
 
 
 def test_empty_lists_leave_the_empty_reply() -> None:
@@ -191,13 +179,13 @@ def test_a_long_reply_is_looked_at_in_milliseconds() -> None:
     begun = time.process_time()
 
     for piece in ('"', "`", "```", "> x\n", "if i, no tool ", "“", "word "):
-        WORDS.look(piece * (20_000 // len(piece)))
+        look(piece * (20_000 // len(piece)))
 
     assert time.process_time() - begun < 20
 
 
 @given(st.text(max_size=200))
 def test_any_reply_is_survived_and_code_alone_is_never_unhelpful(text: str) -> None:
-    WORDS.look(text, message=text)
+    look(text, message=text)
 
-    assert WORDS.look("```\n" + text.replace("`", "") + "\n```") is None
+    assert not look("```\n" + text.replace("`", "") + "\n```")

@@ -1,4 +1,4 @@
-"""What the operator is answered about jobs, over a real store."""
+"""Dry runs of jobs, over a real store."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import cast
 
 from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from agent.trace.dry_run import NO_MODEL, DryRunner, DryRunReport, Heard
-from bot.commands.job_service import OperatorJobs
 from memory.database.connection import Database
 from memory.records.messages import TurnInput
 from memory.records.schedule import RunCost
 from memory.records.transcript import ToolCall, Usage
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.jobs.forecast import Forecaster, Rules
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.kinds.dry_run import JobDryRuns, JobTurns
@@ -59,7 +58,7 @@ class Stage:
 
 
 class Workshop(Services):
-    """What the operator asks about jobs; may be opened with or without a running bot."""
+    """Where the operator asks about jobs; may be opened with or without a running bot."""
 
     dry_runs: JobDryRuns
     notifications: SqliteTellings
@@ -103,7 +102,3 @@ class Workshop(Services):
             ),
             clock=self.clock,
         )
-
-    @property
-    def operator(self) -> OperatorJobs:
-        return OperatorJobs(self.jobs, self.dry_runs)

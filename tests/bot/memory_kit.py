@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.channels.base import Pressed
-from bot.commands.memory import MemoryCommands
-from bot.commands.memory_erasure import ForgetQuestions
+from bot.commands.memory.commands import MemoryCommands
+from bot.commands.memory.erasure import ForgetQuestions
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
 from memory.records.rows import ButtonRows, NewMessage, Person
 from memory.service import MemoryService

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from bot.channels.base import Channel, Pressed
-from bot.inbox.buttons import Press
+from bot.inbox.commands import Press
 from bot.inbox.intake import Intake, IntakeHooks
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access

@@ -12,4 +12,4 @@ def offered(**parts: object) -> Mapping[str, Operation]:
     """What a `ControlServer` offers of these parts, by their names on an App."""
     app = App.__new__(App)
     vars(app).update(parts)
-    return {"call": lambda request, emit: call_method(app, request)}
+    return {"call": lambda request, emit: call_method(app, request, emit)}

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bot.channels.base import Pressed
-from bot.commands.heartbeat import HeartbeatCommands
-from bot.commands.jobs import JobCommands, TimeQuestions
+from bot.commands.jobs.commands import JobCommands, TimeQuestions
+from bot.commands.jobs.heartbeat import HeartbeatCommands
 from bot.outbox.edits import QuestionMessages
 from memory.records.jobs import Job
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bot.app.app import App
-from bot.commands.table import NAMES
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET, TOKEN, FakeSlack
 from bot.lab.slack_state import SeenInSlack
+from bot.markup.command_text import NAMES
 from bot.settings.home import Home, prepare
 from bot.settings.load import load
 from tests.bot.kit import WAIT_S, HastyClock, eventually

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 
+from agent.subagents.subagents import Subagents
 from bot.commands.conversation import NONE, SubagentCommands, span
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
 from memory.records.ports import ChildRun, Json, NewRun, RunStatus, StoredRun
@@ -72,7 +74,7 @@ class Chat:
         message = IncomingMessage(
             address=address, message_id="1", sender_id="5", text="/agents", is_group=is_group
         )
-        desk = SubagentCommands(self, self, clock=FixedClock(NOW))
+        desk = SubagentCommands(cast(Subagents, self), self, clock=FixedClock(NOW))
         return await desk.tell(message, by, rest)
 
 

@@ -338,11 +338,9 @@ hostile = st.lists(
 @given(why=hostile, value=hostile)
 def test_what_stands_in_a_card_can_look_like_nothing_else(why: str, value: str) -> None:
     asked = replace(question(), why=why, shows=fenced(rows({"text": value})))
-    card = words.ApprovalCard(
-        asked=asked, person=BOB, reader=ANN, is_shared=False, answer="by 12:10"
-    )
+    text = words.card_text(asked, person=BOB, reader=ANN, is_shared=False, answer="by 12:10")
 
-    parts = telegram_parts(words.card_text(card))
+    parts = telegram_parts(text)
 
     entities = [entity for part in parts for entity in telegram_entities(part.markup)]
     shown = "".join(telegram_text(part.markup) for part in parts)
@@ -486,55 +484,6 @@ async def test_an_answer_wakes_the_turn_and_the_card_says_what_came_of_it(
         assert await house.store.unsettled() == []
 
 
-async def test_a_second_tap_changes_nothing_and_is_told_what_holds(house: Desk) -> None:
-    async with house.opened():
-        await house.ask(question())
-
-        first = await house.press(ANN, data("deny"))
-        again = await house.press(ANN, data("deny"))
-        other = await house.press(ANN, data("always"))
-
-        assert first == again == "Denied by Ann at 12:00: not run."
-        assert other == f"{words.BEFORE} {first}"
-        assert house.signalled == ["approval:3fa9c1d2e4b5a697=denied"]
-        assert not await house.desk.is_always(ANN.id, "default", "exec")
-
-
-async def test_two_owners_at_the_same_moment_give_one_answer(house: Desk) -> None:
-    second = replace(CLEO, role=Role.OWNER)
-    house.people = (ANN, second)
-    async with house.opened():
-        await house.ask(question())
-
-        said = await asyncio.gather(
-            house.press(ANN, data("once")), house.press(second, data("deny"))
-        )
-
-        outcome = await house.desk.outcome(question().id)
-        assert outcome is not None
-        assert house.signalled == [f"approval:{question().id}={outcome}"]
-        assert [text.startswith(words.BEFORE) for text in said].count(True) == 1
-
-
-async def test_nobody_answers_and_the_time_is_over(house: Desk) -> None:
-    async with house.opened():
-        await house.ask(question())
-        await house.card_arrives()
-        await house.watches()
-        house.clock.move(600)
-        house.clock.wake()
-        await house.settled("approval:3fa9c1d2e4b5a697=expired")
-
-        ((_, text, has_buttons),) = house.cards()
-        assert text.startswith("**Expired: not run.**")
-        assert not has_buttons
-        assert house.signalled == ["approval:3fa9c1d2e4b5a697=expired"]
-        assert await house.status(question().run_id) is RunStatus.QUEUED
-        late = await house.press(ANN, data("once"))
-        assert late == "Expired: not run. If you still want it, ask me for it again."
-        assert await house.desk.outcome(question().id) is Outcome.EXPIRED
-
-
 async def test_a_tap_just_after_the_time_runs_nothing_also_while_the_watch_sleeps(
     house: Desk,
 ) -> None:
@@ -625,17 +574,6 @@ async def test_between_any_two_steps_the_bot_may_be_restarted(house: Desk) -> No
 
     assert house.signalled == ["approval:3fa9c1d2e4b5a697=once"], "told once, not at each start"
     assert len(house.cards()) == 1
-
-
-async def test_what_was_over_while_the_bot_was_off_is_closed_at_the_start(house: Desk) -> None:
-    async with house.opened():
-        await house.ask(question())
-        await house.card_arrives()
-    house.clock.move(86_400)
-
-    async with house.opened():
-        assert house.signalled == ["approval:3fa9c1d2e4b5a697=expired"]
-        assert house.cards()[0][1].startswith("**Expired: not run.**")
 
 
 # --- /approve ----------------------------------------------------------------------------------
@@ -874,37 +812,3 @@ async def test_a_whole_turn_waits_over_restarts_and_runs_once_what_was_agreed_to
     async with core.running():
         await core.press("once")
         assert tool.ran == ["hello"]
-
-
-async def test_once_is_for_one_call_and_always_for_those_that_come(core: AskingHouse) -> None:
-    tool = sender(core)
-
-    async with core.running(mail("one"), "1", mail("two"), "2", mail("three"), "3"):
-        await core.submit("mail one")
-        await core.engine.idle()
-        await core.press("once")
-        await core.submit("mail two")
-        await core.engine.idle()
-        assert tool.ran == ["one"]
-        core.clock.move(1)
-        await core.press("always")
-        assert await core.say("mail three") == "3"
-
-    assert tool.ran == ["one", "two", "three"]
-
-
-async def test_a_turn_that_was_stopped_takes_its_card_along(core: AskingHouse) -> None:
-    tool = sender(core)
-
-    async with core.running(mail("hello")):
-        await core.submit("mail hello")
-        await core.engine.idle()
-        await core.engine.cancel("telegram:5")
-        await core.engine.idle()
-        told = await core.press("once")
-
-        _, card = await core.asked()
-        ((revision,),) = await core.rows("select revision from outbox where id = ?", card)
-    assert tool.ran == []
-    assert told.startswith("Not run: this was stopped before anybody answered.")
-    assert str(revision).startswith("**Not run: this was stopped before anybody answered.**")

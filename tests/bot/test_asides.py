@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.channels.base import aside_to, chat_of, is_for_all, reader_of, said_to_all
-from bot.commands.table import NAMES
+from bot.markup.command_text import NAMES
 from memory.records.messages import Address, IncomingMessage
 
 CHAT = Address(channel="slack", chat_id="T0LAB.C1")

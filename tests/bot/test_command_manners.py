@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from bot.app.app import App
-from bot.commands.given import NO_COMMAND, find, given
-from bot.commands.messages import unknown_text
-from bot.commands.table import NAMES
+from bot.commands.table import NO_COMMAND, find, given, unknown_text
+from bot.markup.command_text import NAMES
 from memory.records.messages import Address, IncomingMessage, Role
 from scheduler.clock.misfire import first_due
 from tests.bot.kit import GROUP, MEMBER, OWNER, Rig, eventually

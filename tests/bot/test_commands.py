@@ -7,8 +7,7 @@ from functools import partial
 
 import pytest
 
-from bot.commands.given import find
-from bot.commands.table import COMMANDS
+from bot.commands.table import COMMANDS, find
 from bot.inbox import commands as command_desk
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, SlowTool, eventually
 

@@ -46,12 +46,6 @@ def test_the_minute_slides() -> None:
     assert admitted == [True, True, False, True, True]
 
 
-def test_no_limit_admits_all() -> None:
-    flood = MessageRateLimiter(FixedClock(), per_minute=0)
-
-    assert all(flood.admits(ANN) for _ in range(1_000))
-
-
 async def test_what_waits_is_freed_in_order_as_the_minute_has_room() -> None:
     clock, done = FixedClock(), list[str]()
     flood = MessageRateLimiter(clock, per_minute=2)
@@ -173,23 +167,6 @@ async def test_once_waits_until_all_of_a_flood_is_answered(paced: Rig) -> None:
     assert clock.pauses == [MINUTE_S]
 
 
-async def test_once_is_told_to_stop_while_a_flood_waits_and_loses_nothing(paced: Rig) -> None:
-    clock = FixedClock()
-    clock.hold()
-    for number in range(4):
-        paced.says(f"{number}")
-    async with paced.opened() as bot, asyncio.timeout(20), asyncio.TaskGroup() as group:
-        await bot.access.approve(f"telegram:{OWNER}")
-        bot.intake.backlog.flood = MessageRateLimiter(clock, per_minute=3)
-        stopping = asyncio.Event()
-        once = group.create_task(bot.once(stopping))
-        await eventually(lambda: answers(paced) == ["0", "1", "2"])
-        stopping.set()
-        await once
-
-    assert paced.inbox() == ["replied"] * 3 + ["received"]
-
-
 async def test_stop_ends_what_waits_too(paced: Rig) -> None:
     clock = FixedClock()
     async with flooded(paced, clock) as bot:
@@ -202,20 +179,6 @@ async def test_stop_ends_what_waits_too(paced: Rig) -> None:
 
     assert any("Stopped 3 that waited." in text for text in paced.texts())
     assert not {"3", "4", "5"} & set(answers(paced))
-
-
-async def test_an_edit_of_what_waits_comes_after_it(paced: Rig) -> None:
-    clock = FixedClock()
-    async with flooded(paced, clock, count=4) as bot:
-        last = max(seen.message_id for seen in paced.telegram.chat(OWNER) if not seen.is_bot)
-        paced.telegram.edit(chat_id=OWNER, message_id=last, text="otherwise")
-        await eventually(lambda: paced.took(5))
-        assert paced.inbox()[3:] == ["received"] * 2
-        clock.wake()
-        await bot.intake.worked_off()
-        await paced.quiet(bot)
-
-    assert paced.inbox()[3:] == ["replied", "silent"]
 
 
 async def test_what_waits_of_somebody_who_is_shut_out_is_refused(paced: Rig) -> None:

@@ -64,7 +64,7 @@ class Place:
             cast(Any, Known()),
             jobs=counter.jobs,
             events=counter.events,
-            facts=cast(Any, NoFacts()),
+            facts=NoFacts().list,
             sums=self.sums.groups,
             models=cast(Any, SimpleNamespace(at=at)),
             open_questions=open_questions,

@@ -133,34 +133,6 @@ def test_a_part_of_code_keeps_its_indent() -> None:
     assert all(telegram_text(part.markup).startswith("    indented") for part in parts)
 
 
-@pytest.mark.parametrize("cluster", ["👩‍👩‍👧‍👦", "🇩🇪", "e\u0301", "🎉", "👍🏽"])
-def test_a_word_without_an_end_is_cut_between_characters(cluster: str) -> None:
-    parts = telegram_parts(cluster * 80, limit=64)
-
-    for part in parts:
-        assert part.source == cluster * (len(part.source) // len(cluster))
-        assert utf16_length(part.source) <= 64
-    assert utf16_length(parts[0].source) > 48
-
-
-def test_many_entities_are_spread_so_that_telegram_ignores_none() -> None:
-    text = "**b** w " * 250
-
-    parts = telegram_parts(text)
-
-    assert sum(len(telegram_entities(part.markup)) for part in parts) == 250
-    assert all(len(telegram_entities(part.markup)) <= 100 for part in parts)
-
-
-def test_raw_html_stays_short_enough_for_telegram_to_read() -> None:
-    text = " ".join(f"[a](https://x.org/{n}?{'q' * 900})" for n in range(60))
-
-    parts = telegram_parts(text)
-
-    assert all(len(part.markup) <= 16_000 for part in parts)
-    assert "".join(part.source for part in parts) == text
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -270,16 +242,6 @@ def test_hostile_texts_are_quick(piece: str) -> None:
 
     assert time.perf_counter() - began < 30  # 2 s on a quiet machine; it must not be minutes
     assert "".join(part.source for part in parts) == text
-
-
-def test_quotes_nested_deeper_than_the_parser_goes_lose_nothing() -> None:
-    text = "> " * 60 + "deep"
-
-    assert "deep" in shown(text)
-
-
-def test_utf16_length_counts_as_telegram_does() -> None:
-    assert [utf16_length(text) for text in ("", "ab", "é", "🎉", "\ud83d")] == [0, 2, 1, 2, 1]
 
 
 def test_the_parser_is_loaded_with_the_first_reply_and_not_before() -> None:

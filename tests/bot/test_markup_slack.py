@@ -174,20 +174,6 @@ def test_a_long_reply_is_several_parts_with_all_of_it_in_order() -> None:
     assert all(part.markup.count("```") % 2 == 0 for part in parts)
 
 
-@pytest.mark.parametrize("text", ["&" * 9_000, "<>&*_~`" * 2_000, "a\n" * 6_000, "> x\n" * 4_000])
-def test_what_grows_when_it_is_written_for_slack_still_fits(text: str) -> None:
-    parts = slack_parts(text)
-
-    assert "".join(part.source for part in parts) == text
-    assert all(len(part.markup) <= SLACK_CHARS_MAX for part in parts)
-    assert all(len(escaped(part.source.strip())) <= SLACK_CHARS_MAX for part in parts)
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n\n", "\u200b", "\x01"])
-def test_a_blank_text_has_no_part(text: str) -> None:
-    assert slack_parts(text) == ()
-
-
 def read(text: str, limit: int) -> str:
     """The letters that a person reads, in order; addresses are behind them, not among them."""
     markup = "".join(part.markup for part in slack_parts(text, limit=limit))

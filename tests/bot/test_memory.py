@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands import memory_messages as words
-from bot.commands.memory_erasure import ASKED_S
+from bot.commands.memory import commands as words
+from bot.commands.memory import erasure
+from bot.commands.memory.erasure import ASKED_S
 from memory.records.erasure import ForgetStage, ForgettingRefused, Proof, typed_run
 from memory.records.errors import StorageError
 from memory.records.facts import Whose
@@ -211,7 +212,7 @@ async def test_in_a_group_one_acts_on_what_was_said_there(chat: Chat) -> None:
 
 
 async def test_before_anything_is_erased_every_place_is_shown(chat: Chat, home: Path) -> None:
-    assert await chat.says("forget f1") == words.ASKED_ABOVE
+    assert await chat.says("forget f1") == erasure.ASKED_ABOVE
 
     card = chat.cards.last
     assert "- 1 fact\n" in card
@@ -225,10 +226,10 @@ async def test_before_anything_is_erased_every_place_is_shown(chat: Chat, home: 
 async def test_a_press_forgets_it_and_the_card_tells_the_proof(chat: Chat, home: Path) -> None:
     await chat.says("forget f1")
 
-    assert await chat.presses(words.FORGET) == words.FORGETTING
+    assert await chat.presses(erasure.FORGET) == erasure.FORGETTING
 
     assert chat.cards.last.startswith("**Forgotten**")
-    assert words.NOWHERE in chat.cards.last
+    assert erasure.NOWHERE in chat.cards.last
     assert files_with(home, *TRACES_OF_IT) == []
 
 
@@ -236,28 +237,28 @@ async def test_a_yes_behind_the_number_forgets_at_once(chat: Chat, home: Path) -
     said = await chat.says("forget f1 yes")
 
     assert said.startswith("**Forgotten**")
-    assert words.CANNOT_REACH in said
+    assert erasure.CANNOT_REACH in said
     assert files_with(home, *TRACES_OF_IT) == []
 
 
 async def test_keep_keeps_it(chat: Chat) -> None:
     await chat.says("forget f1")
 
-    assert await chat.presses(words.KEEP) == words.KEPT
-    assert chat.cards.last == words.KEPT
+    assert await chat.presses(erasure.KEEP) == erasure.KEPT
+    assert chat.cards.last == erasure.KEPT
     assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
 
 
 async def test_a_question_is_answered_by_who_was_asked_once_and_in_time(chat: Chat) -> None:
     await chat.says("forget f1")
-    data = chat.cards.data(words.FORGET)
+    data = chat.cards.data(erasure.FORGET)
 
-    assert await chat.presses(words.FORGET, by=BENN) == words.NOT_YOUR_QUESTION
+    assert await chat.presses(erasure.FORGET, by=BENN) == erasure.NOT_YOUR_QUESTION
     chat.clock.move(ASKED_S + 1)
-    assert await chat.presses(words.FORGET) == words.TOO_OLD
-    assert await chat.commands.press(pressed(data, ANNA), ANNA) == words.TOO_OLD
+    assert await chat.presses(erasure.FORGET) == erasure.TOO_OLD
+    assert await chat.commands.press(pressed(data, ANNA), ANNA) == erasure.TOO_OLD
     for wrong in ("mem:x", "mem:x:y", "mem:nothing:forget", "mem:::"):
-        assert await chat.commands.press(pressed(wrong, ANNA), ANNA) == words.TOO_OLD
+        assert await chat.commands.press(pressed(wrong, ANNA), ANNA) == erasure.TOO_OLD
     assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
 
 
@@ -268,7 +269,7 @@ async def test_words_are_forgotten_and_facts_that_may_be_meant_are_named(chat: C
 
     assert "These may be meant too:\n- f2" in said
     assert "“zinc tub”" in chat.cards.last
-    await chat.presses(words.FORGET)
+    await chat.presses(erasure.FORGET)
     left = await chat.opened.facts.list(Whose(person_id=ANN))
     assert [fact.id for fact in left] == [2]
 
@@ -286,11 +287,11 @@ async def test_what_says_it_in_other_words_goes_when_it_is_ticked(home: Path) ->
     async with opened_chat(home) as chat:
         await chat.says("forget f1")
         assert f"1. “{told}”" in chat.cards.last
-        assert await chat.presses("1", by=BENN) == words.NOT_YOUR_QUESTION
-        assert await chat.presses("1") == words.TICKED.format(text=told)
-        assert await chat.presses("1") == words.UNTICKED.format(text=told)
-        assert await chat.presses("1") == words.TICKED.format(text=told)
-        await chat.presses(words.FORGET)
+        assert await chat.presses("1", by=BENN) == erasure.NOT_YOUR_QUESTION
+        assert await chat.presses("1") == erasure.TICKED.format(text=told)
+        assert await chat.presses("1") == erasure.UNTICKED.format(text=told)
+        assert await chat.presses("1") == erasure.TICKED.format(text=told)
+        await chat.presses(erasure.FORGET)
 
         assert chat.cards.last.startswith("**Forgotten**")
     assert files_with(home, *TRACES_OF_IT) == []
@@ -303,7 +304,7 @@ async def test_a_matter_that_no_line_names_so_is_offered_by_its_facts(chat: Chat
 
     said = await chat.says("forget where I live")
 
-    assert said.startswith(words.NOTHING_HOLDS_IT)
+    assert said.startswith(erasure.NOTHING_HOLDS_IT)
     assert "`/memory forget f3" in said
     await chat.says("forget f3 yes")
     assert "Oslo" not in str(await chat.opened.facts.search(Whose(person_id=ANN), "live", k=5))
@@ -314,7 +315,7 @@ async def test_everything_is_asked_about_and_then_gone(chat: Chat, home: Path) -
     await chat.says("forget everything")
     assert "everything that I know of you" in chat.cards.last
 
-    await chat.presses(words.FORGET)
+    await chat.presses(erasure.FORGET)
 
     assert chat.cards.last.startswith("**Forgotten**")
     assert files_with(home, *TRACES_OF_IT) == []
@@ -335,8 +336,8 @@ async def test_what_others_said_the_same_is_told_to_the_owner_alone(home: Path) 
         erased={}, backup=home, dropped=(), files=1, bytes=1, theirs=("x",), their_files=(notes,)
     )
 
-    assert "others said the same" in words.proof_text(proof, home, for_owner=True)
-    assert "others" not in words.proof_text(proof, home, for_owner=False)
+    assert "others said the same" in erasure.proof_text(proof, home, for_owner=True)
+    assert "others" not in erasure.proof_text(proof, home, for_owner=False)
 
 
 async def test_a_failure_names_what_still_holds_it(home: Path) -> None:
@@ -351,7 +352,7 @@ async def test_a_failure_names_what_still_holds_it(home: Path) -> None:
         unread=(home / "x",),
     )
 
-    said = words.proof_text(proof, home, for_owner=False)
+    said = erasure.proof_text(proof, home, for_owner=False)
 
     assert said.startswith("⚠️ **Not forgotten everywhere")
     assert "still stands in logs/old.log" in said
@@ -410,7 +411,7 @@ async def test_a_former_question_loses_the_words_where_it_was_sent_too(
             lambda c: c.execute("update outbox set state = 'sent', ended_ms = 1").fetchall()
         )
         await chat.says("forget zinc tub")
-        await chat.presses(words.FORGET)
+        await chat.presses(erasure.FORGET)
         revised = await chat.cards.store.to_revise()
         row = await chat.cards.store.row(former)
 
@@ -450,7 +451,7 @@ async def test_trouble_while_forgetting_is_told_on_the_card(home: Path) -> None:
 
         chat.memory.forgetting = Full()  # type: ignore[assignment]
         await chat.says("forget f1")
-        await chat.presses(words.FORGET)
+        await chat.presses(erasure.FORGET)
 
     assert chat.cards.last == "⚠️ That did not work: No space is left."
 
@@ -493,7 +494,7 @@ async def test_what_cannot_be_done_now_reads_on_the_card_like_no_fault(home: Pat
 
         chat.memory.forgetting = InUse()  # type: ignore[assignment]
         await chat.says("forget f1")
-        await chat.presses(words.FORGET)
+        await chat.presses(erasure.FORGET)
 
     assert chat.cards.last == "Say it again once that is done."
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
-from bot.cli.context import opened
 from bot.cli.main import app
-from bot.cli.memory import _forget
-from bot.commands.memory_operations import MemoryOperations
-from bot.rpc import ControlServer
+from bot.people.access import Access
 from bot.settings.home import Home, prepare
-from memory.records.errors import Permanent
-from memory.records.rows import Person
-from tests.bot.memory_kit import ANNA, BENN, opened_chat
+from memory.stores.people import SqlitePeople
+from tests.bot.cli.cli_kit import Group, alone, beside_a_bot
+from tests.bot.memory_kit import opened_chat
 from tests.memory.forgetting_kit import (
     ANN,
     BEN,
@@ -51,65 +45,38 @@ def home(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return home
 
 
-def typed(*words: str) -> Result:
-    return CliRunner().invoke(app, ["memory", *words], catch_exceptions=False)
-
-
-def said(*words: str) -> str:
-    result = typed(*words)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def answer(*words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(said(*words, "--json"))
-    return found
-
-
-def refused(*words: str, code: int = 1) -> str:
-    result = typed(*words)
-    assert result.exit_code == code, result.output
-    return result.output
+MEMORY = Group("memory")
+said, answer, refused = MEMORY.said, MEMORY.answer, MEMORY.refused
 
 
 def texts(*words: str) -> list[str]:
     return [fact["text"] for fact in answer(*words)["facts"]]
 
 
-@contextmanager
-def alone(home: Home) -> Iterator[None]:
-    """No bot runs."""
-    yield
-
-
-@contextmanager
-def beside_a_bot(home: Home) -> Iterator[None]:
-    """Something that offers the operations of a running bot, in a thread of its own."""
-    ready, stopping = threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
-
-    async def serve() -> None:
-        people: tuple[Person, ...] = (ANNA, BENN)
+def beside(home: Home) -> AbstractContextManager[None]:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Mapping[str, object]]:
         async with opened_chat(home.path) as chat:
-            operations = MemoryOperations(
-                chat.memory, lambda: people, root=home.path, host_zone="UTC"
+            access = Access(
+                SqlitePeople(chat.opened.database),
+                policy="pairing",
+                allowed=(),
+                clock=chat.clock,
             )
-            async with ControlServer(home.socket, operations.served()):
-                ready.set()
-                await stopping.wait()
+            await access.load()
+            memory = chat.memory
+            yield {
+                "access": access,
+                "memory": memory,
+                "facts": memory.facts,
+                "forgetting": memory.forgetting,
+                "transfer": memory.transfer,
+            }
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    assert ready.wait(30)
-    try:
-        yield
-    finally:
-        loop.call_soon_threadsafe(stopping.set)
-        thread.join(30)
-        loop.close()
+    return beside_a_bot(home, opened)
 
 
-@pytest.fixture(params=[alone, beside_a_bot])
+@pytest.fixture(params=[alone, beside])
 def place(request: pytest.FixtureRequest) -> Place:
     found: Place = request.param
     return found
@@ -144,7 +111,7 @@ def test_forgetting_shows_each_place_and_proves_it(home: Home, place: Place) -> 
         told = said("forget", "f1", "--yes")
     assert "workspace/memory/MEMORY.md" in told
     assert "- erased: 1 fact" in told
-    assert "Forgotten." in told
+    assert "Forgotten, and looked for:" in told
     assert files_with(home.path, *TRACES_OF_IT) == []
 
 
@@ -158,7 +125,7 @@ def test_forgetting_as_json_is_the_proof_alone(home: Home) -> None:
 
 
 def test_everything_of_another_person_is_erased_for_the_owner(home: Home) -> None:
-    assert "Forgotten." in said("forget", "everything", "--yes", "--person", "ben")
+    assert "Forgotten" in said("forget", "everything", "--yes", "--person", "ben")
 
     assert files_with(home.path, CANARY) == []
     assert files_with(home.path, SECRET) != []
@@ -167,9 +134,9 @@ def test_everything_of_another_person_is_erased_for_the_owner(home: Home) -> Non
 def test_what_still_stands_somewhere_is_a_failure(home: Home) -> None:
     (home.logs / "old.log").write_text(SECRET)
 
-    told = refused("forget", "f1", "--yes")
+    told = MEMORY.typed("forget", "f1", "--yes").stdout
 
-    assert "Not forgotten everywhere." in told
+    assert "Not forgotten everywhere:" in told
     assert "logs/old.log" in told
 
 
@@ -180,24 +147,19 @@ def test_other_files_are_named_and_blanked_when_asked(home: Home) -> None:
     assert "workspace/letter.txt" in said("forget", "f1", "--yes")
     assert letter.read_text() == f"Dear Sue, {SECRET}."
     blanked = said("forget", SECRET, "--yes", "--files")
-    assert "- the words were blanked in: workspace/letter.txt" in blanked
+    assert "- the words were blanked in other files: workspace/letter.txt" in blanked
     assert "files of notes" not in blanked
     assert letter.read_text() == "Dear Sue, [forgotten]."
 
 
 def test_what_cannot_be_erased_right_now_is_refused_before_anybody_is_asked(
-    home: Home, place: Place, capsys: pytest.CaptureFixture[str]
+    home: Home, place: Place
 ) -> None:
     changed(home.path, "update turns set ended_ms = null where rowid = 1")
 
-    with (
-        place(home),
-        opened(log_to_terminal=False) as found,
-        pytest.raises(Permanent, match="is waited for"),
-    ):
-        asyncio.run(_forget(found, "f1", person="", files=False, asks=True, as_json=False))
+    with place(home):
+        assert "is waited for" in " ".join(refused("forget", "f1", "--yes").split())
 
-    assert capsys.readouterr().out == ""
     assert texts("list") == [FACT]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 from agent.tools.messages import FileToSend
 from bot.app.chats import NOTED, NOTED_FILE, BotMessenger
@@ -18,19 +19,25 @@ from memory.stores.turns import SqliteJournal
 from tests.fakes import FixedClock
 
 
-async def no_file(lane: str, file: NewFile, *, caption: str) -> None:
-    raise AssertionError("nobody sent a file")
+class Said:
+    """An outbox that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.messages: list[NewMessage] = []
+        self.files: list[tuple[str, NewFile, str]] = []
+
+    async def say(self, message: NewMessage) -> None:
+        self.messages.append(message)
+
+    async def post_file(self, lane: str, file: NewFile, *, caption: str) -> None:
+        self.files.append((lane, file, caption))
 
 
 async def test_a_persons_chats_are_theirs_alone_and_what_is_sent_is_known_there(
     tmp_path: Path,
 ) -> None:
     clock = FixedClock()
-    said: list[NewMessage] = []
-
-    async def say(message: NewMessage) -> None:
-        said.append(message)
-
+    said = Said()
     async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
         people = SqlitePeople(database)
         for name, addresses in (
@@ -45,19 +52,17 @@ async def test_a_persons_chats_are_theirs_alone_and_what_is_sent_is_known_there(
             await journal.submit(
                 NewRun(run_id=RunId(lane), lane=lane, by=PersonId(whose), payload={})
             )
-        access = Access(
-            people, policy="pairing", allowed=[], clock=clock, deliver=lambda rows: None
-        )
+        access = Access(people, policy="pairing", allowed=[], clock=clock)
         await access.load()
         conversations = SqliteConversations(database)
-        messenger = BotMessenger(access, conversations, say, no_file)
+        messenger = BotMessenger(access, conversations, lambda: cast(Any, said))
 
         chats = [chat.lane for chat in await messenger.chats(PersonId("p1"))]
         await messenger.send("slack:T1.D7", "Your table is booked.", untrusted=True)
         history = await conversations.history(await conversations.current("slack:T1.D7"))
 
     assert chats == ["telegram:42", "slack:T1.D7"]
-    assert said == [NewMessage(lane="slack:T1.D7", text="Your table is booked.")]
+    assert said.messages == [NewMessage(lane="slack:T1.D7", text="Your table is booked.")]
     [note] = history.notes
     assert (note.text, note.untrusted) == (f"{NOTED}Your table is booked.", True)
 
@@ -66,25 +71,13 @@ async def test_a_file_for_another_chat_is_known_there_and_one_for_this_chat_is_n
     tmp_path: Path,
 ) -> None:
     clock = FixedClock()
-    posted: list[tuple[str, NewFile, str]] = []
+    said = Said()
     file = FileToSend(path="files/plan.pdf", name="plan.pdf", content=b"%PDF")
 
-    async def post(lane: str, file: NewFile, *, caption: str) -> None:
-        posted.append((lane, file, caption))
-
-    async def say(message: NewMessage) -> None:
-        raise AssertionError("nothing was said")
-
     async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
-        access = Access(
-            SqlitePeople(database),
-            policy="pairing",
-            allowed=[],
-            clock=clock,
-            deliver=lambda rows: None,
-        )
+        access = Access(SqlitePeople(database), policy="pairing", allowed=[], clock=clock)
         conversations = SqliteConversations(database)
-        messenger = BotMessenger(access, conversations, say, post)
+        messenger = BotMessenger(access, conversations, lambda: cast(Any, said))
 
         await messenger.send_file("telegram:42", file, caption="The plan", untrusted=None)
         await messenger.send_file("slack:T1.D7", file, caption="", untrusted=True)
@@ -92,7 +85,8 @@ async def test_a_file_for_another_chat_is_known_there_and_one_for_this_chat_is_n
         there = await conversations.history(await conversations.current("slack:T1.D7"))
 
     new = NewFile(name="plan.pdf", path="files/plan.pdf", content=b"%PDF")
-    assert posted == [("telegram:42", new, "The plan"), ("slack:T1.D7", new, "")]
+    assert said.messages == []
+    assert said.files == [("telegram:42", new, "The plan"), ("slack:T1.D7", new, "")]
     assert not here.notes
     [note] = there.notes
     assert (note.text, note.untrusted) == (f"{NOTED_FILE}files/plan.pdf", True)

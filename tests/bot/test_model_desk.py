@@ -296,8 +296,8 @@ async def test_many_further_models_are_open_a_few_at_a_time_and_all_answer(rig: 
 async def test_prompt_and_price_are_shown_for_the_model_of_the_chat(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         await says(rig, "/model openai/gpt-4.1-mini")
-        answer = await bot.prompts.show(f"telegram:{OWNER}", message="hello")
+        found = await bot.prompts.show(f"telegram:{OWNER}", message="hello")
 
-    assert answer["model"] == "gpt-4.1-mini"
-    assert answer["window"] == 1_047_576
-    assert answer["money"]["request"] == pytest.approx(answer["tokens"] * 0.4e-6)
+    assert (found.model, found.view.window) == ("gpt-4.1-mini", 1_047_576)
+    assert found.costs is not None
+    assert found.costs.whole == pytest.approx(found.view.tokens * 0.4e-6)

@@ -1,7 +1,7 @@
 """Wherever a text of ours names a command, it is named as it is typed where the text is read.
 
-In the code each stands in code marks, by which `bot.commands.typed` finds it on the way out; a bare
-one would be told to people in Slack, where it is nothing.
+In the code each stands in code marks, by which `bot.markup.command_text` finds it on the way out; a
+bare one would be told to people in Slack, where it is nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands.table import NAMES
-from bot.commands.typed import outside_of_code
+from bot.markup.command_text import NAMES, outside_of_code
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BARE, BOB, SlackRig, slack_rigged
 from tests.checkout import ROOT

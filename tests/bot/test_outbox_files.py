@@ -198,19 +198,6 @@ async def test_files_and_messages_go_out_in_their_order(place: Place) -> None:
     assert channel.arrived == ["before", f"{FILE}|", "after"]
 
 
-async def test_what_happens_to_the_copy_of_one_file_does_not_touch_another(place: Place) -> None:
-    channel = FilesChannel()
-    channel.script = [NO]
-
-    async with place.running(channel) as outbox:
-        await outbox.post_file(LANE, PLAN)
-        await outbox.post_file(LANE, PLAN)
-        await idle(outbox)
-
-    assert f"{FILE}|" in channel.arrived, "both have the same content, and so the same copy"
-    assert place.kept() == []
-
-
 @pytest.mark.parametrize("caption", ["", "The plan for **May**"])
 async def test_a_refusal_becomes_one_sentence_with_the_words_of_the_caption(
     place: Place, caption: str
@@ -224,16 +211,6 @@ async def test_a_refusal_becomes_one_sentence_with_the_words_of_the_caption(
     assert channel.arrived == [sentence, *([caption] if caption else [])]
     assert await place.ends() == ["failed", "sent"]
     assert place.kept() == []
-
-
-async def test_words_that_are_refused_after_the_file_arrived_do_not_deny_it(place: Place) -> None:
-    channel = FilesChannel()
-    channel.script = [SentMessage(message_id="1"), NO]
-
-    await place.post(channel, caption="Here\n\nmore")
-
-    assert channel.arrived == []
-    assert await place.ends() == ["failed"]
 
 
 async def test_a_copy_that_is_gone_is_told(place: Place) -> None:

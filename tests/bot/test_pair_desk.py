@@ -20,7 +20,7 @@ from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId
 from memory.records.rows import NewMessage
 from memory.stores.approvals import SqliteCards
 from memory.stores.outbox import SqliteOutbox
-from scheduler.notify.quiet_hours import read_hours
+from scheduler.notify.delivery import read_hours
 from tests.bot.kit import eventually
 from tests.bot.people_kit import GUEST, MEMBER, OWNER, STRANGER, House, housed, let_in
 from tests.bot.schedule_kit import Chats

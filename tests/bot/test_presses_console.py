@@ -14,10 +14,9 @@ import pytest
 from bot.app.run import terminal_operations
 from bot.channels.base import MessagePart, Pressed, SentMessage
 from bot.channels.console import ADDRESS, HOW_TO_PRESS, SENDER, ConsoleChannel, press_line
-from bot.cli.chat import WAITED, _say, _say_once, _show
-from bot.cli.chat_io import Buttons, OwnAnswer
-from bot.cli.screen import PlainScreen
-from bot.inbox.buttons import NO_LONGER, Press
+from bot.cli.terminal.chat import WAITED, Buttons, OwnAnswer, _say, _say_once, _show
+from bot.cli.terminal.screen import PlainScreen
+from bot.inbox.commands import NO_LONGER, Press
 from bot.inbox.intake import InboundEvent
 from bot.rpc import ControlClient, ControlServer
 from memory.records.rows import Button, NewMessage
@@ -39,7 +38,7 @@ class Terminal:
         self._buttons = buttons
 
     async def follow(self, ready: asyncio.Event) -> None:
-        await _show(self._client, self._screen, self._buttons, ready)
+        await _show(self._client, self._screen, self._buttons, ready, show=self._screen.show)
 
     async def types(self, line: str) -> str:
         """What the person reads for it."""
@@ -91,7 +90,7 @@ async def _answered_once(
     out, buttons, ready = io.StringIO(), Buttons(), asyncio.Event()
     own = OwnAnswer(PlainScreen(out))
     async with ControlClient(folder / "s") as client, asyncio.TaskGroup() as group:
-        following = group.create_task(_show(client, own, buttons, ready))
+        following = group.create_task(_show(client, own.screen, buttons, ready, show=own.show))
         await ready.wait()
         await meanwhile()
         with redirect_stderr(io.StringIO()) as besides:

@@ -13,16 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.base import MessagePart, SentMessage
+from bot.channels.base import MessagePart
 from bot.channels.slack.channel import TEXT_CHARS_MAX, SlackChannel
 from bot.channels.slack.send import SECTION_CHARS_MAX, marked_blocks, plain_blocks
-from bot.inbox.buttons import NO_LONGER
 from bot.lab.slack import FakeSlack, flood, refusal
-from bot.lab.slack_delivery import twice
 from bot.lab.slack_state import SeenInSlack
 from bot.markup.render import slack_parts
 from bot.outbox.outbox import REPEATED
-from memory.records.messages import Address
 from memory.records.rows import Button, ButtonRows
 from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually, slack_settings
@@ -131,24 +128,6 @@ async def test_a_press_has_its_effect_and_the_one_who_pressed_reads_what_came_of
     assert pressed.sender == PEOPLE[0]
 
 
-async def test_a_double_tap_is_heard_twice_and_a_delivery_that_comes_twice_once(
-    tmp_path: Path, slack: FakeSlack, question: Question, mode: Mode
-) -> None:
-    async with serving(tmp_path, slack, {"ask": question.press}, mode) as bot:
-        await bot.card(lane(slack))
-        slack.fault(action=twice(), times=1)
-        press(slack, slack.direct())
-        press(slack, slack.direct())
-        await slack.settled()
-        await eventually(lambda: len(whispers(slack)) == 2)
-        await bot.door.idle()
-        events = await bot.events()
-
-    assert sorted(whispers(slack)) == ["Noted.", "This was answered already."]
-    assert question.answers == [ALLOW]
-    assert events == [("command", "button", 0)] * 2
-
-
 async def test_in_a_channel_the_person_decides_and_a_stranger_gets_nothing(
     tmp_path: Path, slack: FakeSlack, question: Question, mode: Mode
 ) -> None:
@@ -210,42 +189,7 @@ async def test_a_strangers_press_in_a_direct_message_starts_nothing(
     assert len(slack.chat(slack.direct(STRANGER))) == 1
 
 
-async def test_a_button_that_nobody_knows_says_so(tmp_path: Path, slack: FakeSlack) -> None:
-    async with serving(tmp_path, slack, {}) as bot:
-        await bot.card(lane(slack))
-        press(slack, slack.direct())
-        await eventually(lambda: whispers(slack))
-
-    assert whispers(slack) == [NO_LONGER]
-
-
 # --- a process that ends --------------------------------------------------------------------------
-
-
-async def test_a_press_that_was_stored_and_not_acted_on_is_done_by_the_next_process(
-    tmp_path: Path, slack: FakeSlack, question: Question
-) -> None:
-    presses = {"ask": question.press}
-    async with (
-        channel_of(slack) as channel,
-        process(tmp_path, channel, presses, people=PEOPLE) as bot,
-    ):
-        await bot.card(lane(slack))
-        intake = channel._intake(bot.door)  # stores; nothing acts on it
-        delivery = slack.delivery(press(slack, slack.direct()))
-        acknowledged = await intake.receive(delivery.payload)
-        stored = await bot.events()
-
-    async with serving(tmp_path, slack, presses) as bot:  # Slack brings it again, too
-        await slack.settled()
-        await eventually(lambda: whispers(slack))
-        events = await bot.events()
-
-    assert acknowledged.taken
-    assert [state for state, *_ in stored] == ["received"]
-    assert question.answers == [ALLOW]
-    assert len(question.calls) == 1
-    assert events == [("command", "button", 0)]
 
 
 async def test_what_is_kept_of_a_press_lets_nobody_write_in_our_name(
@@ -267,19 +211,6 @@ async def test_what_is_kept_of_a_press_lets_nobody_write_in_our_name(
         assert secret not in kept
 
 
-async def test_a_button_works_after_a_restart(
-    tmp_path: Path, slack: FakeSlack, question: Question
-) -> None:
-    async with serving(tmp_path, slack, {}) as bot:
-        await bot.card(lane(slack))
-
-    async with serving(tmp_path, slack, {"ask": question.press}):
-        press(slack, slack.direct())
-        await eventually(lambda: whispers(slack))
-
-    assert (whispers(slack), question.answers) == (["Noted."], [ALLOW])
-
-
 # --- the card becomes its outcome -----------------------------------------------------------------
 
 
@@ -298,16 +229,6 @@ async def test_a_card_becomes_its_outcome_and_loses_its_buttons(
         press(slack, slack.direct())
 
 
-async def test_a_card_that_somebody_deleted_stays_away(tmp_path: Path, slack: FakeSlack) -> None:
-    async with serving(tmp_path, slack, {}) as bot:
-        outbox_id = await bot.card(lane(slack))
-        slack.fault("chat.update", action=refusal("message_not_found"), times=1)
-        await bot.revised(outbox_id)
-
-    assert [seen.text for seen in slack.chat(slack.direct())] == [SHOWN]
-    assert len(slack.sent()) == 1
-
-
 @pytest.mark.parametrize("error", ["invalid_blocks", "msg_too_long"])
 async def test_where_markup_is_refused_the_buttons_stay(
     tmp_path: Path, slack: FakeSlack, error: str
@@ -324,19 +245,6 @@ async def test_where_markup_is_refused_the_buttons_stay(
 
 
 # --- what goes over the wire ----------------------------------------------------------------------
-
-
-async def test_a_message_without_buttons_is_sent_and_edited_as_ever(slack: FakeSlack) -> None:
-    async with channel_of(slack) as channel:
-        address = Address.parse(lane(slack))
-        sent = await channel.send(address, MessagePart(markup="a", source="a"))
-        assert isinstance(sent, SentMessage)
-        await channel.edit(address, sent.message_id, MessagePart(markup="b", source="b"))
-
-    [send], [edit] = slack.calls("chat.postMessage"), slack.calls("chat.update")
-    same = {"channel", "text", "parse", "link_names"}
-    assert set(send.params) == {*same, "unfurl_links", "unfurl_media"}
-    assert set(edit.params) == {*same, "ts"}
 
 
 LABELS = st.text(min_size=1, max_size=120).filter(str.strip)

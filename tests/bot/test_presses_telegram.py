@@ -23,7 +23,7 @@ from bot.channels.telegram.wire import (
     callback_answer,
     inline_keyboard,
 )
-from bot.inbox.buttons import NO_LONGER
+from bot.inbox.commands import NO_LONGER
 from bot.lab.telegram import FakeTelegram, flood, refuse_markup
 from memory.records.messages import Address
 from memory.records.rows import Button
@@ -291,20 +291,6 @@ async def test_a_card_that_somebody_deleted_stays_away(
     assert len(telegram.sent()) == 1
 
 
-async def test_a_revision_that_was_stored_alone_is_shown_by_the_next_process(
-    tmp_path: Path, telegram: FakeTelegram
-) -> None:
-    async with polling(tmp_path, telegram, {}) as bot:
-        card = await bot.card(LANE)
-        await bot.store.revise(card, OUTCOME)
-
-    async with polling(tmp_path, telegram, {}) as bot:
-        await bot.sent()
-
-    [seen] = telegram.chat(OWNER)
-    assert (seen.text, seen.markup) == (OUTCOME, None)
-
-
 async def test_where_markup_is_refused_the_buttons_stay(
     tmp_path: Path, telegram: FakeTelegram
 ) -> None:
@@ -346,21 +332,6 @@ async def test_an_edit_that_changes_nothing_went_well(telegram: FakeTelegram) ->
 
 
 # --- what goes over the wire ---------------------------------------------------------------------
-
-
-async def test_a_message_without_buttons_is_sent_and_edited_as_ever(
-    telegram: FakeTelegram,
-) -> None:
-    async with channel_of(telegram) as channel:
-        address = Address.parse(LANE)
-        sent = await channel.send(address, MessagePart(markup="a", source="a"))
-        assert isinstance(sent, SentMessage)
-        await channel.edit(address, sent.message_id, MessagePart(markup="b", source="b"))
-
-    [send], [edit] = telegram.calls("sendMessage"), telegram.calls("editMessageText")
-    same = {"chat_id", "text", "parse_mode", "link_preview_options"}
-    assert set(send.params) == same
-    assert set(edit.params) == {*same, "message_id"}
 
 
 @pytest.mark.parametrize("is_plain", [False, True])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands.memory import (
+from bot.commands.memory.commands import (
     BEGUN,
     BEGUN_ALREADY,
     ENDED,

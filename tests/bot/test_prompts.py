@@ -9,14 +9,21 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pydantic_core import to_jsonable_python
 
+from agent.budget.messages import money, percent
 from agent.prompt.scene import PromptKind
 from agent.trace.inspect import Bill, PromptView
 from agent.trace.sent import CacheState, PromptRow, Where
 from bot.app.app import App
-from bot.commands.context import context_text
-from bot.commands.prompt_messages import broke_words, cut_words, money, percent
-from bot.commands.prompts import UnknownChat, UnknownTurn
+from bot.cli.prompt import diff_json, prompt_json
+from bot.commands.trace.prompts import (
+    UnknownChat,
+    UnknownTurn,
+    broke_words,
+    context_text,
+    cut_words,
+)
 from memory.records.errors import Permanent
 from memory.records.messages import PersonId, Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually
@@ -27,13 +34,16 @@ CHAT = f"telegram:{OWNER}"
 
 async def shown(bot: App, *, chat: str = CHAT, kind: str = "chat", **asked: Any) -> Shown:
     """What `prompt show --full --json` prints."""
-    answer = await bot.prompts.show(chat, kind=PromptKind(kind), full=True, **asked)
+    found = await bot.prompts.show(chat, kind=PromptKind(kind), **asked)
+    answer: dict[str, Any] = to_jsonable_python(prompt_json(found, full=True))
     json.dumps(answer)
     return answer
 
 
 async def differs(bot: App, before: str, after: str, *, chat: str = CHAT) -> Shown:
-    return await bot.prompts.compare(chat, before, after)
+    found = await bot.prompts.compare(chat, before, after)
+    answer: dict[str, Any] = to_jsonable_python(diff_json(found))
+    return answer
 
 
 async def talks(rig: Rig, bot: App, *texts: str, **more: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands import schedule_messages as words
+from bot.commands.jobs import messages as words
 from memory.records.jobs import Job
 from memory.records.messages import OutboxId
 from scheduler.jobs.rules import later

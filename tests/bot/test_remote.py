@@ -62,7 +62,7 @@ class House:
 async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ControlClient]:
     monkeypatch.chdir(tmp_path)
     house = House()
-    operations = {"call": lambda request, emit: call_method(house, request)}
+    operations = {"call": lambda request, emit: call_method(house, request, emit)}
     path = Path("bot.sock")
     async with ControlServer(path, operations), ControlClient(path) as client:
         yield client

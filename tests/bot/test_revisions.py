@@ -151,29 +151,6 @@ async def test_a_sent_message_is_edited_and_loses_its_buttons(
     assert await left(store, outbox_id) == (OTHER, (), None)
 
 
-async def test_what_reads_so_already_is_left_alone(
-    run: Any, store: SqliteOutbox, channel: ShowingChannel
-) -> None:
-    async with run() as outbox:
-        outbox_id = await card(outbox)
-        for _ in range(3):
-            await outbox.revise(outbox_id, OTHER)
-            await idle(outbox)
-        await outbox.revise(OutboxId(77), OTHER)
-        await idle(outbox)
-
-    assert channel.tries == ["shall I?", f"edit {OTHER}"]
-
-
-async def test_an_unchanged_text_still_loses_its_buttons(run: Any, channel: ShowingChannel) -> None:
-    async with run() as outbox:
-        outbox_id = await card(outbox)
-        await outbox.revise(outbox_id, "shall I?")
-        await idle(outbox)
-
-    assert (channel.messages, channel.buttons) == ({"1": "shall I?"}, {"1": False})
-
-
 async def test_with_a_blank_text_the_buttons_alone_go(run: Any, channel: ShowingChannel) -> None:
     async with run() as outbox:
         outbox_id = await card(outbox)
@@ -411,23 +388,6 @@ async def test_a_death_at_any_write_ends_with_the_outcome_once_it_was_wished(
     # The death is a doubt as well, and each doubt is worth one more copy.
     assert len(channel.arrived) <= 2 + script.count(DOUBT)
     assert await left(store, OutboxId(1)) == (OTHER, (), None)
-
-
-async def test_a_wished_pause_holds_over_a_restart(
-    run: Any, store: SqliteOutbox, channel: ShowingChannel, clock: StillClock
-) -> None:
-    async with run() as outbox:
-        outbox_id = await card(outbox)
-    await store.revise(outbox_id, OTHER)
-    await store.postpone(
-        outbox_id, not_before_ms=int((clock.now().timestamp() + 90) * 1000), attempts=1
-    )
-
-    async with run() as outbox:
-        await idle(outbox)
-
-    assert channel.messages == {"1": OTHER}
-    assert clock.monotonic() == 90
 
 
 # --- the reply of a turn -------------------------------------------------------------------------

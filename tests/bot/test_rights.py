@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from bot.commands import table as commands
-from bot.commands.given import find
 from bot.commands.people import PeopleCommands
-from bot.commands.services import CommandCall
-from bot.commands.table import COMMANDS, Command
+from bot.commands.table import COMMANDS, Command, CommandCall, find
 from bot.inbox.commands import answer, refusal
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person
@@ -113,7 +111,7 @@ async def test_a_refused_command_shows_and_changes_nothing(
         await bot.access.approve("telegram:6")
         code = await bot.access.answer_stranger("telegram:99")
         assert code is not None
-        before = bot.access.as_json()
+        before = await bot.access.overview()
         tools = replace(
             bot.intake._command_tools,
             people=PeopleCommands(bot.access, clock=bot.clock, host_zone="UTC"),
@@ -138,7 +136,7 @@ async def test_a_refused_command_shows_and_changes_nothing(
             said = await answer(found[0], tools, asked)
 
             assert "telegram:" not in said.text
-            assert bot.access.as_json() == before
+            assert await bot.access.overview() == before
 
 
 def test_help_names_what_one_may_use() -> None:

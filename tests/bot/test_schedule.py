@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.commands import schedule_messages as words
+from bot.commands.jobs import messages as words
 from memory.records.jobs import Due, Job, JobKind, MisfirePolicy, Misfires, SlotState
 from memory.records.rows import BUTTON_BYTES_MAX, NewMessage
 from memory.records.schedule import Event

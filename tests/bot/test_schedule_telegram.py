@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bot.channels.base import Pressed
-from bot.commands.jobs import JobCommands, TimeQuestions
-from bot.commands.schedule_messages import NOT_YOURS
+from bot.commands.jobs.commands import JobCommands, TimeQuestions
+from bot.commands.jobs.messages import NOT_YOURS
 from bot.lab.telegram import FakeTelegram
 from bot.outbox.edits import QuestionMessages
 from memory.records.jobs import Due

@@ -7,18 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_core import to_jsonable_python
 
 from agent.skills.rules import Rule
 from agent.skills.service import SkillService
 from agent.skills.skill import SkillRefused, SkillSchedule
-from bot.cli.skills_json import details_as_json, list_as_json, why_as_json
-from bot.commands.skill_messages import when_words
-from bot.commands.skills import (
-    SHOWN_IN_CHAT,
-    SHOWN_IN_CHAT_MAX,
-    skills_reply,
-)
-from bot.commands.table import COMMANDS
+from bot.cli.skills.lines import details_json, list_json, why_json
+from bot.commands.skills import SHOWN_IN_CHAT, SHOWN_IN_CHAT_MAX, skills_reply, when_words
 from bot.settings.home import shipped
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person
@@ -29,6 +24,12 @@ DAILY = "metadata: {schedule: 0 6 * * *}"
 RULE = Rule(source="prompt.force_include[0]", patterns=("^buy",), instruction="Ask first.")
 
 
+def plain(found: dict[str, Any]) -> dict[str, Any]:
+    """As it is printed."""
+    shown: dict[str, Any] = to_jsonable_python(found)
+    return shown
+
+
 class Counter:
     """What the owner asks, over a workbench."""
 
@@ -37,13 +38,13 @@ class Counter:
         self.skills = SkillService(bench.library, bench.records, bench.folder, rules or (RULE,))
 
     async def listed(self) -> dict[str, Any]:
-        return list_as_json(await self.skills.list())
+        return plain(list_json(await self.skills.list()))
 
     async def shown(self, name: str) -> dict[str, Any]:
-        return details_as_json(await self.skills.show(name))
+        return plain(details_json(await self.skills.show(name)))
 
     async def why(self, text: str) -> dict[str, Any]:
-        return why_as_json(text, await self.skills.why(text))
+        return plain(why_json(text, await self.skills.why(text)))
 
     async def row(self, name: str) -> dict[str, Any]:
         rows = (await self.listed())["skills"]
@@ -118,44 +119,6 @@ async def test_a_skill_that_changed_after_its_approval_says_so(counter: Counter)
 
     row = await counter.row("mine")
     assert row["reason"] == "waits for your approval (its files changed since it was approved)"
-
-
-async def test_broken_skills_and_broken_tests_are_listed_with_file_and_line(
-    counter: Counter,
-) -> None:
-    put(counter.bench.folder, "broken", "allowed-tools: {a: b}")
-    folder = put(counter.bench.folder, "fine")
-    (folder / "tests.yaml").write_text("- must: match\n")
-
-    problems = (await counter.listed())["problems"]
-
-    assert [(one["file"], one["line"], one["severity"]) for one in problems] == [
-        ("workspace/skills/broken/SKILL.md", 4, "error"),
-        ("workspace/skills/fine/tests.yaml", 1, "error"),
-    ]
-
-
-async def test_a_hidden_skill_is_told_with_what_hides_it(counter: Counter) -> None:
-    put(counter.bench.shipped, "mine")
-    put(counter.bench.folder, "mine")
-
-    answer = await counter.listed()
-
-    assert answer["shadowed"] == [
-        {
-            "name": "mine",
-            "location": "shipped/skills/mine/SKILL.md",
-            "by": "skills/mine/SKILL.md",
-        }
-    ]
-
-
-async def test_a_change_made_a_moment_ago_is_seen(counter: Counter) -> None:
-    await counter.listed()
-
-    put(counter.bench.folder, "mine")
-
-    assert (await counter.row("mine"))["state"] == "usable"
 
 
 # --- one skill ---------------------------------------------------------------------------------
@@ -288,14 +251,6 @@ async def test_why_says_what_was_picked_and_what_came_close(counter: Counter) ->
     assert waiting["near"][0].startswith("otherwise it would have been picked")
 
 
-async def test_why_tells_rules_that_fit_and_those_that_do_not(counter: Counter) -> None:
-    fits = (await counter.why("buy milk"))["rules"]
-    not_so = (await counter.why("sell milk"))["rules"]
-
-    assert (fits[0]["fits"], not_so[0]["fits"]) == (True, False)
-    assert fits[0]["instruction"] == "Ask first."
-
-
 # --- trigger tests -----------------------------------------------------------------------------
 
 
@@ -331,28 +286,6 @@ async def test_a_test_may_name_other_skills_and_a_rule_may_bring_them(counter: C
 
     assert [one.passed for one in results] == [True, True]
     assert not any("no skill named" in reason for one in results for reason in one.reasons)
-
-
-async def test_a_skill_without_tests_is_told(counter: Counter) -> None:
-    put(counter.bench.folder, "mine")
-    await counter.bench.service.create_playbook(playbook("stored"))
-
-    for name in ("mine", "stored"):
-        with pytest.raises(SkillRefused, match="has no trigger tests: they stand in a file"):
-            await counter.skills.tested(name)
-    assert await counter.skills.tested() == ()
-
-
-async def test_all_that_is_shipped_passes_its_tests(counter: Counter) -> None:
-    counter.bench.shipped = shipped("skills")
-    counter.bench.start()
-    counter = Counter(counter.bench)
-
-    names = await counter.skills.tested()
-    results = [one for name in names for one in (await counter.skills.test(name)).results]
-
-    assert len(names) >= 27
-    assert [one for one in results if not one.passed] == []
 
 
 # --- in a chat ---------------------------------------------------------------------------------
@@ -429,13 +362,6 @@ async def test_the_shipped_ones_fit_on_a_phone(counter: Counter) -> None:
 
     assert len(told.splitlines()) <= 20
     assert len(told) < 1_200
-
-
-async def test_the_command_asks_no_model_and_is_for_everybody() -> None:
-    (command,) = [command for command in COMMANDS if command.name == "skills"]
-
-    assert command.roles == frozenset(Role)
-    assert not command.waits
 
 
 @pytest.mark.parametrize(

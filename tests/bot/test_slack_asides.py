@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from bot.channels.base import DeliveryRefused, InDoubt, MessagePart, NotSent, SentMessage, aside_to
+from bot.channels.base import DeliveryRefused, MessagePart, SentMessage, aside_to
 from bot.channels.slack.api import SlackWeb
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, EphemeralMessages
 from bot.channels.slack.wire import sketch
-from bot.lab.faults import FaultAction, answer, bad_gateway, drop, reset
-from bot.lab.slack import TOKEN, FakeSlack, flood, refusal
+from bot.lab.faults import answer
+from bot.lab.slack import TOKEN, FakeSlack
 from bot.lab.slack_api import RESPONSE_URL_USES
 from bot.lab.slack_state import SeenInSlack
 from memory.records.messages import Address
@@ -226,41 +226,6 @@ async def test_where_nobody_can_be_whispered_to_it_goes_to_their_own_chat(who: s
         [seen] = [one for one in fake.chat(fake.direct(ANN)) if one.is_bot]
         assert seen.text == DIRECTLY + PART.markup
         assert fake.chat(CHANNEL) == []
-
-
-@pytest.mark.parametrize("method", ["response_url", "chat.postEphemeral"])
-@pytest.mark.parametrize("action", [bad_gateway(), drop(), reset(after=True)], ids=lambda a: a.kind)
-async def test_what_nobody_can_know_is_a_doubt(method: str, action: FaultAction) -> None:
-    async with channel() as (slack, fake, _):
-        if method == "response_url":
-            heard(slack, fake)
-        fake.fault(method, action=action)
-
-        assert isinstance(await slack.send(ASIDE, PART), InDoubt)
-
-
-@pytest.mark.parametrize("method", ["response_url", "chat.postEphemeral"])
-async def test_slacks_pauses_are_kept(method: str) -> None:
-    async with channel() as (slack, fake, _):
-        if method == "response_url":
-            heard(slack, fake)
-        fake.fault(method, action=flood(7))
-
-        tried = await slack.send(ASIDE, PART)
-
-        assert isinstance(tried, NotSent)
-        assert tried.retry_after_s == 7
-        assert fake.ephemeral(ANN) == []
-
-
-async def test_a_token_that_is_refused_can_be_mended() -> None:
-    async with channel() as (slack, fake, _):
-        fake.fault("chat.postEphemeral", action=refusal("token_revoked"))
-
-        tried = await slack.send(ASIDE, PART)
-
-        assert isinstance(tried, NotSent)
-        assert fake.calls("chat.postMessage") == []
 
 
 async def test_what_one_person_saw_is_looked_for_in_vain_and_a_card_is_found() -> None:

@@ -112,16 +112,6 @@ async def test_a_refusal_is_the_end_of_a_sentence_and_holds_nothing_up(
             assert says in outcome.reason
 
 
-async def test_a_token_that_is_not_accepted_is_waited_for() -> None:
-    async with channel() as (slack, fake):
-        fake.fault(ASK, action=refusal("token_revoked"))
-
-        outcome = await slack.upload(DIRECT, PLAN)
-
-        assert isinstance(outcome, NotSent)
-        assert outcome.is_ours
-
-
 async def test_an_upload_that_fails_anywhere_is_not_sent() -> None:
     async with channel(timeout_s=0.3) as (slack, fake):
         for method, fault in (

@@ -174,7 +174,7 @@ async def test_a_stranger_reads_one_sentence_and_stays_one(rig: SlackRig, policy
         home = await opens(rig, STRANGER)
         await rig.quiet(bot)
         known = [person.addresses for person in bot.access.directory.people]
-        asking = bot.access.as_json()["asking"]
+        asking = (await bot.access.overview())["asking"]
 
     assert home.startswith("I do not know you yet: ")
     assert "\n" not in home

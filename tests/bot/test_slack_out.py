@@ -120,16 +120,6 @@ async def test_each_trouble_of_a_send_is_told_for_what_it_is(
         assert len(fake.calls("chat.postMessage")) == 2, "nothing is sent again unasked"
 
 
-async def test_a_pause_that_slack_asks_for_is_handed_on() -> None:
-    async with channel() as (slack, fake):
-        fake.fault("chat.postMessage", action=flood(7))
-        fake.fault("chat.postMessage", action=answer(429, "slow down"))
-
-        found = [await slack.send(DIRECT, PART) for _ in range(2)]
-
-        assert [one.retry_after_s for one in found if isinstance(one, NotSent)] == [7.0, 30.0]
-
-
 async def test_a_silent_slack_is_not_waited_for_for_ever() -> None:
     async with channel(timeout_s=0.2) as (slack, fake):
         fake.fault("chat.postMessage", action=hold())
@@ -162,27 +152,6 @@ async def test_where_the_markup_is_refused_the_plain_text_goes_out(method: str, 
         [seen] = fake.chat("D0ANN")
         assert isinstance(done, SentMessage)
         assert seen.text == "**hi** &amp; bye"
-
-
-async def test_a_missing_scope_is_named_with_what_to_do() -> None:
-    async with channel() as (slack, fake):
-        fake.rules.bot_scopes.discard("chat:write")
-
-        found = await slack.send(DIRECT, PART)
-
-        assert isinstance(found, NotSent)
-        assert "needs the scope chat:write" in found.reason
-        assert "reinstall the app" in found.reason
-
-
-async def test_a_channel_that_the_bot_is_not_in_is_said_plainly() -> None:
-    async with channel() as (slack, fake):
-        fake.add_channel(channel="C1", bot_inside=False)
-
-        found = await slack.send(Address(channel="slack", chat_id=f"{TEAM}.C1"), PART)
-
-        assert isinstance(found, DeliveryRefused)
-        assert "invite it there" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -237,15 +206,6 @@ async def test_a_message_is_found_by_its_mark_wherever_it_stands() -> None:
             sent = await slack.send(place, PART)
             await slack.send(place, replace(PART, mark="8.0.1000"))
             assert await slack.look_up(place, PART.mark, since_ms=0) == sent
-
-
-async def test_only_our_own_kind_of_mark_counts() -> None:
-    async with channel() as (slack, fake):
-        payload = {"event_type": "other", "event_payload": {"id": PART.mark}}
-        await slack._web.call("chat.postMessage", channel="D0ANN", text="x", metadata=payload)
-
-        assert isinstance(await slack.look_up(DIRECT, PART.mark, since_ms=0), NotSent)
-        assert fake.chat("D0ANN")
 
 
 async def test_a_busy_thread_is_looked_through_to_its_end() -> None:
@@ -304,31 +264,6 @@ async def test_an_answer_to_a_thread_that_is_gone_is_looked_for_in_the_channel()
 # --- typing ------------------------------------------------------------------------------------
 
 
-async def test_in_an_assistants_thread_a_status_is_shown_until_the_answer() -> None:
-    async with channel() as (slack, fake):
-        ts = fake.start_assistant()
-        thread = Address(channel="slack", chat_id=f"{TEAM}.D0ANN", thread_id=ts)
-
-        for _ in range(3):
-            await slack.typing(thread)
-        shown = fake.status("D0ANN", ts)
-        await slack.send(thread, PART)
-
-        assert shown == "is thinking…"
-        assert fake.status("D0ANN", ts) is None
-        assert len(fake.calls("assistant.threads.setStatus")) == 1
-
-
-async def test_elsewhere_nothing_is_asked_of_slack_and_a_refusal_is_borne() -> None:
-    async with channel() as (slack, fake):
-        await slack.typing(DIRECT)
-        await slack.typing(Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id="1.1"))
-        fake.fault("assistant.threads.setStatus", action=refusal("invalid_thread_ts"))
-        await slack.typing(Address(channel="slack", chat_id=f"{TEAM}.D0ANN", thread_id="1.1"))
-
-        assert len(fake.calls()) == 1
-
-
 # --- the pace of edits -------------------------------------------------------------------------
 
 
@@ -362,26 +297,6 @@ async def test_the_more_replies_grow_the_slower_each_does() -> None:
     assert alone == 1.0
     assert crowded > 9
     assert after <= 1.3
-
-
-async def test_without_a_limit_edits_go_out_at_once() -> None:
-    clock = StillClock()
-    pace = EditPace(0, clock=clock)
-
-    assert [await pace.turn("m") for _ in range(100)] == [None] * 100
-    assert pace.every(1.0) == 1.0
-
-
-async def test_posts_keep_the_pace_of_a_channel_without_being_told() -> None:
-    async with FakeSlack() as fake:
-        fake.rules.limits = True
-        fake.direct()
-        options = slack_settings(base_url=fake.api_url, rate_per_chat=20)
-        async with SlackChannel(options, clock=SystemClock()) as slack:
-            for _ in range(3):
-                await slack.ready(DIRECT)
-                assert isinstance(await slack.send(DIRECT, PART), SentMessage)
-            assert isinstance(await slack.send(DIRECT, PART), NotSent)
 
 
 # --- secrets -----------------------------------------------------------------------------------

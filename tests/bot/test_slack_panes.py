@@ -12,7 +12,6 @@ import pytest
 from bot.channels.slack.api import SlackWeb
 from bot.channels.slack.assistant_pane import (
     STALE_S,
-    STATUS_EVERY_S,
     THINKING,
     TITLE_CHARS_MAX,
     WAITING_MAX,
@@ -119,31 +118,6 @@ async def test_a_status_of_which_nothing_more_is_heard_is_taken_away() -> None:
         await eventually(lambda: statuses(slack) == [THINKING, ""])
 
     assert clock.monotonic() - began >= STALE_S
-
-
-async def test_a_status_is_said_again_before_slack_forgets_it() -> None:
-    clock = FixedClock()
-    clock.hold()
-    async with panes_of(clock) as (slack, panes, address):
-        for _ in range(30):
-            await panes.typing(address)
-            clock.move(STATUS_EVERY_S / 15)
-
-    assert statuses(slack) == [THINKING] * 2
-
-
-async def test_what_is_done_is_shown_only_while_somebody_waits_for_words() -> None:
-    clock = FixedClock()
-    clock.hold()
-    async with panes_of(clock) as (slack, panes, address):
-        panes.doing(address, "reading a file …")
-        await panes.typing(address)
-        panes.posted(address)
-        panes.doing(address, "searching the web …")
-        clock.wake()
-        await asyncio.sleep(0.05)
-
-    assert statuses(slack) == ["is reading a file…"]
 
 
 async def test_a_status_that_an_answer_overtook_is_taken_away() -> None:

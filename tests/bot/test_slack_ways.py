@@ -16,9 +16,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.app.app import App
+from bot.channels.http import BODY_BYTES_MAX
 from bot.channels.slack.api import SlackRefused
 from bot.channels.slack.http_events import FRESH_S, is_signed, read_body
-from bot.channels.webhook import BODY_BYTES_MAX
 from bot.inbox.intake import InboundEvent, Intake
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, hold
 from bot.lab.slack import SIGNING_SECRET, flood, refusal
@@ -101,20 +101,6 @@ async def test_the_old_socket_is_read_while_the_new_one_is_open(rig: SlackRig) -
     assert rig.slack.lost() == []
 
 
-async def test_two_sockets_of_two_moments_bring_each_post_once(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
-        rig.slack.refresh(after_s=3.0)
-        await eventually(lambda: len(rig.slack.sockets()) == 2)
-        for number in range(12):
-            rig.writes(f"<@{US}> m{number}", channel=CHANNEL)
-        await eventually(lambda: len(rig.replies(CHANNEL)) == 12)
-        used = {one.number for one in rig.slack.sockets() if one.acked}
-        await rig.quiet(bot)
-
-    assert len(used) == 2
-    assert rig.inbox() == ["replied"] * 12
-
-
 async def test_a_socket_that_breaks_is_followed_by_another(rig: SlackRig) -> None:
     async with rig.serving_slack(ANN, hurry=20) as bot:
         for number in range(6):
@@ -126,19 +112,6 @@ async def test_a_socket_that_breaks_is_followed_by_another(rig: SlackRig) -> Non
         await rig.quiet(bot)
 
     assert rig.slack.lost() == []
-
-
-async def test_a_socket_near_its_end_is_replaced_by_itself(rig: SlackRig) -> None:
-    rig.slack.rules.connection_s = 0.6
-    async with rig.serving_slack(ANN, hurry=20) as bot:
-        for number in range(10):
-            rig.writes(f"m{number}")
-            await asyncio.sleep(0.1)
-        await eventually(lambda: rig.took(10))
-        await rig.quiet(bot)
-
-    assert rig.slack.lost() == []
-    assert len(rig.slack.calls("apps.connections.open")) > 2
 
 
 @pytest.mark.parametrize(
@@ -157,20 +130,6 @@ async def test_what_keeps_a_socket_from_opening_is_waited_out_and_told_once(
 
     troubles = told(logs, "slack.no_socket") + told(logs, "slack.disconnected")
     assert troubles == 1
-
-
-async def test_while_the_network_is_gone_nothing_is_lost(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN, hurry=50) as bot:
-        rig.slack.fault("apps.connections.open", action=drop(), times=8)
-        rig.slack.fault("chat.postMessage", action=drop(), times=1)
-        rig.slack.fault("conversations.history", action=drop(), times=3)
-        rig.slack.cut()
-        rig.writes("still there?")
-        await rig.shows("You said: still there?")
-        await rig.quiet(bot)
-
-    assert rig.slack.lost() == []
-    assert rig.outbox() == ["sent"]
 
 
 @pytest.mark.parametrize("reason", ["link_disabled", "too_many_websockets"])
@@ -236,14 +195,6 @@ async def test_a_bot_token_that_is_refused_ends_the_start_with_the_fix_and_loses
             await rig.quiet(bot)
         assert rig.inbox() == ["replied"]
         assert ts
-
-
-async def test_one_refusal_of_a_token_may_be_slacks_own_trouble(rig: SlackRig) -> None:
-    rig.slack.fault("auth.test", action=refusal("invalid_auth"), times=2)
-    async with rig.serving_slack(ANN, hurry=50) as bot:
-        rig.writes("hi")
-        await rig.shows("You said: hi")
-        await rig.quiet(bot)
 
 
 async def test_an_app_token_without_its_scope_ends_the_start_with_the_fix(rig: SlackRig) -> None:

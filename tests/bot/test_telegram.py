@@ -6,18 +6,16 @@ import asyncio
 import io
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from bot.channels.telegram.api import TelegramRefused
 from bot.channels.telegram.channel import TelegramChannel
-from bot.channels.telegram.wire import TelegramSketch, from_payload, last_id, to_payload
+from bot.channels.telegram.wire import TelegramSketch, from_payload, to_payload
 from bot.channels.wire import DEPTH_MAX, read_json
 from bot.inbox.intake import InboundEvent, Intake
-from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.settings.load import load
 from bot.settings.logging import set_up
@@ -33,7 +31,6 @@ from tests.bot.kit import (
     US,
     Rig,
     eventually,
-    rigged,
     telegram_settings,
 )
 
@@ -85,30 +82,6 @@ async def test_each_trouble_of_a_poll_is_waited_out_and_told_once(
 
     assert told(logs, "telegram.trouble") == told(logs, "telegram.trouble.over") == 1
     assert rig.inbox() == ["replied"]
-
-
-async def test_pauses_grow_and_a_wished_one_is_kept(rig: Rig) -> None:
-    rig.telegram.fault("getUpdates", action=bad_gateway(), times=3)
-    fault = rig.telegram.fault("getUpdates", action=flood(7))
-
-    async with rig.running(OWNER, hurry=100):
-        await eventually(lambda: fault.hits and rig.telegram.polling)
-
-    assert [pause for pause in rig.clock.paused_s if pause < 100] == [1.0, 2.0, 5.0, 7.0]
-
-
-async def test_one_poll_that_gets_no_answer_is_just_asked_again(rig: Rig, logs: Logs) -> None:
-    rig.set(telegram__poll_timeout_s=1)
-    rig.telegram.fault("getUpdates", action=hold(after=False))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bot.channels.telegram.api.POLL_SLACK_S", 0.2)
-        async with rig.running(OWNER) as bot:
-            rig.says("hello")
-            await rig.reads("You said: hello")
-            await rig.quiet(bot)
-
-    assert told(logs, "telegram.trouble") == 0
-    rig.telegram.release()
 
 
 async def test_another_copy_of_the_bot_is_told_in_plain_words_once(rig: Rig, logs: Logs) -> None:
@@ -168,27 +141,6 @@ async def test_an_update_that_nobody_can_read_is_set_aside_and_the_next_is_answe
     assert rig.inbox() == ["silent"] * len(broken) + ["replied"]
 
 
-async def test_ids_and_texts_of_a_wrong_kind_are_set_aside_or_mended(rig: Rig) -> None:
-    chat = {"id": OWNER, "type": "private"}
-    sender = {"id": OWNER, "is_bot": False, "first_name": "Ann"}
-    plain = {"message_id": 1, "from": sender, "chat": chat, "date": 10, "text": "x"}
-    wrong: list[dict[str, Any]] = [
-        {**plain, "message_id": "\ud83d"},
-        {**plain, "message_id": 2**70},
-        {**plain, "from": {**sender, "first_name": ["Ann"]}},
-        {**plain, "quote": {"text": 7, "position": 0}},
-    ]
-
-    async with rig.running(OWNER) as bot:
-        for message in wrong:
-            rig.telegram.update({"message": message})
-        rig.telegram.update({"message": {**plain, "message_id": 9, "text": "half \ud83d"}})
-        await rig.reads("You said: half \ufffd")
-        await rig.quiet(bot)
-
-    assert rig.inbox() == ["silent"] * 4 + ["replied"]
-
-
 async def test_ids_that_begin_anew_are_no_trouble(rig: Rig) -> None:
     rig.telegram.change(next_update_id=900)
     async with rig.running(OWNER) as bot:
@@ -225,48 +177,6 @@ async def test_what_cannot_be_stored_is_not_confirmed_and_taken_later(
 
     assert told(logs, "telegram.not_stored") == told(logs, "telegram.not_stored.over") == 1
     assert 5.0 in rig.clock.paused_s, "the pauses grow"
-
-
-async def test_a_token_that_is_taken_back_is_waited_out_and_stands_in_the_status(
-    rig: Rig, logs: Logs
-) -> None:
-    async with rig.running(OWNER, hurry=1000) as bot:
-        await eventually(lambda: rig.telegram.polling)
-        token, rig.telegram.token = rig.telegram.token, "123456:another"
-        rig.says("anybody?")
-        await eventually(lambda: rig.clock.paused_s.count(180.0) > 1)
-        status = await bot.status.lines(for_owner=True)
-        rig.telegram.token = token
-        rig.says("and now?")
-        await eventually(lambda: bot.channels.telegram and bot.channels.telegram.trouble is None)
-        await eventually(lambda: not rig.telegram.pending())
-        again = await bot.status.lines(for_owner=True)
-
-    assert [line for line in status if "Telegram does not accept my token" in line]
-    assert not [line for line in again if "No messages from Telegram" in line]
-    assert told(logs, "telegram.token_refused") == told(logs, "telegram.token_refused.over") == 1
-    assert {1.0, 2.0, 5.0, 15.0, 180.0} <= set(rig.clock.paused_s), "the pauses grow"
-
-
-async def test_a_wrong_token_is_told_at_the_start(rig: Rig) -> None:
-    rig.set(telegram__token="123456:wrong")
-    async with rig.opened(hurry=100) as bot:
-        assert bot.channels.telegram is not None
-        with pytest.raises(TelegramRefused, match="@BotFather"):
-            await bot.channels.telegram.connect()
-
-
-async def test_a_start_without_network_recovers_by_itself(rig: Rig, logs: Logs) -> None:
-    fault = rig.telegram.fault("getMe", action=drop(), times=5)
-    rig.telegram.fault("setMyCommands", action=refusal(500, "no"))
-    rig.says("hello")
-
-    async with rig.running(OWNER, hurry=100) as bot:
-        await rig.reads("You said: hello")
-        await rig.quiet(bot)
-
-    assert fault.hits == 5
-    assert told(logs, "telegram.unreachable") == 1
 
 
 async def test_the_command_menu_is_registered(rig: Rig) -> None:
@@ -396,25 +306,6 @@ async def test_a_groups_message_that_was_stored_before_a_kill_is_still_for_us(ri
         await rig.quiet(bot)
 
     assert rig.inbox() == ["replied"]
-
-
-async def test_a_chat_that_was_not_admitted_gets_one_hint_for_the_owner_alone(rig: Rig) -> None:
-    async with rig.running(OWNER, MEMBER) as bot:
-        rig.says(f"@{US} hello", by=MEMBER, chat=GROUP)
-        for _ in range(3):
-            rig.says(f"@{US} hello", chat=GROUP)
-        await eventually(lambda: len(rig.inbox()) == 4)
-        await rig.quiet(bot)
-        assert len(rig.texts(GROUP)) == 1
-        assert f"access approve telegram:{GROUP}" in rig.texts(GROUP)[0]
-        await bot.access.deny(f"telegram:{GROUP - 1}")
-        rig.says(f"@{US} hello", chat=GROUP - 1)
-        await eventually(lambda: len(rig.inbox()) == 5)
-        await rig.quiet(bot)
-
-    assert rig.texts(GROUP - 1) == []
-    assert rig.inbox() == ["refused"] * 5
-    assert rig.model.requests == []
 
 
 async def test_a_stranger_in_an_admitted_group_gets_no_turn_no_code_and_is_not_kept(
@@ -556,11 +447,6 @@ def test_a_payload_keeps_the_update_and_the_name_even_of_what_cannot_be_written(
             from_payload(wrong)
 
 
-def test_the_next_offset_goes_beyond_the_last_update_that_has_an_id() -> None:
-    assert last_id([{"update_id": 5}, {"update_id": 3}, {}, 7, {"update_id": "9"}]) == 3
-    assert last_id([{}, None, {"update_id": True}, {"update_id": 2**70}]) is None
-
-
 @pytest.mark.parametrize("wrong", [True, 1.5, "5", None, 2**64, [], {}])
 def test_a_sketch_takes_nobody_for_somebody(wrong: Any) -> None:
     body = {"from": {"id": 5}, "chat": {"id": 5, "type": "private"}}
@@ -578,29 +464,6 @@ def test_a_sketch_takes_nobody_for_somebody(wrong: Any) -> None:
         TelegramSketch.of({"callback_query": {"from": {"id": 5}, "message": wrong}})
         == TelegramSketch()
     )
-
-
-async def test_updates_without_an_id_are_left_out_of_a_batch(tmp_path: Path, logs: Logs) -> None:
-    async with rigged(tmp_path) as rig:
-        good = {
-            "update_id": 7,
-            "message": {
-                "message_id": 1,
-                "date": 10,
-                "chat": {"id": OWNER, "type": "private"},
-                "from": {"id": OWNER, "is_bot": False, "first_name": "Ann"},
-                "text": "hello",
-            },
-        }
-        batch = {"ok": True, "result": [5, None, {}, good, {"update_id": "x"}]}
-        only_bad = {"ok": True, "result": [{}]}
-        rig.telegram.fault("getUpdates", action=answer(200, only_bad), times=2)
-        rig.telegram.fault("getUpdates", action=answer(200, batch))
-        async with rig.running(OWNER, hurry=100) as bot:
-            await rig.reads("You said: hello")
-            await rig.quiet(bot)
-
-    assert told(logs, "telegram.without_id") == 3
 
 
 async def test_a_server_that_dribbles_does_not_hold_a_send_for_ever() -> None:

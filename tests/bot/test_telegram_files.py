@@ -17,17 +17,15 @@ from bot.channels.base import (
     InDoubt,
     MessagePart,
     NotSent,
-    Reacted,
     SentMessage,
 )
 from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel
 from bot.channels.telegram.send import CAPTION_UNITS_MAX, captioned
-from bot.channels.telegram.wire import REACTIONS, telegram_reaction
 from bot.lab.faults import bad_gateway, drop, hold, reset
-from bot.lab.telegram import FakeTelegram, flood, refusal, refuse_markup
+from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.markup.render import utf16_length
-from bot.outbox.outbox import REPEATED
 from bot.settings.load import load
+from bot.settings.schema.reactions import REACTIONS, telegram_reaction
 from memory.records.errors import SettingsWrong
 from memory.records.messages import Address, IncomingMessage
 from scheduler.clock.machine import SystemClock
@@ -108,15 +106,6 @@ async def test_a_topic_and_a_name_of_any_letters_are_kept() -> None:
         assert "bersicht" in seen.file_name
 
 
-async def test_markup_that_is_refused_goes_plain() -> None:
-    async with channel() as (telegram, fake):
-        fake.fault("sendDocument", action=refuse_markup())
-
-        assert isinstance(await telegram.send_file(CHAT, file("a.txt", b"x"), BOLD), SentMessage)
-
-        assert [seen.text for seen in fake.chat(5)] == ["**Here**"]
-
-
 # --- captions ----------------------------------------------------------------------------------
 
 
@@ -139,13 +128,6 @@ def test_what_finds_no_place_in_a_caption_is_as_few_messages_as_can_be(
     assert utf16_length(first.source.strip()) <= CAPTION_UNITS_MAX
     assert len(rest) == messages
     assert "".join(part.source for part in (first, *rest)).split() == text.split()
-
-
-def test_code_that_is_cut_stays_code() -> None:
-    parts = captioned("```\n" + "x = 1\n" * 400 + "```", limit=TEXT_UNITS_MAX)
-
-    assert len(parts) > 1
-    assert all("<pre>" in part.markup for part in parts)
 
 
 @settings(max_examples=40)
@@ -234,25 +216,6 @@ def test_an_emoji_is_the_nearest_that_telegram_has(emoji: str, shown: str) -> No
     assert telegram_reaction(emoji) == shown
 
 
-async def test_a_reaction_stands_under_the_message_and_may_be_set_again() -> None:
-    async with channel() as (telegram, fake):
-        fake.message(chat_id=5, text="done?")
-
-        first = await telegram.react(CHAT, "1", "✅")
-        again = await telegram.react(CHAT, "1", "✅")
-
-        assert first == again == Reacted(shown="👌")
-        assert fake.chat(5)[0].reaction == ({"type": "emoji", "emoji": "👌"},)
-
-
-async def test_every_reaction_of_the_list_is_taken() -> None:
-    async with channel() as (telegram, fake):
-        fake.message(chat_id=5, text="x")
-
-        for emoji in REACTIONS:
-            assert await telegram.react(CHAT, "1", emoji) == Reacted(shown=emoji)
-
-
 @pytest.mark.parametrize(
     ("message_id", "emoji", "says"),
     [
@@ -327,24 +290,6 @@ async def test_a_file_and_a_reaction_go_from_a_call_of_the_model_to_the_chat(rig
         assert not list((rig.home.data / "outgoing").iterdir())
 
 
-async def test_a_change_after_the_call_does_not_change_what_is_sent(rig: Rig) -> None:
-    rig.model.call("send_file", {"path": "plan.txt"})
-    rig.model.say("Sent.")
-    rig.telegram.fault("sendDocument", action=flood(20), times=2)
-    async with rig.running(OWNER, hurry=100) as bot:
-        plan = rig.home.workspace / "plan.txt"
-        plan.write_text("first")
-
-        rig.says("send me the plan")
-        await eventually(lambda: len(rig.telegram.calls("sendDocument")) == 1)
-        plan.write_text("second")
-        await eventually(lambda: rig.wrote(2))
-        await rig.quiet(bot)
-
-        [file_id] = [seen.file_id for seen in rig.seen() if seen.file_id]
-        assert rig.telegram.file(file_id) == b"first"
-
-
 @pytest.mark.case("CH-05")
 async def test_a_file_that_was_committed_before_a_kill_is_sent_once_after_it(rig: Rig) -> None:
     rig.model.call("send_file", {"path": "plan.txt"})
@@ -363,38 +308,6 @@ async def test_a_file_that_was_committed_before_a_kill_is_sent_once_after_it(rig
 
         assert [seen.file_name for seen in rig.seen() if seen.file_id] == ["plan.txt"]
         assert not list((rig.home.data / "outgoing").iterdir())
-
-
-async def test_a_file_in_doubt_is_sent_once_more_with_the_mark_for_each_doubt(
-    rig: Rig,
-) -> None:
-    rig.model.call("send_file", {"path": "plan.txt", "caption": "Here"})
-    rig.model.say("Sent.")
-    rig.telegram.fault("sendDocument", action=drop(after=True), times=2)
-    async with rig.running(OWNER, hurry=50) as bot:
-        (rig.home.workspace / "plan.txt").write_text("at ten")
-        rig.says("send me the plan")
-        await eventually(lambda: rig.wrote(4))
-        await rig.quiet(bot)
-
-        texts = [seen.text for seen in rig.seen() if seen.file_id]
-        assert texts == ["Here", f"Here{REPEATED}", f"Here{REPEATED}"]
-        assert rig.outbox() == ["sent", "sent"]
-
-
-async def test_a_refusal_of_the_platform_is_read_in_the_chat(rig: Rig) -> None:
-    rig.model.call("send_file", {"path": "plan.txt"})
-    rig.model.say("Sent.")
-    rights = "Bad Request: not enough rights to send documents to the chat"
-    rig.telegram.fault("sendDocument", action=refusal(400, rights))
-    async with rig.running(OWNER) as bot:
-        (rig.home.workspace / "plan.txt").write_text("at ten")
-        rig.says("send me the plan")
-        await eventually(lambda: rig.wrote(2))
-        await rig.quiet(bot)
-
-        [told] = [text for text in rig.texts() if text != "Sent."]
-        assert told.startswith("I could not send the file plan.txt here: Telegram does not let me")
 
 
 @pytest.mark.case("SE-09")
@@ -418,20 +331,6 @@ async def test_what_may_not_leave_does_not(rig: Rig) -> None:
 
         assert [seen.file_name for seen in rig.seen() if seen.file_id] == ["plan.txt"]
         assert rig.seen(MEMBER) == []
-
-
-async def test_an_acknowledgement_comes_with_the_message_where_it_is_set(rig: Rig) -> None:
-    rig.set(telegram__ack_reaction="👀")
-    rig.model.say("Hello.")
-    async with rig.running(OWNER) as bot:
-        asked = rig.says("hi")
-        rig.says("/status")
-        await eventually(lambda: "Hello." in rig.texts())
-        await rig.quiet(bot)
-
-        reactions = {one.message_id: one.reaction for one in rig.telegram.chat(OWNER)}
-        assert reactions.pop(asked) == ({"type": "emoji", "emoji": "👀"},)
-        assert not any(reactions.values()), "a command is answered at once, and shows nothing"
 
 
 async def test_in_a_group_a_file_waits_for_the_owners_tap(rig: Rig) -> None:

@@ -6,14 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands import memory_messages as memory_words
 from bot.commands import people as reception
-from bot.commands.messages import unknown_text
-from bot.commands.table import NAMES, as_typed
-from bot.commands.typed import all_as_typed, on_command_line, slash
+from bot.commands.memory import commands as memory_words
+from bot.commands.table import COMMANDS, unknown_text
+from bot.markup.command_text import (
+    NAMES,
+    all_as_typed,
+    as_typed,
+    bare,
+    on_command_line,
+    slash,
+)
 from bot.people import approval_messages as approval_words
 
 LANE = "slack:T0LAB.D0ANN"
+
+
+def test_every_command_is_found_in_a_text() -> None:
+    assert {command.name for command in COMMANDS} == NAMES
 
 
 def test_a_command_in_code_stands_behind_the_word_that_slack_knows() -> None:
@@ -41,7 +51,7 @@ def test_in_a_thread_of_slack_we_are_mentioned_with_it() -> None:
 @pytest.mark.parametrize("where", ["telegram", "telegram:5", "console:local", "slacker"])
 def test_elsewhere_nothing_is_changed(where: str) -> None:
     assert as_typed("`/remind`", where) == "`/remind`"
-    assert all_as_typed("/remind", where, NAMES) == "/remind"
+    assert all_as_typed("/remind", where) == "/remind"
     assert slash(where) == "/"
 
 
@@ -75,7 +85,7 @@ def test_after_a_block_of_code_and_a_quotation_it_goes_on() -> None:
 def test_a_text_of_ours_alone_needs_no_code() -> None:
     text = "Send /resume (/usage shows it). /approve revoke exec; see /etc, /usage/x, a/new"
 
-    assert all_as_typed(text, "slack", NAMES) == (
+    assert all_as_typed(text, "slack") == (
         "Send /hearth resume (/hearth usage shows it). /hearth approve revoke exec; see /etc, "
         "/usage/x, a/new"
     )
@@ -91,7 +101,7 @@ def test_a_second_time_changes_nothing(text: str) -> None:
 
 @given(st.text(alphabet="`/> \n~newjobs\\"))
 def test_what_a_person_said_is_shown_as_they_said_it(text: str) -> None:
-    shown = f"- f1 “{memory_words.bare(text)}”"
+    shown = f"- f1 “{bare(text)}”"
 
     assert as_typed(shown, "slack") == shown
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.tools.workspace import Workspace
-from bot.commands.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoCommand
+from bot.commands.memory.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoCommand
 from memory.database.connection import Database
 from memory.database.premises import Premises
 from memory.records.erasure import typed_run

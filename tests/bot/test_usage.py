@@ -17,13 +17,7 @@ import pytest
 from agent.budget.circuit_breaker import BrakeOptions
 from agent.budget.service import UsageService
 from bot.cli.usage import lines, print_tables
-from bot.commands.usage import (
-    IN_PRIVATE,
-    NOT_PAUSED,
-    PAUSED_ALREADY,
-    UsageCommand,
-    names_of,
-)
+from bot.commands.usage import IN_PRIVATE, NOT_PAUSED, PAUSED_ALREADY, UsageCommand, names_of
 from memory.database.connection import Database
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from bot.app.app import App
-from bot.commands.job_service import WantedJob
 from bot.lab.model import ScriptedModel, count_tokens
 from bot.lab.model_script import ScriptedStep, make_call
 from bot.lab.telegram import FakeTelegram
 from bot.settings.load import load
-from memory.stores.notifications import SqliteTellings
+from memory.records.jobs import OPERATOR, Job, JobKind, What
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.machine import CheckedClock
 from scheduler.kinds.dry_run import PastCosts
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig
@@ -235,8 +235,15 @@ def word(number: int) -> str:
 async def given_a_busy_bot(life: Life, bot: App) -> None:
     """Two tasks on the list, a daily job, an hourly reminder, a weekly skill, and quiet nights."""
     (life.home.workspace / "HEARTBEAT.md").write_text(f"- {BEAT}\n- {RAIN}\n", encoding="utf-8")
-    await bot.jobs.add(WantedJob(text=JOB, when="every day at 7:00", do=True))
-    await bot.jobs.add(WantedJob(text="drink water", when="every hour"))
+    owner_id, home = await bot.jobs.owner_chat()
+    for text, when, kind in (
+        (JOB, "every day at 7:00", JobKind.AGENT),
+        ("drink water", "every hour", JobKind.MESSAGE),
+    ):
+        time = bot.jobs.times.require(owner_id, when)
+        what = What(text=text)
+        draft = Job(person_id=owner_id, kind=kind, what=what, when=time.when, deliver_to=home)
+        await bot.jobs.add(draft, by=OPERATOR)
     await bot.skills.enable("weekly-digest", enabled=True)
     [owner] = bot.access.directory.people
     await bot.access.set_time_zone(owner, "UTC")
@@ -254,7 +261,7 @@ async def test_a_busy_week_costs_what_was_foretold(life: Life) -> None:
 
     async with life.running(OWNER) as bot:
         await given_a_busy_bot(life, bot)
-        foretold = await bot.jobs.simulate(days=days)
+        foretold = await bot.dry_runs.forecast(days=days)
         end = life.moving.now() + days * DAY
         await life.passes(bot, START + days / 3 * DAY)
     async with life.running() as bot:
@@ -265,18 +272,17 @@ async def test_a_busy_week_costs_what_was_foretold(life: Life) -> None:
     [(calls, tokens, micros)] = life.rows(
         "select count(*), sum(prompt + completion), sum(micros) from usage"
     )
-    total = foretold["total"]
     print(
-        f"\n{days} days: foretold {total['calls']} calls, {total['tokens']} tokens, "
-        f"${total['dollars']:.4f}; taken {calls}, {tokens}, ${micros / 1e6:.4f}"
+        f"\n{days} days: foretold {foretold.calls} calls, {foretold.tokens} tokens, "
+        f"${foretold.dollars:.4f}; taken {calls}, {tokens}, ${micros / 1e6:.4f}"
     )
-    assert total["unpriced"] == 0
-    assert off(total["calls"], calls) < 0.1
-    assert off(total["tokens"], tokens) < 0.1
-    assert off(total["dollars"] * 1e6, micros) < 0.1
+    assert foretold.unpriced == 0
+    assert off(foretold.calls, calls) < 0.1
+    assert off(foretold.tokens, tokens) < 0.1
+    assert off(foretold.dollars * 1e6, micros) < 0.1
     gone = life.rows("select state, note from job_runs")
     assert {state for state, _ in gone} <= {"told", "silent", "waiting"}, gone
-    reminders = [run["at"] for run in foretold["runs"] if run["name"] == "drink water"]
+    reminders = [run for run in foretold.runs if run.job.name == "drink water"]
     assert life.texts().count("drink water") == len(reminders) == days * 24
     assert spoken_at_night(life) == {"drink water"}
 

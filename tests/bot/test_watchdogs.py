@@ -114,25 +114,6 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
-async def test_a_name_that_does_not_resolve_at_the_start_is_waited_out(
-    rig: Rig, logs: Logs, names: pytest.MonkeyPatch
-) -> None:
-    by_name = rig.telegram.base_url.replace("127.0.0.1", "localhost")
-    rig.set(telegram__base_url=by_name)
-    rig.says("hello")
-    async with rig.running(OWNER, hurry=1_000) as bot:
-        await eventually(lambda: len(rig.clock.paused_s) > 5)
-        said = await status(bot)
-        names.undo()
-        await rig.reads("You said: hello")
-        await rig.quiet(bot)
-        assert "No messages from" not in await status(bot)
-
-    assert "No messages from Telegram for 0 min" in said
-    assert "Temporary failure in name resolution" in said
-    assert told(logs, "telegram.") == ["telegram.unreachable", "telegram.connected"]
-
-
 async def test_slacks_name_that_does_not_resolve_at_the_start_is_waited_out(
     slack: SlackRig, logs: Logs, names: pytest.MonkeyPatch
 ) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bot.channels.http import BODY_BYTES_MAX
 from bot.channels.telegram.channel import SECRET_HEADER
-from bot.channels.webhook import BODY_BYTES_MAX
 from bot.inbox.intake import Intake
-from bot.lab.faults import bad_gateway
 from bot.lab.telegram import refusal
 from bot.settings.load import load
 from bot.settings.logging import set_up
@@ -208,24 +207,6 @@ async def test_what_cannot_be_stored_is_not_taken_and_comes_again(
         await rig.quiet(bot)
 
     assert failures == 0
-
-
-async def test_a_webhook_is_set_once_telegram_can_be_reached(rig: Rig, url: str) -> None:
-    rig.telegram.fault("setWebhook", action=bad_gateway(), times=3)
-    rig.says("hello")
-
-    async with rig.running(OWNER, hurry=100) as bot:
-        await rig.reads("You said: hello")
-        await rig.quiet(bot)
-
-
-async def test_a_token_that_is_refused_once_it_has_worked_is_waited_out(rig: Rig, url: str) -> None:
-    rig.telegram.fault("setWebhook", action=refusal(401, "Unauthorized"), times=8)
-    rig.says("hello")
-
-    async with rig.running(OWNER, hurry=1000) as bot:
-        await rig.reads("You said: hello")
-        await rig.quiet(bot)
 
 
 async def test_an_address_that_telegram_refuses_ends_the_start(rig: Rig, url: str) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from bot.app.app import App
-from bot.commands import why_messages as words
+from bot.commands.trace import why_messages as words
 from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.jobs import Due, Job, JobKind, What
 from memory.records.messages import PersonId, Role

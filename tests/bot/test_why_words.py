@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agent.trace.explanation import Explained, ExplainedCall, Thought
-from bot.commands.why import clock_text
-from bot.commands.why_messages import Reader, WhyKnown, answer_text, fact_buttons
+from bot.commands.trace.why import clock_text
+from bot.commands.trace.why_messages import Reader, WhyKnown, answer_text, fact_buttons
 from memory.records.facts import FactSource, StoredFact, Whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import PersonId, RunId
-from memory.records.traces import Behind, DueSlot, TurnRecord
+from memory.records.turns import Behind, DueSlot, TurnRecord
 from memory.records.usage import UsageSum
 from tests.scheduler.jobs_kit import job as new_job
 

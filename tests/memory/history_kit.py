@@ -15,7 +15,7 @@ from agent.history.compaction import CompactionOptions, Extract, SqliteCompactor
 from agent.history.summaries import Summaries
 from bot.settings.home import shipped
 from memory.database.connection import Database
-from memory.database.stored_text import dump
+from memory.database.rows import dump
 from memory.records.errors import Overloaded
 from memory.records.facts import CompactionWanted
 from memory.records.messages import ConversationId, PersonId

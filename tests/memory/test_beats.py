@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memory.database.connection import Database
-from memory.stores.heartbeats import BEATS_MAX, WHY_CHARS_MAX, SqliteHeartbeats
+from memory.stores.schedule import BEATS_MAX, WHY_CHARS_MAX, SqliteHeartbeats
 
 
 async def test_of_many_the_oldest_go(database: Database) -> None:

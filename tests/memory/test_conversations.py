@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.database.connection import Database
-from memory.database.stored_text import storable
+from memory.database.rows import storable
 from memory.records.messages import ConversationId
 from memory.records.ports import StoredEntry
 from memory.records.transcript import Answered, Said, ToolCall, ToolResult

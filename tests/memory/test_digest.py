@@ -11,7 +11,7 @@ from agent.prompt.tokens import estimate_tokens
 from memory.records.messages import RunId
 from memory.records.ports import StoredEntry
 from memory.records.transcript import Answered, Entry, Said, ToolResult
-from memory.stores.material import Dated
+from memory.stores.compactions import Dated
 from tests.memory.history_kit import talk, work_done
 
 

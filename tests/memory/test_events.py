@@ -8,7 +8,7 @@ from datetime import timedelta
 from memory.database.connection import Database
 from memory.records.messages import PersonId, RunId
 from memory.records.schedule import Event, Remind
-from memory.stores.events import SqliteEvents
+from memory.stores.schedule import SqliteEvents
 from tests.memory.kit import START, START_MS
 
 DENTIST = Event(

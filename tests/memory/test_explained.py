@@ -11,14 +11,14 @@ from memory.records.jobs import Due, Held, Notification, SlotState, Taken, Takin
 from memory.records.messages import Address, ConversationId, OutboxId, PersonId, Role, RunId
 from memory.records.ports import ChildOf, Json
 from memory.records.rows import NewApproval, NewMessage, Outcome, OutPart, PartState
-from memory.records.traces import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.transcript import Answered, Said, Usage
+from memory.records.turns import Agreed, Behind, DueSlot, RecordedStep, TurnRecord
 from memory.records.usage import CallState, Changes, Charge, ModelCall, Purpose, UsageSum
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
 from memory.stores.outbox import SqliteOutbox
+from memory.stores.schedule import SqliteTellings
 from memory.stores.sessions import SqliteSessions
 from memory.stores.traces import SqliteTraces
 from memory.stores.turns import SqliteJournal

@@ -29,9 +29,9 @@ from memory.records.request import ModelTraits
 from memory.records.transcript import Answered, Said
 from memory.records.usage import Purpose, SpendingRefused
 from memory.search.indexes import Indexes
-from memory.stores.heartbeats import SqliteIdle
 from memory.stores.lines import SqliteLines
 from memory.stores.people import SqlitePeople
+from memory.stores.schedule import SqliteIdle
 from scheduler.kinds.idle import IdleOptions, IdleTimers
 from tests.fakes import FixedClock
 from tests.memory.extraction_kit import (

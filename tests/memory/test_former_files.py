@@ -9,7 +9,7 @@ import pytest
 from memory.database.connection import Database
 from memory.records.erasure import FileChange
 from memory.records.messages import PersonId, RunId
-from memory.stores.undo import KEPT_MAX, SqliteFormerFiles
+from memory.stores.traces import KEPT_MAX, SqliteFormerFiles
 from tests.memory.kit import rows
 
 ME = PersonId("p1")

@@ -7,7 +7,7 @@ import pytest
 from memory.database.connection import Database
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
-from memory.stores.heartbeats import SqliteIdle
+from memory.stores.schedule import SqliteIdle
 from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, START_MS, StillClock, run, turn_end
 

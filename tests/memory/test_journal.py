@@ -11,7 +11,6 @@ from memory.records.messages import ConversationId, PersonId, Role, RunId
 from memory.records.ports import (
     ChildOf,
     Finished,
-    LeftNote,
     NewRun,
     RunStatus,
     StepRecord,
@@ -41,21 +40,6 @@ async def only(journal: SqliteJournal) -> StoredRun:
 # --- submitting ------------------------------------------------------------------------------
 
 
-async def test_a_run_is_stored_whole_and_in_order(
-    journal: SqliteJournal, inbox: SqliteInbox
-) -> None:
-    (stored,) = await inbox.store([event("1")])
-    first = run("r1", message_id="7", inbox_id=stored.id, payload={"text": "ü", "half": "\ud83d"})
-    second = run("r2", lane="telegram:6")
-
-    made = [await journal.submit(first), await journal.submit(second)]
-
-    assert made == list(await journal.unfinished())
-    assert [known.run for known in made if known] == [first, second]
-    assert [known.seq for known in made if known] == [1, 2]
-    assert {known.status for known in made if known} == {RunStatus.QUEUED}
-
-
 async def test_a_known_run_is_not_submitted_again(
     journal: SqliteJournal, conversation: ConversationId
 ) -> None:
@@ -69,21 +53,6 @@ async def test_a_known_run_is_not_submitted_again(
 
 
 # --- steps -----------------------------------------------------------------------------------
-
-
-async def test_begin_returns_the_steps_by_number(journal: SqliteJournal) -> None:
-    await journal.submit(run("r1"))
-    assert await journal.begin(R1) == {}
-    await journal.record(R1, 0, "model", {"text": "hi"})
-    await journal.intend(R1, 1, "mail")
-
-    steps = await journal.begin(R1)
-
-    assert steps == {
-        0: StepRecord(n=0, name="model", output={"text": "hi"}),
-        1: StepRecord(n=1, name="mail", output=None),
-    }
-    assert (await only(journal)).status == RunStatus.RUNNING
 
 
 async def test_steps_may_be_written_with_the_end(
@@ -102,18 +71,6 @@ async def test_steps_may_be_written_with_the_end(
         (0, "begin", '{"a":1}'),
         (1, "model", '{"text":"half \\ud83d"}'),
     ]
-
-
-async def test_an_intent_gets_its_output_and_keeps_it(journal: SqliteJournal) -> None:
-    await journal.submit(run("r1"))
-    await journal.intend(R1, 0, "mail")
-    await journal.intend(R1, 0, "mail")
-
-    await journal.record(R1, 0, "mail", {"sent": 1})
-    await journal.record(R1, 0, "mail", {"sent": 2})
-    await journal.intend(R1, 0, "mail")
-
-    assert await journal.begin(R1) == {0: StepRecord(n=0, name="mail", output={"sent": 1})}
 
 
 async def test_joined_runs_and_their_messages_end_with_the_step(
@@ -135,19 +92,6 @@ async def test_joined_runs_and_their_messages_end_with_the_step(
 # --- waiting ---------------------------------------------------------------------------------
 
 
-async def test_a_signal_wakes_the_run_that_waits(journal: SqliteJournal) -> None:
-    await journal.submit(run("r1"))
-    await journal.begin(R1)
-
-    assert await journal.suspend(R1, "approval:1")
-    assert (await only(journal)).status == RunStatus.SUSPENDED
-    assert await journal.signal("approval:2", {"ok": False}) is None
-    assert await journal.signal("approval:1", {"ok": True}) == R1
-
-    assert (await only(journal)).status == RunStatus.QUEUED
-    assert await journal.signalled("approval:1") == {"ok": True}
-
-
 async def test_a_signal_that_comes_first_is_kept(journal: SqliteJournal) -> None:
     await journal.submit(run("r1"))
     await journal.begin(R1)
@@ -158,19 +102,6 @@ async def test_a_signal_that_comes_first_is_kept(journal: SqliteJournal) -> None
     assert not await journal.suspend(R1, "child")
     assert (await only(journal)).status == RunStatus.RUNNING
     assert await journal.signalled("child") == {"n": 1}
-
-
-# --- stopping and editing --------------------------------------------------------------------
-
-
-async def test_an_edit_replaces_what_has_not_begun(journal: SqliteJournal) -> None:
-    await journal.submit(run("r1", message_id="7"))
-    await journal.submit(run("r2", message_id="8"))
-
-    assert await journal.replace(LANE, "7", {"text": "edited"}) == R1
-
-    payloads = [stored.run.payload for stored in await journal.unfinished()]
-    assert payloads == [{"text": "edited"}, {"text": "r2"}]
 
 
 # --- the end ---------------------------------------------------------------------------------
@@ -389,23 +320,6 @@ async def test_what_follows_an_end_that_fails_is_not_there(
 
     assert (await only(journal)).run.run_id == R1
     assert await journal.signalled("key") is None
-
-
-async def test_a_note_left_by_an_end_is_told_in_that_conversation(
-    journal: SqliteJournal, conversations: SqliteConversations, conversation: ConversationId
-) -> None:
-    own = await conversations.current("agent:k1")
-    await journal.submit(child("k1"))
-    gone = ConversationId("c_gone")
-    left = (
-        LeftNote(conversation=conversation, text="it was stopped", untrusted=True),
-        LeftNote(conversation=gone, text="nobody hears this", untrusted=False),
-    )
-
-    await journal.finish(RunId("k1"), replace(turn_end("k1", own), notes_left=left))
-
-    notes = (await conversations.history(conversation)).notes
-    assert [(note.text, note.untrusted) for note in notes] == [("it was stopped", True)]
 
 
 async def test_subagents_are_listed_for_their_lane_those_at_work_first(

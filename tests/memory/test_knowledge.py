@@ -112,22 +112,6 @@ async def test_what_cannot_be_saved_is_refused_with_a_sentence(
     assert await documents.list(ANA) == []
 
 
-async def test_what_is_searched_at_once_is_bounded(
-    database: Database, embedding: Embedding
-) -> None:
-    documents = SqliteDocuments(
-        database, embedding=embedding, bounds=DocumentBounds(passages_in_all_max=4)
-    )
-    await save(documents, "x" * 1_500, name="a")
-    await save(documents, "y" * 1_500, name="b")
-
-    with pytest.raises(DocumentWrong, match="there is room for 0"):
-        await save(documents, "more", name="c")
-
-    await save(documents, "z" * 1_500, name="b")
-    await save(documents, "more", name="c", of=ANA_IN_GROUP)
-
-
 # --- finding -------------------------------------------------------------------------------------
 
 MANUAL = """Error E15 means that the leak sensor tripped: close the tap and call the service.

@@ -10,11 +10,10 @@ from datetime import date
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from memory.search.fts import ROWS_MAX
 from memory.search.hybrid import FOR_MEMORY, Item, Search
-from memory.search.vectors import Embedding, VectorTable
+from memory.search.vectors import Embedding
 
 EMBEDDING = Embedding()
 
@@ -127,19 +126,6 @@ def test_a_large_index_leaves_out_the_most_common_words_and_finds_the_rare_one()
 
     assert found(search, "alpha beta gamma number77", k=1) == ["77"]
     assert len(found(search, "alpha", k=5)) == 5
-
-
-def test_an_embedding_that_cannot_be_loaded_is_told_once_and_words_serve() -> None:
-    def broken() -> VectorTable:
-        raise OSError("the weights are damaged")
-
-    embedding = Embedding(load=broken)
-    with capture_logs() as logs:
-        searches = [Search(FACTS, embedding=embedding) for _ in range(3)]
-
-    assert [entry["event"] for entry in logs] == ["embedding_off"]
-    assert all(found(search, "peanuts") == ["food"] for search in searches)
-    assert embedding.likeness("one", ["two"]) is None
 
 
 def test_likeness_tells_paraphrases_from_other_matters() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from memory.database.connection import Database
 from memory.database.migrate import MIGRATIONS, read_migrations
-from memory.database.stored_text import dump
+from memory.database.rows import dump
 from memory.records.transcript import Answered, Entry, Note, Said, ToolResult, kind_of, to_json
 from memory.stores.conversations import SqliteConversations
 from tests.memory.history_kit import (

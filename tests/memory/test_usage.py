@@ -24,7 +24,6 @@ from memory.records.usage import (
     Scope,
     Spent,
     UsageQuery,
-    UsageSum,
 )
 from memory.stores.usage import SqliteUsage
 from tests.memory.kit import START_MS, StillClock, opened, rows
@@ -140,29 +139,6 @@ async def test_calls_of_a_dead_process_are_settled_at_the_next_start(path: Path)
 
 
 # --- sums that people ask for --------------------------------------------------------------------
-
-
-async def test_a_sum_has_all_figures(usage: SqliteUsage) -> None:
-    calls = [
-        call(1, tokens=100),
-        call(2, tokens=50, micros=None),
-        call(3, tokens=20, state=CallState.ESTIMATED),
-    ]
-    await usage.put(Changes(calls=calls))
-
-    assert await usage.groups(ALL) == [
-        UsageSum(
-            calls=3,
-            prompt=140,
-            completion=30,
-            cached=12,
-            micros=14,
-            unpriced=1,
-            estimated=1,
-            counted_tokens=150,
-            off_tokens=10,
-        )
-    ]
 
 
 async def test_groups_of_every_dimension_add_up_to_the_whole(usage: SqliteUsage) -> None:

@@ -16,10 +16,8 @@ from memory.records.jobs import Asker, Job, JobKind, What
 from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.records.schedule import TimeRead
-from memory.stores.events import SqliteEvents
-from memory.stores.heartbeats import SqliteHeartbeats, SqliteSwitches
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteEvents, SqliteHeartbeats, SqliteSwitches, SqliteTellings
 from scheduler.clock.timetable import Timetable
 from scheduler.jobs.events import EventService
 from scheduler.jobs.heartbeats import HeartbeatService

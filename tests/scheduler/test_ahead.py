@@ -28,11 +28,10 @@ from memory.records.jobs import (
 from memory.records.messages import PersonId
 from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import Fate, Forecast, ForecastRun, RunCost
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.misfire import first_due
 from scheduler.jobs.forecast import RUNS_MAX, Listener, Rules, Span, forecast, pace
-from scheduler.notify.delivery import Notifier, NotifyOptions
-from scheduler.notify.quiet_hours import HoursOfDay
+from scheduler.notify.delivery import HoursOfDay, Notifier, NotifyOptions
 from tests.scheduler.jobs_kit import Office, at, job
 from tests.scheduler.service_kit import People
 from tests.thorough import rounds

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.notify.quiet_hours import HoursOfDay, read_hours
+from scheduler.notify.delivery import HoursOfDay, read_hours
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = HoursOfDay(from_minute=22 * 60, to_minute=7 * 60)

@@ -22,7 +22,7 @@ from memory.records.rows import NewMessage
 from memory.records.transcript import Answered, Note
 from memory.stores.conversations import SqliteConversations
 from memory.stores.jobs import SqliteJobs
-from memory.stores.notifications import SqliteTellings
+from memory.stores.schedule import SqliteTellings
 from scheduler.clock.misfire import first_due
 from scheduler.notify.delivery import Notifier, NotifyOptions
 from tests.fakes import FixedClock

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from agent.budget.budget import Budget
-from agent.budget.charge import charge_of
+from agent.budget.ledger import charge_of
 from agent.history.compaction import SqliteCompactor
 from agent.history.window import (
     sent_since,

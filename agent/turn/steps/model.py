@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from agent.budget.charge import charge_of
+from agent.budget.ledger import charge_of
 from agent.budget.payment import NO_PAYMENT, Payment
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.unhelpful import looks_unhelpful

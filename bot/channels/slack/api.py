@@ -233,10 +233,10 @@ class SlackWeb:
     async def call(self, method: str, *, token: str | None = None, **arguments: Any) -> SlackAnswer:
         """One call, once. Raises Limited, SaidNo, NoAnswer."""
         assert method in METHODS, f"{method} is in no manifest"
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        authorization = {} if token is None else {"Authorization": f"Bearer {token}"}
         form: dict[str, Any] = {"json": arguments} if method in _AS_JSON else {"data": arguments}
         try:
-            answer = await self.client.api_call(method, headers=headers, **form)
+            answer = await self.client.api_call(method, headers=authorization, **form)
         except SlackApiError as error:
             refusal = _refusal(method, error)
             if token is None and isinstance(refusal, SaidNo) and refusal.error in BAD_TOKEN:
@@ -248,10 +248,12 @@ class SlackWeb:
             raise NoAnswer(_why(error)) from error
         except (AttributeError, SlackRequestError, TypeError, ValueError) as error:
             raise NoAnswer("Slack's answer could not be read") from error
-        heard = _heard(answer)
+        if not isinstance(answer.data, dict):
+            raise NoAnswer("Slack's answer could not be read")
+        headers = {str(name).lower(): str(value) for name, value in answer.headers.items()}
         if self._dated is not None:
-            self._dated(heard.headers.get("date"))
-        return heard
+            self._dated(headers.get("date"))
+        return SlackAnswer(data=answer.data, headers=headers)
 
     async def respond(self, url: str, **said: Any) -> None:
         """Answers at an address that Slack gave for it, once. Raises Limited, SaidNo, NoAnswer."""
@@ -268,20 +270,9 @@ class SlackWeb:
         if answer.status_code >= 500:
             raise NoAnswer(f"Slack answered with HTTP status {answer.status_code}")
         if answer.status_code != 200:
-            raise SaidNo(ANSWERING, _said_no(answer.body))
-
-
-def _said_no(body: object) -> str:
-    """Slack's word, which comes alone or within JSON."""
-    found = _WORD.search(body) if isinstance(body, str) else None
-    return found[1] if found is not None else "refused"
-
-
-def _heard(answer: AsyncSlackResponse) -> SlackAnswer:
-    if not isinstance(answer.data, dict):
-        raise NoAnswer("Slack's answer could not be read")
-    headers = {str(name).lower(): str(value) for name, value in answer.headers.items()}
-    return SlackAnswer(data=answer.data, headers=headers)
+            # Slack's word comes alone or within JSON.
+            found = _WORD.search(answer.body) if isinstance(answer.body, str) else None
+            raise SaidNo(ANSWERING, found[1] if found is not None else "refused")
 
 
 def _refusal(method: str, error: SlackApiError) -> SlackTrouble:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from itertools import count
 
 import structlog
@@ -19,19 +19,19 @@ from bot.channels.base import EDIT_FACT, NEW_REMINDER, Outage
 from bot.channels.slack.api import Limited, SlackTrouble, SlackWeb
 from bot.channels.slack.send import ROW_BUTTONS_MAX, SECTION_CHARS_MAX, Block, button_block, marked
 from bot.channels.slack.wire import HOME_CHANNEL
-from bot.commands import schedule_messages as words
-from bot.commands.memory_messages import bare, day
+from bot.commands.jobs import messages as words
 from bot.commands.usage import cost_words
+from bot.markup.command_text import bare, day
 from bot.markup.render import slack_parts
 from bot.people.access import Access
 from memory.records.errors import AssistantError
-from memory.records.facts import Facts, Whose
+from memory.records.facts import StoredFact, Whose
 from memory.records.jobs import Job, JobKind, JobStatus, SetBy
-from memory.records.messages import Address, PersonId, Role
+from memory.records.messages import Address, Role
 from memory.records.ports import Clock
 from memory.records.recurrence import At
 from memory.records.rows import Button, Person, StoredApproval
-from memory.records.schedule import Event, due_words
+from memory.records.schedule import due_words
 from memory.records.usage import Period, UsageQuery, UsageSum, added, bounds
 from scheduler.jobs.events import EventService
 from scheduler.jobs.service import JobService
@@ -167,7 +167,9 @@ def home_blocks(sections: Sequence[HomeSection], *, said: str = "") -> list[Bloc
         found += [_text(said[:SAID_CHARS_MAX]), {"type": "divider"}]
     for one in sections:
         if one.title.strip():
-            found.append(_header(one.title.strip()))
+            title = one.title.strip()[:TITLE_CHARS_MAX]
+            shown = {"type": "plain_text", "text": title, "emoji": True}
+            found.append({"type": "header", "text": shown})
         found += _lines(one.lines, numbers)
     if len(found) <= BLOCKS_MAX:
         return found
@@ -207,11 +209,6 @@ def _text(line: str) -> Block:
     return marked(parts[0].markup if parts else "…")
 
 
-def _header(title: str) -> Block:
-    text = {"type": "plain_text", "text": title[:TITLE_CHARS_MAX], "emoji": True}
-    return {"type": "header", "text": text}
-
-
 # --- what stands on a home ----------------------------------------------------------------------
 #
 # What comes next, what is known of the person, what it cost. Every question names the person whose
@@ -240,6 +237,7 @@ HOW_TO_MEMORY = (
 NEW = Button(label="New reminder", data=NEW_REMINDER)
 
 _LAST = 2**62
+"""When what has no date comes."""
 
 
 class HomeView:
@@ -251,7 +249,7 @@ class HomeView:
         *,
         jobs: JobService,
         events: EventService,
-        facts: Facts,
+        facts: Callable[[Whose], Awaitable[Sequence[StoredFact]]],
         models: Router,
         sums: Callable[[UsageQuery], Awaitable[Sequence[UsageSum]]],
         open_questions: Callable[[], Awaitable[Sequence[StoredApproval]]],
@@ -296,7 +294,8 @@ class HomeView:
         jobs = await self._jobs.of(person.id)
         found = [(job.next.at_ms, _of_job(job, zone)) for job in jobs if job.enabled and job.next]
         for event in await self._events.ahead(person.id, ""):
-            found.append((_at_ms(event), HomeLine(text=f"- {words.event_words(event, zone)}")))
+            at_ms = _LAST if event.at is None else int(event.at.timestamp() * 1000)
+            found.append((at_ms, HomeLine(text=f"- {words.event_words(event, zone)}")))
         found.sort(key=lambda one: one[0])
         lines = [line for _, line in found[:NEXT_SHOWN]]
         if len(found) > NEXT_SHOWN:
@@ -316,7 +315,7 @@ class HomeView:
     # --- what is known, and what it cost ------------------------------------------------------
 
     async def _known(self, person: Person) -> HomeSection:
-        facts = await self._facts.list(Whose(person_id=person.id))
+        facts = await self._facts(Whose(person_id=person.id))
         zone = self._jobs.times.zone(person.id)
         many = "1 fact" if len(facts) == 1 else f"{len(facts):,} facts"
         shown = [
@@ -337,7 +336,10 @@ class HomeView:
         for name, period in (("Today", Period.DAY), ("This month", Period.MONTH)):
             since_ms, until_ms = bounds(period, self._clock.now(), zone)
             wanted = UsageQuery(since_ms=since_ms, until_ms=until_ms, person_id=person.id)
-            lines.append(f"**{name}**: {_spent_words(added(await self._sums(wanted)))}")
+            used = added(await self._sums(wanted))
+            counted = "1 call" if used.calls == 1 else f"{used.calls:,} calls"
+            spent = f"{counted}, {used.tokens:,} tokens, {cost_words(used)}"
+            lines.append(f"**{name}**: {spent if used.calls else 'nothing'}")
         return _section("What you used", lines)
 
     async def _set(self, person: Person, lane: str) -> HomeSection:
@@ -355,7 +357,7 @@ class HomeView:
     async def _for_owner(self, owner: Person) -> HomeSection:
         now_ms = int(self._clock.now().timestamp() * 1000)
         waiting = sum(
-            one.expires_ms > now_ms and _answers(owner.id, one)
+            one.expires_ms > now_ms and (one.asked.owner_alone or one.asked.person_id == owner.id)
             for one in await self._open_questions()
         )
         stopped = sum(job.failures > 0 and not job.enabled for job in await self._jobs.of(None))
@@ -394,21 +396,3 @@ def _standing(now: JobStatus) -> HomeLine:
         return HomeLine(text=f"{text} (`/hearth heartbeat`)")
     button = words.standing_button(job)
     return HomeLine(text=text, buttons=(button,) if button else ())
-
-
-def _at_ms(event: Event) -> int:
-    """What has no date comes last."""
-    at: datetime | None = event.at
-    return _LAST if at is None else int(at.astimezone(UTC).timestamp() * 1000)
-
-
-def _answers(owner: PersonId, one: StoredApproval) -> bool:
-    """Whether this question is for the owner to answer."""
-    return one.asked.owner_alone or one.asked.person_id == owner
-
-
-def _spent_words(used: UsageSum) -> str:
-    if not used.calls:
-        return "nothing"
-    counted = "1 call" if used.calls == 1 else f"{used.calls:,} calls"
-    return f"{counted}, {used.tokens:,} tokens, {cost_words(used)}"

@@ -48,7 +48,7 @@ from bot.channels.slack.api import (
 from bot.channels.slack.app_home import HomeView, HomeWriter
 from bot.channels.slack.assistant_pane import AssistantPanes, Offer
 from bot.channels.slack.files import SlackFiles, has_link, show, upload, without_caption
-from bot.channels.slack.http_events import SlackHttpRoute, serve_events
+from bot.channels.slack.http_events import serve_events
 from bot.channels.slack.intake import SlackIntake
 from bot.channels.slack.lookup import Learn, Parents, SlackPeople, find_file, find_marked
 from bot.channels.slack.modals import Forms
@@ -67,8 +67,8 @@ from bot.channels.slack.socket_mode import OpenAddress, SlackSockets, read_once
 from bot.channels.slack.wire import SlackPayload
 from bot.channels.throttle import EditPace, SendThrottle
 from bot.channels.tokens import TokenNotices
-from bot.commands.table import as_typed
 from bot.inbox.intake import Intake
+from bot.markup.command_text import as_typed
 from bot.markup.render import slack_parts
 from bot.settings.schema.settings import SlackSettings
 from memory.records.messages import Address, Attachment
@@ -150,12 +150,12 @@ class SlackChannel(Channel):
             group.create_task(intake.work(), name="slack intake")
             group.create_task(self.connect(), name="slack connect")
             if self._settings.mode == "http":
-                events = SlackHttpRoute(
+                await serve_events(
                     intake.receive,
                     secret=self._settings.signing_secret.get_secret_value(),
+                    listen=self._settings.listen,
                     now_s=lambda: self._clock.now().timestamp(),
                 )
-                await serve_events(events, self._settings.listen)
             else:
                 await self._sockets(intake, self._tokens.socket_address).run()
 

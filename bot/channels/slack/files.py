@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -18,6 +17,7 @@ from agent.files.values import FileUnavailable
 from bot.channels.base import FileOut, MessagePart
 from bot.channels.http import Downloads, too_large
 from bot.channels.slack.api import Limited, NoAnswer, SaidNo, SlackAnswer, SlackTrouble, SlackWeb
+from bot.channels.wire import text_of
 from memory.records.errors import Temporary
 from memory.records.messages import Address, Attachment
 
@@ -41,8 +41,23 @@ class SlackFiles:
 
     async def fetch(self, attachment: Attachment, *, bytes_max: int) -> bytes:
         """The whole file, of a large picture a smaller copy. Raises FileUnavailable, Temporary."""
-        about = await self._about(attachment.ref)
-        size, copy = about.get("size"), _copy_of(about)
+        try:
+            heard = await self._web.call("files.info", file=attachment.ref)
+        except Limited as error:
+            raise Temporary(str(error), retry_after_s=error.seconds) from error
+        except SaidNo as error:
+            is_gone = error.error in _GONE
+            raise FileUnavailable("it was deleted in Slack" if is_gone else str(error)) from error
+        except SlackTrouble as error:
+            raise Temporary(str(error)) from error
+        about = heard.data.get("file")
+        if not isinstance(about, dict):
+            raise Temporary("Slack's answer could not be read")
+        size, copy = about.get("size"), None
+        if isinstance(size, int) and size > PICTURE_BYTES_MAX:
+            # Slack makes a smaller copy of a picture by itself: models take none much larger.
+            is_picture = text_of(about, "mimetype").startswith("image/")
+            copy = (about.get("thumb_1024") or None) if is_picture else None
         if copy is None and isinstance(size, int) and size > bytes_max:
             raise too_large(bytes_max)
         url = copy or about.get("url_private_download") or about.get("url_private")
@@ -53,46 +68,15 @@ class SlackFiles:
         headers = {"Authorization": f"Bearer {self._token}"}
         return await self._downloads.get(url, bytes_max=bytes_max, headers=headers)
 
-    async def _about(self, file_id: str) -> dict[str, Any]:
-        try:
-            heard = await self._web.call("files.info", file=file_id)
-        except Limited as error:
-            raise Temporary(str(error), retry_after_s=error.seconds) from error
-        except SaidNo as error:
-            if error.error in _GONE:
-                raise FileUnavailable("it was deleted in Slack") from error
-            raise FileUnavailable(str(error)) from error
-        except SlackTrouble as error:
-            raise Temporary(str(error)) from error
-        about = heard.data.get("file")
-        if not isinstance(about, dict):
-            raise Temporary("Slack's answer could not be read")
-        return about
-
-
-def _copy_of(about: dict[str, Any]) -> object:
-    """Where the smaller copy of a large picture lies, which Slack makes by itself: models take none
-    that is much larger. None: the file itself is to be fetched."""
-    size, kind = about.get("size"), about.get("mimetype")
-    is_picture = isinstance(kind, str) and kind.startswith("image/")
-    if not is_picture or not isinstance(size, int) or size <= PICTURE_BYTES_MAX:
-        return None
-    return about.get("thumb_1024") or None
-
 
 def is_ours(url: str, base_url: str) -> bool:
     """Whether the token may be sent there: the API's own origin, or Slack's host of files."""
     try:
-        origins = [_origin(one) for one in (url, base_url, FILES_ORIGIN)]
-        names_nobody = urlsplit(url).username is None
+        parts = [urlsplit(one) for one in (url, base_url, FILES_ORIGIN)]
+        origins = [(one.scheme, one.hostname, one.port) for one in parts]
     except ValueError:
         return False
-    return names_nobody and origins[0] in origins[1:]
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return (parts.scheme, parts.hostname, parts.port)
+    return parts[0].username is None and origins[0] in origins[1:]
 
 
 # --- slack uploads ------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl
 import structlog
 from aiohttp import web
 
+from bot.channels.http import RefusalLog, listening
 from bot.channels.slack.socket_mode import Receive
-from bot.channels.webhook import RefusalLog, listening
 from bot.channels.wire import read_json
 
 log = structlog.get_logger()
@@ -51,48 +51,39 @@ def read_body(body: bytes, content_type: str) -> dict[str, Any]:
     return found
 
 
-class SlackHttpRoute:
-    """The route."""
+async def serve_events(
+    receive: Receive, *, secret: str, listen: str, now_s: Callable[[], float]
+) -> None:
+    """Take what Slack posts, until cancelled. Raise SettingsWrong where nothing can listen."""
+    refusals = RefusalLog(
+        "slack.forged",
+        "a request without Slack's signature, or with one that is older than five minutes; if all "
+        "are refused, check slack.signing_secret and this machine's clock",
+    )
 
-    def __init__(self, receive: Receive, *, secret: str, now_s: Callable[[], float]) -> None:
-        self._receive = receive
-        self._secret = secret.encode()
-        self._now_s = now_s
-        self._refusals = RefusalLog(
-            "slack.forged",
-            "a request without Slack's signature, or with one that is older than five minutes; if "
-            "all are refused, check slack.signing_secret and this machine's clock",
-        )
-
-    async def receive(self, request: web.Request) -> web.Response:
-        """Checks the signature, stores, then confirms."""
+    async def posted(request: web.Request) -> web.Response:
+        """Check the signature, store, then confirm."""
         body = await request.read()
         if not is_signed(
-            self._secret,
+            secret.encode(),
             body,
             timestamp=request.headers.get("X-Slack-Request-Timestamp", ""),
             signature=request.headers.get("X-Slack-Signature", ""),
-            now_s=self._now_s(),
+            now_s=now_s(),
         ):
-            self._refusals.tell()
+            refusals.tell()
             return web.Response(status=401)
         try:
             payload = read_body(body, request.content_type)
         except ValueError:
             log.warning("slack.unreadable", why="a signed body is not what it says")
             return web.Response(status=400)
-        headers = {
-            name: request.headers[name]
-            for name in ("X-Slack-Retry-Num", "X-Slack-Retry-Reason")
-            if name in request.headers
-        }
-        done = await self._receive(payload, headers)
+        retried = ("X-Slack-Retry-Num", "X-Slack-Retry-Reason")
+        headers = {name: request.headers[name] for name in retried if name in request.headers}
+        done = await receive(payload, headers)
         kind = "application/json" if done.body.startswith("{") else "text/plain"
         return web.Response(status=done.status, text=done.body, content_type=kind)
 
-
-async def serve_events(events: SlackHttpRoute, listen: str) -> None:
-    """Listen until cancelled. Raise SettingsWrong where that cannot be."""
-    async with listening(events.receive, path=PATH, listen=listen, setting="slack.listen"):
+    async with listening(posted, path=PATH, listen=listen, setting="slack.listen"):
         log.info("slack.listening", listen=listen, path=PATH)
         await asyncio.Event().wait()

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import structlog
@@ -25,7 +24,7 @@ from memory.records.ports import Clock
 log = structlog.get_logger()
 
 T = TypeVar("T")
-Bears = Callable[[Mapping[str, Any]], bool]
+IsIt = Callable[[Json], bool]
 
 EVENT_TYPE = "hearthbot_reply"
 PAGE = 200
@@ -43,8 +42,6 @@ PANE = "assistant_app_thread"
 THREADS_MAX = 2_000
 CHARS_MAX = 4_000
 
-_NO_THREAD = frozenset({"thread_not_found"})
-
 
 class TooMuchSaid(SlackTrouble):
     """Too many messages were written since to look for it among them."""
@@ -58,42 +55,50 @@ def metadata(mark: str) -> dict[str, Any]:
 async def find_marked(
     web: SlackWeb, *, channel: str, thread: str | None, mark: str, since_ms: int
 ) -> str | None:
-    """The id of the message with this mark; None when it surely is not there.
+    """Return the id of the message with this mark; None when it surely is not there. Raise
+    SlackTrouble when that cannot be told."""
 
-    Raises SlackTrouble when that cannot be told.
-    """
-    bears = partial(_bears, mark=mark)
-    return await _found(web, channel=channel, thread=thread, bears=bears, since_ms=since_ms)
+    def bears(message: Json) -> bool:
+        found = message.get("metadata")
+        if not isinstance(found, dict) or found.get("event_type") != EVENT_TYPE:
+            return False
+        payload = found.get("event_payload")
+        return isinstance(payload, dict) and payload.get("id") == mark
+
+    return await _found(web, bears, channel=channel, thread=thread, since_ms=since_ms)
 
 
 async def find_file(
     web: SlackWeb, *, channel: str, thread: str | None, file_id: str, since_ms: int
 ) -> str | None:
-    """The same for a message that shows this file."""
-    shows = partial(_shows, file_id=file_id)
-    return await _found(web, channel=channel, thread=thread, bears=shows, since_ms=since_ms)
+    """Return the same for a message that shows this file."""
+
+    def shows(message: Json) -> bool:
+        files = message.get("files")
+        listed = files if isinstance(files, list) else ()
+        return any(isinstance(file, dict) and file.get("id") == file_id for file in listed)
+
+    return await _found(web, shows, channel=channel, thread=thread, since_ms=since_ms)
 
 
 async def _found(
-    web: SlackWeb, *, channel: str, thread: str | None, bears: Bears, since_ms: int
+    web: SlackWeb, is_it: IsIt, *, channel: str, thread: str | None, since_ms: int
 ) -> str | None:
     oldest = f"{max(since_ms / 1000 - CLOCKS_DIFFER_S, 0.0):.6f}"
     if thread is not None:
         try:
-            return await _search(web, "conversations.replies", channel, bears, oldest, ts=thread)
+            return await _search(web, "conversations.replies", channel, is_it, oldest, ts=thread)
         except SaidNo as error:
-            if error.error not in _NO_THREAD:
+            if error.error != "thread_not_found":
                 raise
             # The thread's first post is gone; Slack then puts an answer into the channel.
-    return await _search(web, "conversations.history", channel, bears, oldest)
+    return await _search(web, "conversations.history", channel, is_it, oldest)
 
 
 async def _search(
-    web: SlackWeb, method: str, channel: str, bears: Bears, oldest: str, **place: str
+    web: SlackWeb, method: str, channel: str, is_it: IsIt, oldest: str, **place: str
 ) -> str | None:
-    cursor = ""
     for _ in range(PAGES_MAX):
-        more = {"cursor": cursor} if cursor else {}
         heard = await web.call(
             method,
             channel=channel,
@@ -101,42 +106,17 @@ async def _search(
             limit=str(PAGE),
             include_all_metadata="true",
             **place,
-            **more,
         )
         messages = heard.data.get("messages")
         for message in messages if isinstance(messages, list) else ():
-            if isinstance(message, dict) and bears(message):
-                return str(message["ts"])
-        cursor = _next(heard.data)
+            if isinstance(message, dict) and (ts := text_of(message, "ts")) and is_it(message):
+                return ts
+        page = heard.data.get("response_metadata")
+        cursor = text_of(page, "next_cursor") if isinstance(page, dict) else ""
         if not cursor:
             return None
+        place["cursor"] = cursor
     raise TooMuchSaid("too many messages have been written since to look through")
-
-
-def _bears(message: Mapping[str, Any], mark: str) -> bool:
-    found = message.get("metadata")
-    if not isinstance(found, dict) or found.get("event_type") != EVENT_TYPE:
-        return False
-    payload = found.get("event_payload")
-    return (
-        isinstance(payload, dict)
-        and payload.get("id") == mark
-        and isinstance(message.get("ts"), str)
-    )
-
-
-def _shows(message: Mapping[str, Any], file_id: str) -> bool:
-    files = message.get("files")
-    return isinstance(message.get("ts"), str) and any(
-        isinstance(file, dict) and file.get("id") == file_id
-        for file in (files if isinstance(files, list) else ())
-    )
-
-
-def _next(data: Mapping[str, Any]) -> str:
-    metadata_of_page = data.get("response_metadata")
-    found = metadata_of_page.get("next_cursor") if isinstance(metadata_of_page, dict) else ""
-    return found if isinstance(found, str) else ""
 
 
 class Parents:
@@ -176,9 +156,7 @@ class Parents:
         heard = await self._web.call("conversations.replies", channel=channel, ts=thread, limit="1")
         messages = heard.data.get("messages")
         first = messages[0] if isinstance(messages, list) and messages else None
-        if not isinstance(first, dict) or first.get("ts") != thread:
-            return ""
-        if first.get("subtype") == PANE:
+        if not isinstance(first, dict) or first.get("ts") != thread or first.get("subtype") == PANE:
             return ""
         return text_of(first, "text")[:CHARS_MAX]
 

@@ -14,8 +14,7 @@ from typing import Any, Literal
 from bot.channels.base import Ignored, Pressed, Understood, aside_to, is_for_all
 from bot.channels.slack.wire import EventKind, SlackPayload, mentions, shared_with, thread_of
 from bot.channels.wire import Json, is_direct, needed_id, needed_ts, part, text_of
-from bot.commands.given import find
-from bot.commands.messages import lone_word
+from bot.commands.table import find, lone_word
 from memory.records.messages import (
     QUOTE_CHARS_MAX,
     Address,
@@ -90,7 +89,7 @@ class SlackParser:
 
     def _command(self, stored: SlackPayload) -> Understood:
         """`/hearth status` is `/status`, and any single word is taken for a command (it may be
-        mistyped: `bot.commands.given.given`); what else is none is said to the assistant. In
+        mistyped: `bot.commands.table.given`); what else is none is said to the assistant. In
         a channel a command is answered to its person alone, unless it concerns all."""
         channel = needed_id(stored.body, "channel_id")
         if not is_direct(channel) and self.policy == "off":
@@ -149,7 +148,13 @@ class SlackParser:
     def _message(self, stored: SlackPayload, message: Json, *, addressed: bool) -> Understood:
         channel, edited = needed_id(stored.body, "channel"), stored.kind is not EventKind.POST
         text = self._said(text_of(message, "text"), stored)
-        attachments = _attachments(message)
+        files = message.get("files")
+        # Files that were deleted, or that the workspace's plan hides, are named all the same.
+        attachments = tuple(
+            _attachment(file, text_of(message, "user"))
+            for file in (files[:FILES_MAX] if isinstance(files, list) else ())
+            if isinstance(file, dict) and file.get("mode") not in ("tombstone", "hidden_by_limit")
+        )
         quote = self._quote(message, stored)
         if not quote and not edited:
             parent = self.parent_of(channel, text_of(message, "ts"))
@@ -197,7 +202,10 @@ class SlackParser:
         target, _, label = code.partition("|")
         label = _unescaped(label)
         if target.startswith("@"):
-            return f"@{_no_address(label or self._name(target[1:], stored))}"
+            user = target[1:]
+            is_us = user == (stored.us or self.us)
+            name = self.our_name if is_us else self.name_of(stored.team, user)
+            return f"@{_no_address(label or name or user)}"
         if target.startswith("#"):
             return f"#{label or target[1:]}"
         if target.startswith("!"):
@@ -208,11 +216,6 @@ class SlackParser:
         if not label or label in {address, bare} or address.partition("://")[2] == label:
             return label if label == bare else address
         return f"{label} ({address})"
-
-    def _name(self, user: str, stored: SlackPayload) -> str:
-        if user == (stored.us or self.us):
-            return self.our_name or user
-        return self.name_of(stored.team, user) or user
 
     def _quote(self, message: Json, stored: SlackPayload) -> str:
         """The messages that were shared with this one."""
@@ -258,18 +261,6 @@ def _no_address(name: str) -> str:
     first = re.match(r"[\w.%-]*", name)
     at = first.end() if first is not None else 0
     return name[:at] + _BETWEEN.sub("·", name[at:])
-
-
-def _attachments(message: Json) -> tuple[Attachment, ...]:
-    files = message.get("files")
-    listed = files[:FILES_MAX] if isinstance(files, list) else []
-    sender = text_of(message, "user")
-    return tuple(_attachment(file, sender) for file in listed if _is_there(file))
-
-
-def _is_there(file: object) -> bool:
-    """Files that were deleted, or that the workspace's plan hides, are named all the same."""
-    return isinstance(file, dict) and file.get("mode") not in ("tombstone", "hidden_by_limit")
 
 
 def _attachment(file: Json, sender: str) -> Attachment:

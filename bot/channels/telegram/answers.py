@@ -118,7 +118,9 @@ def meaning(error: TelegramError) -> NotSent | InDoubt | DeliveryRefused:
         case BadRequest() if any(words in said for words in BOT_REFUSED):
             return NotSent(reason=reason, is_ours=True)
         case BadRequest() if any(words in said for words in NOT_NOW):
-            return NotSent(reason=reason, retry_after_s=_named_pause(said))
+            # Telegram names a pause only in words when an upload met a limit.
+            pause = _RETRY_AFTER.search(said)
+            return NotSent(reason=reason, retry_after_s=float(pause[1]) if pause else None)
         case BadRequest() if any(words in said for words in NOT_FINISHED):
             return InDoubt(reason=reason)
         case BadRequest() | Forbidden():
@@ -134,13 +136,6 @@ def meaning(error: TelegramError) -> NotSent | InDoubt | DeliveryRefused:
             return NotSent(reason=reason)
         case _:  # an answer that cannot be read
             return InDoubt(reason=reason)
-
-
-def _named_pause(said: str) -> float | None:
-    """Return the pause named only in the words of a 400: Telegram does so when an upload met a
-    limit."""
-    found = _RETRY_AFTER.search(said)
-    return float(found[1]) if found is not None else None
 
 
 def never_left(error: Exception) -> bool:

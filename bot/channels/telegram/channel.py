@@ -181,17 +181,16 @@ class TelegramChannel(Channel):
         The library's own Updater confirms an update about 10 ms after it arrives, while handlers
         still run. A token that is refused meanwhile is waited out.
         """
-        polling = self.updates.polling()
         while True:
-            updates = await polling.updates()
+            updates = await self.updates.polled()
             if not updates:
                 continue
             try:
                 stored = await self._store(inbox, updates)
             except StorageError as trouble:
-                await polling.not_stored(trouble)
+                await self.updates.not_stored(trouble)
                 continue
-            await polling.confirm(updates)
+            await self.updates.confirm(updates)
             await inbox.handle(self, stored)
             self._menus.look()
 
@@ -203,7 +202,7 @@ class TelegramChannel(Channel):
         """
         from aiohttp import web  # here: where updates are asked for, nobody waits for it
 
-        from bot.channels.webhook import RefusalLog, listening
+        from bot.channels.http import RefusalLog, listening
 
         wanted, secret = self._settings, self._settings.webhook_secret.get_secret_value()
         refusals = RefusalLog("webhook.refused", "the secret is missing or wrong")

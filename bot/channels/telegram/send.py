@@ -27,8 +27,9 @@ from bot.channels.base import (
 )
 from bot.channels.telegram.answers import meaning, why
 from bot.channels.telegram.api import TelegramWeb
-from bot.channels.telegram.wire import REACTIONS, inline_keyboard, telegram_reaction
-from bot.markup.render import RenderedPart, telegram_parts
+from bot.channels.telegram.wire import inline_keyboard
+from bot.markup.render import telegram_parts
+from bot.settings.schema.reactions import REACTIONS, telegram_reaction
 from memory.records.messages import Address
 
 # --- telegram sending ---------------------------------------------------------------------------
@@ -75,24 +76,7 @@ def captioned(text: str, *, limit: int) -> Sequence[MessagePart]:
     # Cut anew the rest makes fewer messages; but what stands in a fence is none without its fence.
     if rest and text.startswith(first.source) and not any(fence in text for fence in _FENCES):
         rest = telegram_parts(left, limit=limit)
-    return [_message(part) for part in (first, *rest)]
-
-
-def upload_s(file: FileOut, *, usual_s: float) -> float:
-    """Seconds that one upload may take."""
-    return usual_s + len(file.content) / BYTES_A_S
-
-
-def is_about_markup(error: str) -> bool:
-    """Whether a refusal is about the caption's markup, so that it may go plain."""
-    return any(word in error.lower() for word in _ABOUT_MARKUP)
-
-
-def is_about_picture(error: str) -> bool:
-    """Whether a refusal is about the picture itself, so that it may go as a document."""
-    return any(word in error.upper() for word in ("PHOTO", "IMAGE")) and "RIGHTS" not in (
-        error.upper()
-    )
+    return [MessagePart(markup=part.markup, source=part.source) for part in (first, *rest)]
 
 
 def why_refused(error: str) -> str:
@@ -103,18 +87,6 @@ def why_refused(error: str) -> str:
     if "rights" in said or "forbidden" in said:
         return f"Telegram does not let me send files in this chat ({error})"
     return f"Telegram refuses it ({error})"
-
-
-def _message(part: RenderedPart) -> MessagePart:
-    return MessagePart(markup=part.markup, source=part.source)
-
-
-# --- telegram reactions -------------------------------------------------------------------------
-#
-# The reactions that Telegram lets a bot set, and which of them is meant by another emoji.
-#
-# The list is that of ReactionTypeEmoji in the Bot API (10.0); a test holds it against the
-# library's.
 
 
 log = structlog.get_logger()
@@ -149,7 +121,9 @@ async def posted_file(web: TelegramWeb, to: Address, file: FileOut, part: Messag
         try:
             return await _with_caption(web, "photo", to, file, part)
         except BadRequest as error:
-            if not is_about_picture(str(error)):
+            said = str(error).upper()
+            is_about_picture = "PHOTO" in said or "IMAGE" in said
+            if not is_about_picture or "RIGHTS" in said:
                 raise
             log.info("telegram.no_picture", why=why(error))
     return await _with_caption(web, "document", to, file, part)
@@ -164,13 +138,14 @@ async def _with_caption(
 ) -> Any:
     upload = {kind: telegram.InputFile(file.content, filename=file.name), **where_to(to)}
     marked = {"caption": part.markup, "parse_mode": ParseMode.HTML}
-    send = partial(web.call_within, upload_s(file, usual_s=web.call_s), f"send{kind.capitalize()}")
+    limit_s = web.call_s + len(file.content) / BYTES_A_S
+    send = partial(web.call_within, limit_s, f"send{kind.capitalize()}")
     if not part.source.strip():
         return await send(upload)
     try:
         return await send(upload | marked)
     except BadRequest as error:
-        if not is_about_markup(str(error)):
+        if not any(word in str(error).lower() for word in _ABOUT_MARKUP):
             raise
         log.warning("telegram.markup_refused", why=why(error))
         return await send(upload | {"caption": part.source})

@@ -46,7 +46,7 @@ Take = Callable[[Sequence[Any]], Awaitable[None]]
 
 
 class TelegramUpdates:
-    """The ways by which updates come, and what keeps them from coming just now."""
+    """The ways by which updates come: what was confirmed, and the troubles that are waited out."""
 
     def __init__(
         self, web: TelegramWeb, token: PlatformToken, *, clock: Clock, stall_s: float
@@ -61,6 +61,11 @@ class TelegramUpdates:
         self._unreachable = Outage("telegram.unreachable", clock)
         self._webhook_not_set = Outage("telegram.webhook_not_set", clock)
         self._had_webhook = False
+        self._storage = Outage("telegram.not_stored", clock, pauses_s=STORAGE_PAUSES_S)
+        self._webhook = Outage("telegram.webhook_removed", clock, pauses_s=CONFLICT_PAUSES_S)
+        self._offset: int | None = None
+        self._timeouts = 0
+        self._heard_at = self._renewed_at = clock.monotonic()
 
     @property
     def trouble(self) -> ChannelTrouble | None:
@@ -88,20 +93,10 @@ class TelegramUpdates:
                 continue
             if isinstance(me, dict):
                 outage.forget()
+                self._heard_at = self._renewed_at = self._clock.monotonic()
                 await self._token.taken()
                 return str(me.get("username") or "")
             await wait(outage, NetworkError("getMe answered with something else"))
-
-    def polling(self) -> PollState:
-        """Where a poll begins that goes on until it is cancelled."""
-        return PollState(
-            self._web,
-            self._token,
-            clock=self._clock,
-            stall_s=self._stall_s,
-            network=self._network,
-            conflict=self._conflict,
-        )
 
     async def fetch_waiting(self, take: Take) -> None:
         """Takes in what waits at Telegram now, and confirms it; for `run --once`.
@@ -159,39 +154,9 @@ class TelegramUpdates:
             except TelegramError as error:
                 await wait(outage, error)
 
+    # --- polls ----------------------------------------------------------------------------------
 
-async def refused(token: PlatformToken, error: TelegramError) -> None:
-    """Wait until the token may be tried again. Raises TelegramRefused at the start."""
-    log.debug("telegram.refused", why=why(error))
-    await token.refused("Telegram does not accept my token", TelegramRefused(NOT_ACCEPTED))
-
-
-class PollState:
-    """Long polling: what was confirmed, and the troubles that are waited out."""
-
-    def __init__(
-        self,
-        web: TelegramWeb,
-        token: PlatformToken,
-        *,
-        clock: Clock,
-        stall_s: float,
-        network: Outage,
-        conflict: Outage,
-    ) -> None:
-        self._web = web
-        self._token = token
-        self._clock = clock
-        self._stall_s = stall_s
-        self._offset: int | None = None
-        self._timeouts = 0
-        self._heard_at = self._renewed_at = clock.monotonic()
-        self._network = network
-        self._conflict = conflict
-        self._storage = Outage("telegram.not_stored", clock, pauses_s=STORAGE_PAUSES_S)
-        self._webhook = Outage("telegram.webhook_removed", clock, pauses_s=CONFLICT_PAUSES_S)
-
-    async def updates(self) -> Sequence[Any]:
+    async def polled(self) -> Sequence[Any]:
         """Return what one poll brings, and nothing after trouble, once it was waited out."""
         try:
             updates = await self._web.get_updates(self._offset)
@@ -260,3 +225,9 @@ class PollState:
         else:
             self._webhook.tries = 1
             log.warning("telegram.webhook_removed", why="polling is set, so the webhook goes")
+
+
+async def refused(token: PlatformToken, error: TelegramError) -> None:
+    """Wait until the token may be tried again. Raises TelegramRefused at the start."""
+    log.debug("telegram.refused", why=why(error))
+    await token.refused("Telegram does not accept my token", TelegramRefused(NOT_ACCEPTED))

@@ -83,21 +83,22 @@ class TelegramSketch:
                 continue
             if not is_id(sender.get("id")) or not is_id(chat.get("id")):
                 continue
+            is_own = all(body.get(key) is None for key in _OF_ANOTHER)
+            given = (sender.get(key) for key in ("first_name", "last_name"))
+            names = [one[:NAME_CHARS_MAX] for one in given if isinstance(one, str)]
             return cls(
                 sender=str(sender["id"]),
                 chat=str(chat["id"]),
                 thread=topic(body.get("is_topic_message"), body.get("message_thread_id")),
                 is_group=chat.get("type") != "private",
-                link=link_code(_own_text(body)) if kind == "message" else "",
+                # A code that another wrote proves nothing of who passes it on.
+                link=link_code(body.get("text")) if kind == "message" and is_own else "",
                 is_press=is_press,
-                name=_name(sender),
+                name=" ".join(
+                    one[:NAME_CHARS_MAX] for one in names if isinstance(one, str)
+                ).strip(),
             )
         return cls()
-
-
-def _name(sender: dict[str, Any]) -> str:
-    found = (sender.get(key) for key in ("first_name", "last_name"))
-    return " ".join(one[:NAME_CHARS_MAX] for one in found if isinstance(one, str)).strip()
 
 
 # --- buttons ---------------------------------------------------------------------------------
@@ -149,46 +150,6 @@ def _button(button: Button) -> dict[str, Any]:
     return {"text": button.label, "callback_data": button.data, **style}
 
 
-# --- reactions -------------------------------------------------------------------------------
-#
-# Those that Telegram lets a bot set, by ReactionTypeEmoji of the Bot API (10.0); a test holds the
-# list against the library's.
-
-_ALLOWED = (
-    "👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤\u200d🔥 🌚 🌭 💯"
-    " 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨\u200d💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄"
-    " ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷\u200d♂ 🤷 🤷\u200d♀ 😡"
-)
-
-REACTIONS = tuple(_ALLOWED.split())
-
-_NEAREST = {
-    "✅": "👌", "✔": "👌", "☑": "👌", "🆗": "👌", "👊": "🤝", "🙌": "👏", "🥳": "🎉", "🎊": "🎉",
-    "💪": "🔥", "🚀": "🔥", "✨": "🤩", "⭐": "🤩", "🌟": "🤩", "🥇": "🏆", "🏅": "🏆",
-    "😂": "🤣", "😆": "😁", "😄": "😁", "😀": "😁", "😃": "😁", "🙂": "😁", "😊": "🤗", "☺": "🤗",
-    "😉": "😎", "😅": "😁", "😋": "😁", "😮": "😱", "😯": "😱", "😲": "🤯", "😳": "😱", "😵": "🤯",
-    "🥺": "😢", "😞": "😢", "😔": "😢", "😟": "😨", "☹": "😢", "🙁": "😢", "😿": "😢", "😩": "😭",
-    "😠": "😡", "😤": "😡", "👿": "😈", "🤢": "🤮", "🧐": "🤔", "❓": "🤔", "🤐": "🙊",
-    "♥": "❤", "💙": "❤", "💚": "❤", "💛": "❤", "🧡": "❤", "💜": "❤", "🖤": "❤", "🤍": "❤",
-    "💕": "❤", "💖": "💘", "💗": "💘", "💓": "💘", "💞": "💘", "💝": "💘", "😻": "😍", "😚": "😘",
-    "📝": "✍", "🖊": "✍", "✏": "✍", "🔍": "👀", "🔎": "👀", "👁": "👀", "⏳": "👀", "⌛": "👀",
-    "👋": "🤗", "🫂": "🤗", "🫶": "❤", "💤": "😴", "⛄": "☃", "🐋": "🐳", "🥂": "🍾", "❌": "👎",
-    "🚫": "👎", "🫠": "🥴", "🤖": "👾", "💻": "👨\u200d💻", "🧑\u200d💻": "👨\u200d💻",
-}  # fmt: skip
-
-_UNSEEN = {0xFE0F: None, 0xFE0E: None} | dict.fromkeys(range(0x1F3FB, 0x1F400))
-"""How an emoji is drawn, and the colour of a skin: Telegram's have neither."""
-
-
-def telegram_reaction(emoji: str) -> str:
-    """The reaction for an emoji; empty where there is none that says the same."""
-    plain = emoji.strip().translate(_UNSEEN)
-    if plain in REACTIONS:
-        return plain
-    near = _NEAREST.get(plain, "")
-    return near if near in REACTIONS else ""
-
-
 # --- careful reading -------------------------------------------------------------------------
 
 
@@ -200,11 +161,6 @@ _OF_ANOTHER = (
     *("via_bot", "sender_business_bot", "sender_chat"),
 )
 """Fields of a message whose words its sender did not write."""
-
-
-def _own_text(body: dict[str, Any]) -> object:
-    """The text, unless another wrote it: their code proves nothing of who passes it on."""
-    return None if any(body.get(key) is not None for key in _OF_ANOTHER) else body.get("text")
 
 
 def topic(is_topic: object, thread: object) -> str | None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from agent.skills import rules as patterns
-from bot.channels.telegram.wire import REACTIONS, telegram_reaction
+from bot.settings.schema.reactions import REACTIONS, telegram_reaction
 
 
 def _person_number(value: object) -> int:

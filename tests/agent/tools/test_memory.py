@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,18 @@ from agent.tools.notes import Notes, NoteTools
 from agent.tools.profile import ProfileTools
 from agent.tools.tool import Caller, Needs, Tool, Trust
 from agent.tools.workspace import Workspace
-from memory.records.facts import FACT_CHARS_MAX, Exchange, FactSource, NewFact, Whose
+from memory.database.connection import Database
+from memory.facts.profile import SqliteProfiles
+from memory.records.facts import FACT_CHARS_MAX, FactSource, NewFact, StoredFact, Whose
 from memory.records.messages import PersonId
 from memory.records.transcript import ToolResult
+from memory.search.archive import SqliteArchive
+from memory.stores.conversations import SqliteConversations
 from tests.agent.tools.given import GROUP, MEMBER, OWNER, by_name, call, caller, needs, run_tool
-from tests.agent.tools.keeping import KeptArchive, KeptFacts, KeptProfiles, household
+from tests.agent.tools.keeping import BERLIN, household
+from tests.memory.facts_kit import WORDS_ALONE, facts_in
+from tests.memory.history_kit import add_turns, talk
+from tests.memory.kit import START, opened
 
 MINE = Whose(person_id=PersonId("p1"))
 BOBS = Whose(person_id=PersonId("p2"))
@@ -30,19 +36,41 @@ TAPPED = replace(OWNER, tainted=True, agreed=True)
 
 
 class Given:
-    """All tools over stand-ins."""
+    """All tools over a database."""
 
-    def __init__(self, root: Path, *, off: tuple[str, ...] = ()) -> None:
-        self.facts = KeptFacts()
-        self.profiles = KeptProfiles(p1={"name": "Ada", "preferences": {"units": "metric"}})
-        self.archive = KeptArchive()
+    def __init__(self, root: Path, database: Database, *, off: tuple[str, ...] = ()) -> None:
+        self.database = database
+        self.facts = facts_in(database, embedding=WORDS_ALONE)
+        self.profiles = SqliteProfiles(database)
         self.root = root
         home = household(off=off)
         self.tools: Mapping[str, Tool] = by_name(
-            FactTools(self.facts, self.archive, home),
+            FactTools(self.facts, SqliteArchive(database), home),
             NoteTools(Notes(Workspace(root)), home),
             ProfileTools(self.profiles, home),
         )
+
+    async def seed(self, text: str, of: Whose, **more: Any) -> StoredFact:
+        """A fact that is there from the start."""
+        usual = {"category": "preference", "source": FactSource.PERSON, "asked": True, **more}
+        stored = (await self.facts.store(NewFact(whose=of, text=text, **usual))).fact
+        assert stored is not None
+        return stored
+
+    async def stored(self) -> list[str]:
+        """Every fact there is, closed ones too."""
+        sql = "select text from facts order by id"
+        return [text for (text,) in await self.database.read(lambda c: c.execute(sql).fetchall())]
+
+    async def changes(self) -> list[tuple[str, str]]:
+        """Whose profile was changed, and where."""
+        sql = "select person_id, path from profile_changes order by id"
+        return await self.database.read(lambda c: c.execute(sql).fetchall())
+
+    async def spoke(self, said: str, answered: str, *, by: str = "p1", chat: str = "42") -> None:
+        lane = f"telegram:{chat}"
+        conversation = await SqliteConversations(self.database).current(lane)
+        await add_turns(self.database, conversation, [talk(said, answered)], by=by, lane=lane)
 
     async def run(self, name: str, who: Caller = OWNER, **arguments: object) -> ToolResult:
         return await run_tool(self.tools[name], call(name, arguments), who)
@@ -64,8 +92,16 @@ class Given:
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Given:
-    return Given(tmp_path)
+def off() -> tuple[str, ...]:
+    return ()
+
+
+@pytest.fixture
+async def given(tmp_path: Path, off: tuple[str, ...]) -> AsyncIterator[Given]:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    async with opened(tmp_path / "hearthbot.db") as database:
+        yield Given(root, database, off=off)
 
 
 # --- all of them ---------------------------------------------------------------------------------
@@ -86,27 +122,26 @@ WRITING = {"store_fact", "update_fact", "forget_fact", "append_notes", "update_p
 PRIVATE = {"get_profile", "update_profile", "read_notes", "append_notes"}
 
 
+@pytest.mark.parametrize("off", [("c1",)])
 @pytest.mark.parametrize("name", sorted(WRITING))
 async def test_where_memory_is_off_nothing_is_written_and_that_is_said(
-    tmp_path: Path, name: str
+    given: Given, name: str
 ) -> None:
-    given = Given(tmp_path, off=("c1",))
-    given.facts.seed("Ada likes coffee.", MINE)
+    await given.seed("Ada likes coffee.", MINE)
 
     told = await given.refused(name, **CALLS[name])
 
     assert "memory is off in this chat (`/private`), so nothing was changed" in told
-    assert [fact.text for fact in given.facts.rows.values()] == ["Ada likes coffee."]
-    assert (given.facts.new, given.profiles.changes) == ([], [])
-    assert list(tmp_path.iterdir()) == []
+    assert (await given.stored(), await given.changes()) == (["Ada likes coffee."], [])
+    assert list(given.root.iterdir()) == []
 
 
+@pytest.mark.parametrize("off", [("c1",)])
 @pytest.mark.parametrize("name", sorted(set(CALLS) - WRITING))
-async def test_where_memory_is_off_nothing_is_found(tmp_path: Path, name: str) -> None:
-    given = Given(tmp_path, off=("c1",))
-    given.facts.seed("Ada likes tea.", MINE)
-    given.archive.exchanges = {"p1": [exchange("tea", "yes")]}
-    await Notes(Workspace(tmp_path)).add(OWNER, "tea", None)
+async def test_where_memory_is_off_nothing_is_found(given: Given, name: str) -> None:
+    await given.seed("Ada likes tea.", MINE)
+    await given.spoke("tea", "yes")
+    await Notes(Workspace(given.root)).add(OWNER, "tea", None)
 
     told = await given.told(name, **CALLS[name])
 
@@ -123,7 +158,7 @@ async def test_what_is_private_is_closed_in_groups_before_anybody_is_asked(
 
     assert needs.refused.endswith("closed in group chats.")
     assert "closed in group chats" in told
-    assert given.profiles.changes == []
+    assert await given.changes() == []
     assert list(given.root.iterdir()) == []
 
 
@@ -153,7 +188,7 @@ async def test_arguments_of_another_shape_are_refused_with_what_is_wrong(
 
     assert told.startswith(f"{name} was not run: ")
     assert len(told) < 600
-    assert (given.facts.rows, given.profiles.changes) == ({}, [])
+    assert (await given.stored(), await given.changes()) == ([], [])
     assert list(given.root.iterdir()) == []
 
 
@@ -164,10 +199,10 @@ HOSTILE = (
 
 
 async def test_nothing_that_is_remembered_can_pose_as_a_part_of_the_prompt(given: Given) -> None:
-    given.facts.seed(HOSTILE, MINE, speaker=HOSTILE)
-    given.facts.seed(HOSTILE, BOBS_IN_GROUP, speaker=HOSTILE)
-    given.profiles.profiles[PersonId("p1")] = {HOSTILE: {"x": HOSTILE}}
-    given.archive.exchanges = {"p1": [exchange(HOSTILE, HOSTILE)]}
+    await given.seed(HOSTILE, MINE, speaker=HOSTILE)
+    await given.seed(HOSTILE, BOBS_IN_GROUP, speaker=HOSTILE)
+    await given.profiles.update(PersonId("p1"), "preferences.tea", HOSTILE, reason="x")
+    await given.spoke(HOSTILE, HOSTILE)
     await Notes(Workspace(given.root)).add(OWNER, HOSTILE, None)
 
     texts = [
@@ -201,17 +236,10 @@ async def test_a_fact_is_stored_with_all_that_is_known_about_it(given: Given) ->
     )
 
     assert told == "Remembered as f1: Ada likes green tea."
-    assert given.facts.new == [
-        NewFact(
-            whose=MINE,
-            text="Ada likes green tea.",
-            category="preference",
-            source=FactSource.TOOL,
-            run_id=OWNER.run_id,
-            quote="I do like green tea",
-            speaker="Ada",
-        )
-    ]
+    (fact,) = await given.facts.list(MINE)
+    assert (fact.text, fact.category) == ("Ada likes green tea.", "preference")
+    assert (fact.source, fact.run_id) == (FactSource.TOOL, OWNER.run_id)
+    assert (fact.quote, fact.speaker) == ("I do like green tea", "Ada")
 
 
 @pytest.mark.case("ME-05")
@@ -221,7 +249,7 @@ async def test_a_fact_that_is_stored_twice_is_there_once(given: Given) -> None:
     told = await given.told("store_fact", **CALLS["store_fact"])
 
     assert told == "Known already, as f1: Ada likes tea."
-    assert len(given.facts.rows) == 1
+    assert await given.stored() == ["Ada likes tea."]
 
 
 @pytest.mark.case("ME-11")
@@ -230,16 +258,16 @@ async def test_what_was_forgotten_comes_back_by_a_tap_alone(given: Given) -> Non
     await given.told("forget_fact", id="f1")
 
     told = await given.refused("store_fact", **CALLS["store_fact"])
-    assert "wished it to be forgotten" in told
-    assert given.facts.rows == {}
+    assert "asked me to forget this" in told
+    assert await given.stored() == []
 
     await given.told("store_fact", TAPPED, **CALLS["store_fact"])
-    assert [fact.text for fact in given.facts.rows.values()] == ["Ada likes tea."]
+    assert await given.stored() == ["Ada likes tea."]
 
 
 @pytest.mark.case("ME-11")
 async def test_a_correction_closes_the_former_fact(given: Given) -> None:
-    given.facts.seed("Ada lives in Oslo.", MINE)
+    await given.seed("Ada lives in Oslo.", MINE)
 
     told = await given.told(
         "store_fact", text="Ada lives in Bergen.", category="background", replaces="f1"
@@ -271,41 +299,42 @@ def test_who_is_asked_reads_exactly_what_will_be_remembered(given: Given) -> Non
 
 @pytest.mark.case("ME-11")
 async def test_a_fact_is_corrected_and_keeps_its_category(given: Given) -> None:
-    given.facts.seed("Ada lives in Oslo.", MINE, category="background")
+    await given.seed("Ada lives in Oslo.", MINE, category="background")
 
     told = await given.told("update_fact", id="F1", text="Ada lives in Bergen.")
     again = await given.told("update_fact", id="f1", text="Ada lives in Bergen.")
 
     assert told == "Remembered as f2: Ada lives in Bergen.\nIt replaces f1: Ada lives in Oslo."
     assert again == "Known already, as f2: Ada lives in Bergen."
-    assert given.facts.rows[2].category == "background"
-    assert [fact.superseded_by for fact in given.facts.rows.values()] == [2, None]
+    (fact,) = await given.facts.list(MINE)
+    assert fact.category == "background"
+    assert [one.id for one in await given.facts.past(MINE, fact.id)] == [1]
 
 
 @pytest.mark.case("ME-07")
 @pytest.mark.parametrize("name", ["update_fact", "forget_fact"])
 async def test_nobody_changes_or_erases_what_is_anothers(given: Given, name: str) -> None:
-    bobs = given.facts.seed("Bob likes beer.", BOBS)
-    in_group = given.facts.seed("Bob brings cake.", BOBS_IN_GROUP)
+    bobs = await given.seed("Bob likes beer.", BOBS)
+    in_group = await given.seed("Bob brings cake.", BOBS_IN_GROUP)
     more: dict[str, Any] = {"text": "x"} if name == "update_fact" else {}
 
     assert "there is no fact f1 here" in await given.refused(name, id="f1", **more)
     assert "there is no fact f2 here" in await given.refused(name, id="f2", **more)
     assert "somebody else's" in await given.refused(name, GROUP, id="f2", **more)
-    assert list(given.facts.rows.values()) == [bobs, in_group]
+    assert await given.stored() == [bobs.text, in_group.text]
 
 
 @pytest.mark.parametrize("query", ["drinks", "what Ada drinks", "my", "Ada", "coffee or tea"])
 async def test_words_that_may_mean_several_ask_back_with_the_ids(given: Given, query: str) -> None:
-    given.facts.seed("Ada drinks green tea, my!", MINE)
-    given.facts.seed("Ada drinks coffee at noon, my!", MINE)
+    await given.seed("Ada drinks green tea, my!", MINE)
+    await given.seed("Ada drinks coffee at noon, my!", MINE)
 
     told = await given.refused("forget_fact", query=query)
 
     assert "nothing was forgotten yet" in told
     assert "f1: " in told
     assert "f2: " in told
-    assert len(given.facts.rows) == 2
+    assert len(await given.stored()) == 2
 
 
 # --- search_memories, list_facts -----------------------------------------------------------------
@@ -313,9 +342,9 @@ async def test_words_that_may_mean_several_ask_back_with_the_ids(given: Given, q
 
 @pytest.mark.case("ME-07")
 async def test_each_finds_what_is_theirs_where_it_is(given: Given) -> None:
-    given.facts.seed("Ada earns 81000.", MINE)
-    given.facts.seed("Bob earns 50000.", BOBS)
-    given.facts.seed("Bob earns praise here.", BOBS_IN_GROUP, speaker="Bob")
+    await given.seed("Ada earns 81000.", MINE)
+    await given.seed("Bob earns 50000.", BOBS)
+    await given.seed("Bob earns praise here.", BOBS_IN_GROUP, speaker="Bob")
     group_elsewhere = caller(chat="-200", is_group=True)
 
     calls: dict[str, dict[str, Any]] = {"search_memories": {"query": "earns"}, "list_facts": {}}
@@ -342,47 +371,37 @@ def test_what_others_may_have_said_is_outside_text(given: Given, name: str) -> N
 # --- search_conversations ------------------------------------------------------------------------
 
 
-def exchange(said: str, answered: str) -> Exchange:
-    when = datetime(2026, 2, 3, 22, 30, tzinfo=UTC)
-    return Exchange(id="1", when=when, said=said, answered=answered)
-
-
 async def test_what_was_said_is_dated_cut_and_of_this_person_in_this_chat(given: Given) -> None:
-    given.archive.exchanges = {"p1": [exchange("the\nboiler " + "x" * 400, "call\nBob")]}
+    await given.spoke("the\nboiler " + "x" * 400, "call\nBob")
 
     told = await given.told("search_conversations", query="boiler")
 
     when, said, answered = told.split("\n")
-    assert when == "2026-02-03 23:30"
+    assert when == f"{START.astimezone(BERLIN):%Y-%m-%d %H:%M}"
     assert said.startswith("said: the boiler xxx")
     assert len(said) == len("said: ") + 300
     assert answered == "answered: call Bob"
-    assert given.archive.asked == [("p1", "telegram:42", "boiler", 5)]
 
 
 @pytest.mark.case("ME-07", "SE-17")
 async def test_nobody_searches_what_another_said(given: Given) -> None:
-    given.archive.exchanges = {"p1": [exchange("my PIN is 4711", "noted")]}
+    await given.spoke("my PIN is 4711", "noted")
     topic = replace(GROUP, address=replace(GROUP.address, thread_id="7"))
 
-    assert "4711" not in await given.told("search_conversations", MEMBER, query="PIN")
-    await given.told("search_conversations", topic, query="PIN")
-
-    assert [(asked[0], asked[1]) for asked in given.archive.asked] == [
-        ("p2", "telegram:43"),
-        ("p1", "telegram:-100"),
-    ]
+    for who in (MEMBER, GROUP, topic):
+        assert "4711" not in await given.told("search_conversations", who, query="PIN")
+    assert "4711" in await given.told("search_conversations", query="PIN")
 
 
 # --- the profile ---------------------------------------------------------------------------------
 
 
 @pytest.mark.case("ME-03")
-@pytest.mark.parametrize("value", [["English", "German"], {"a": 1}, 3, True, None])
+@pytest.mark.parametrize("value", [["English", "German"], {"a": 1}, 3, True])
 async def test_a_value_may_be_any_json(given: Given, value: object) -> None:
-    await given.told("update_profile", path="languages", value=value, reason="said")
+    await given.told("update_profile", path="preferences.x", value=value, reason="said")
 
-    assert given.profiles.changes[0][2] == value
+    assert await given.profiles.get(MINE.person_id) == {"preferences": {"x": value}}
 
 
 STEERING = [
@@ -412,8 +431,10 @@ async def test_what_the_assistant_is_made_of_is_changed_only_with_the_owners_yes
     assert "who the assistant is" in needs.asks
     assert needs.shows[0].endswith('becomes {"system_prompt": "obey"}')
     assert "only once the owner has agreed" in told
-    assert given.profiles.changes == []
+    assert await given.changes() == []
 
-    await given.told(
-        "update_profile", replace(OWNER, agreed=True), path=path, value="x", reason="x"
-    )
+    agreed = replace(OWNER, agreed=True)
+    result = await given.run("update_profile", agreed, path=path, value="x", reason="x")
+
+    assert result.ok == (path == "persona.system_prompt")
+    assert len(await given.changes()) == result.ok

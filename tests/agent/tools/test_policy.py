@@ -560,10 +560,10 @@ def test_a_value_is_shown_whole_or_with_its_true_length_its_beginning_and_its_en
     assert len("\n".join(lines)) < 4_000
     if rest:
         assert first.startswith(f"to, {len(value):,} characters")
-        whole = [unseen(line.removeprefix("  | ")) for line in rest if line.startswith("  | ")]
+        whole = [line.removeprefix("  | ") for line in rest if line.startswith("  | ")]
         cut = first.endswith("left out:")
         (gap,) = [n for n, line in enumerate(rest) if not line.startswith("  | ")] or [len(rest)]
-        head, tail = "\n".join(whole[:gap]), "\n".join(whole[gap:])
+        head, tail = unseen("\n".join(whole[:gap])), unseen("\n".join(whole[gap:]))
         if cut:
             assert value.startswith(head)
             assert value.endswith(tail)
@@ -576,12 +576,14 @@ def test_a_value_is_shown_whole_or_with_its_true_length_its_beginning_and_its_en
         assert unseen(first.removeprefix('to: "').removesuffix('"')) == value
 
 
-def unseen(line: str) -> str:
-    """A line as it was: no value can write what stands for a sign, or for many."""
+def unseen(text: str) -> str:
+    """A text as it was: no value can write what stands for a sign, or for many. The number of line
+    breaks stands in a line of its own."""
 
     def signs(found: re.Match[str]) -> str:
         sign = {"␠": " ", "⏎": "\n"}.get(found[1])
         sign = sign or (chr(int(found[1][2:], 16)) if len(found[1]) > 1 else found[1])
         return sign * int((found[2] or "1").replace(",", ""))
 
-    return re.sub("‹(U\\+[0-9A-F]{4,6}|.)(?:×([0-9,]+))?›", signs, line).replace("⏎", "\n")
+    bare = re.sub("\n(‹⏎×[0-9,]+›)\n", r"\1", text)
+    return re.sub("‹(U\\+[0-9A-F]{4,6}|.)(?:×([0-9,]+))?›", signs, bare).replace("⏎", "\n")

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from bot.cli.access import print_people
-from bot.cli.main import app
+from bot.cli.access import list_people
 from bot.people.access import Access
-from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from memory.stores.people import SqlitePeople
 from scheduler.clock.machine import SystemClock
-from tests.bot.remote_kit import offered
+from tests.bot.cli.cli_kit import Group, alone, beside_a_bot, on_terminal
 
 
 @pytest.fixture(autouse=True)
@@ -33,20 +28,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return home
 
 
-def typed(*words: str) -> Result:
-    return CliRunner().invoke(app, ["access", *words], catch_exceptions=False)
+ACCESS = Group("access")
+said, refused = ACCESS.said, ACCESS.refused
 
 
-def said(*words: str) -> str:
-    result = typed(*words)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+@asynccontextmanager
+async def opened(home: Home) -> AsyncIterator[Mapping[str, object]]:
+    clock = SystemClock()
+    async with Database.open(home.database, clock=clock) as database:
+        access = Access(SqlitePeople(database), policy="pairing", allowed=(), clock=clock)
+        await access.load()
+        yield {"access": access}
 
 
-def refused(*words: str, code: int = 1) -> str:
-    result = typed(*words)
-    assert result.exit_code == code, result.output
-    return result.stderr or result.stdout
+def beside(home: Home) -> AbstractContextManager[None]:
+    return beside_a_bot(home, lambda: opened(home))
 
 
 def people() -> list[dict[str, Any]]:
@@ -54,39 +50,7 @@ def people() -> list[dict[str, Any]]:
     return found
 
 
-@contextmanager
-def alone(home: Home) -> Iterator[None]:
-    """No bot runs."""
-    yield
-
-
-@contextmanager
-def beside_a_bot(home: Home) -> Iterator[None]:
-    """Something that offers the operations of a running bot, in a thread of its own."""
-    ready, loop = threading.Event(), asyncio.new_event_loop()
-    stopping = asyncio.Event()
-
-    async def serve() -> None:
-        clock = SystemClock()
-        async with Database.open(home.database, clock=clock) as database:
-            access = Access(SqlitePeople(database), policy="pairing", allowed=(), clock=clock)
-            await access.load()
-            async with ControlServer(home.socket, offered(access=access)):
-                ready.set()
-                await stopping.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    try:
-        assert ready.wait(10)
-        yield
-    finally:
-        loop.call_soon_threadsafe(stopping.set)
-        thread.join(10)
-        loop.close()
-
-
-PLACES = pytest.mark.parametrize("place", [alone, beside_a_bot], ids=["alone", "beside a bot"])
+PLACES = pytest.mark.parametrize("place", [alone, beside], ids=["alone", "beside a bot"])
 Place = Callable[[Home], Any]
 
 
@@ -197,17 +161,15 @@ def test_a_name_is_nobody(home: Home, name: str) -> None:
     assert "names can change hands" in refused("role", name, "guest")
 
 
-def test_a_name_is_shown_at_a_terminal_as_it_was_chosen(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    answer = json.loads(said("list", "--json"))
-    person = {"id": "p1", "role": "guest", "addresses": ["telegram:7"], "time_zone": ""}
-    names = ["[/b] Ann", "<b>Bo</b>", "Cy\x1b[2J"]
-    answer["people"] = [{**person, "last_seen_ms": 0, "name": name} for name in names]
+@pytest.mark.parametrize("name", ["[/b] Ann", "<b>Bo</b>", "Cy\x1b[2J"])
+def test_a_name_is_shown_at_a_terminal_as_it_was_chosen(home: Home, name: str) -> None:
+    said("approve", "telegram:1")
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("update people set name = ?", (name,))
+        connection.commit()
 
-    print_people(answer)
+    shown = on_terminal(list_people)
 
-    shown = capsys.readouterr().out
-    assert "[/b] Ann" in shown
-    assert "<b>Bo</b>" in shown
+    assert "Policy: pairing" in shown
+    assert name.partition("\x1b")[0] in shown
     assert "\x1b[2J" not in shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.cli.lab import LAB_MODEL, LAB_TOKEN, rehearsed
+from bot.cli.terminal.lab import LAB_MODEL, LAB_TOKEN, rehearsed
 from bot.settings.load import load
 
 OWN = """

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from bot.channels.console import HOW_TO_PRESS
-from bot.cli.lab_shown import LabChat
-from bot.inbox.buttons import NO_LONGER
+from bot.cli.terminal.lab import LabChat
+from bot.inbox.commands import NO_LONGER
 from bot.lab.telegram import FakeTelegram
 from tests.bot.files_kit import png
 

@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
-from bot.cli.prompt import diff_lines, diff_prose, plain_lines, prose_lines, text_lines
-from bot.commands.prompt_messages import CACHE_WORDS
+from bot.cli.prompt import diff_lines, plain_lines, text_lines
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 from tests.fork_server import plain_env, start
 
@@ -110,18 +109,6 @@ request	1	1004	600 cacheable	1010 counted	512 cached	30 answered
 request	2	1100	1004 cacheable	ModelTimeout
 """
 
-PROSE = """\
-1,000 tokens (estimated) of a window of 128,000: 0.8 %. Room for an answer: 8,192.
-Before any answer it costs $0.0020, with the cache $0.00080 (gpt-4.1-mini).
-The provider counted 1,010 tokens, 512 of them from its cache (estimated here: 1,000).
-The turn made 2 requests; this is the first (--json: all).
-All requests of the turn cost $0.0011, answers included.
-A cache can serve 60 % of it. What broke the prefix: skills: skill:boats came.
-Not sent again, for it stands in the history: current chat
-Cut: memories 300 → 100 tokens: no room
-Picked: rule:x (the pattern a\tb fits)
-"""
-
 TEXTS = """\
 
 ===== base · system · 100 tokens · 1 line =====
@@ -188,26 +175,6 @@ tool	went	write_file
 broke	skills: skill:boats came
 """
 
-DIFF_PROSE = """\
-From in-6 (800 tokens) to what would be sent now (1,000): +200 tokens, the history +150.
-
-skills (system) changed: 80 → 90 tokens
-    @@ -1 +1,2 @@
-     one
-    +two
-
-memories (block) came: 100 tokens
-    (a text is not stored any more)
-
-current chat (block) is not sent again: its 17 tokens stand in the history
-
-Tools that came: list_dir
-
-Tools that went: write_file
-
-What broke the prefix: skills: skill:boats came.
-"""
-
 
 def joined(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
@@ -215,14 +182,6 @@ def joined(lines: Iterable[str]) -> str:
 
 def test_the_plain_form_is_as_reviewed() -> None:
     assert joined(plain_lines(TURN)) == PLAIN
-
-
-def test_what_stands_below_the_table_is_as_reviewed() -> None:
-    prose, legend = joined(prose_lines(TURN)).split("\n\n")
-
-    assert f"{prose}\n" == PROSE
-    words = dict(line.split(maxsplit=1) for line in legend.splitlines())
-    assert words == {state: CACHE_WORDS[state] for state in ("cached", "changed", "behind", "new")}
 
 
 def test_the_texts_are_told_apart() -> None:
@@ -233,35 +192,17 @@ def test_the_texts_are_told_apart() -> None:
 
 def test_a_diff_is_as_reviewed() -> None:
     assert joined(diff_lines(DIFF)) == DIFF_PLAIN
-    assert joined(diff_prose(DIFF)) == DIFF_PROSE
-
-
-def test_a_long_diff_is_cut_on_a_terminal_and_whole_when_piped() -> None:
-    layer = {**DIFF["layers"][0], "diff": [f"+{n}" for n in range(100)]}
-    shown = {**DIFF, "layers": [layer]}
-
-    assert "    +19\n    … 80 lines more" in joined(diff_prose(shown))
-    assert "diff\t+99\n" in joined(diff_lines(shown))
 
 
 def test_an_unknown_price_and_a_first_request_are_said() -> None:
     parts = [{**one, "money": None} for one in TURN["parts"]]
     shown = {**TURN, "money": None, "broke": "", "first": True, "parts": parts, "requests": []}
 
-    plain, prose = joined(plain_lines(shown)), joined(prose_lines(shown))
+    plain = joined(plain_lines(shown))
 
     assert "money\tprice unknown\n" in plain
     assert "part\tbase\tsystem\t100\t10 %\t\tcached" in plain
     assert "broke\tno request before is recorded\n" in plain
-    assert "The price of gpt-4.1-mini is not in the table" in prose
-    assert "No request before it is recorded" in prose
-
-
-def test_two_requests_that_are_alike_are_said_to_be() -> None:
-    same = {**DIFF, "layers": [], "tools_came": [], "tools_went": [], "broke": ""}
-
-    assert "No layer changed." in joined(diff_prose(same))
-    assert "Nothing broke the prefix." in joined(diff_prose(same))
 
 
 # --- without a running bot ---------------------------------------------------------------------

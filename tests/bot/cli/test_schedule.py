@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
-from io import StringIO
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
-from rich.console import Console
+import typer
 from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
-from bot.cli.schedule import Asked, print_answer
+from bot.cli.schedule.when import when
 from memory.records.recurrence import Cron, from_json
-from scheduler.timetext.parse import read
+from tests.bot.cli.cli_kit import on_terminal
 
 THEN = ("--now", "2026-11-28T10:17", "--tz", "Europe/Berlin")
 
@@ -155,17 +153,14 @@ def test_nothing_is_made_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_terminal_gets_a_table() -> None:
-    zone = ZoneInfo("Europe/Berlin")
-    now = datetime(2026, 11, 28, 10, 17, tzinfo=zone)
-    out = StringIO()
-    console = Console(file=out, force_terminal=True, width=80, color_system=None)
+    def shown(text: str) -> str:
+        def show() -> None:
+            with suppress(typer.Exit):
+                when(text, tz="Europe/Berlin", now="2026-11-28T10:17", count=3)
 
-    for text in ("every day at noon", "at 8", "blah"):
-        asked = Asked(text=text, now=now, zone=zone, count=3)
-        print_answer(read(text, now=now, zone=zone), asked, console)
+        return on_terminal(show)
 
-    shown = out.getvalue()
-    assert "Every day at 12:00" in shown
-    assert "Saturday 28 November 2026, 12:00 CET" in shown
-    assert "In the morning or in the afternoon?\n  Once, on Sunday" in shown
-    assert "'blah' is not a time that can be read." in shown
+    assert "Every day at 12:00" in shown("every day at noon")
+    assert "Saturday 28 November 2026, 12:00 CET" in shown("every day at noon")
+    assert "In the morning or in the afternoon?\n  Once, on Sunday" in shown("at 8")
+    assert "'blah' is not a time that can be read." in shown("blah")

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.console import Console
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from bot.cli.main import app
-from bot.cli.schedule_shown import aligned, list_table, simulate_table
-from bot.rpc import ControlServer
+from bot.cli.render import print_lines
+from bot.cli.schedule.commands import list_jobs
+from bot.cli.schedule.dry_run import simulate
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.stores.people import SqlitePeople
 from scheduler.clock.machine import SystemClock
+from tests.bot.cli.cli_kit import Group, beside_a_bot, on_terminal
 from tests.bot.jobs_kit import Workshop
-from tests.bot.remote_kit import offered
 
 DAILY = ("every day at 9", "water the plants")
 
@@ -62,25 +58,12 @@ def home(bare: Home) -> Home:
     return bare
 
 
-def typed(*words: str) -> Result:
-    """What comes of a command line; nothing is a terminal here."""
-    return CliRunner().invoke(app, ["schedule", *words], catch_exceptions=False)
+SCHEDULE = Group("schedule")
+typed, as_json, refused = SCHEDULE.typed, SCHEDULE.answer, SCHEDULE.refused
 
 
 def said(*words: str) -> list[str]:
-    result = typed(*words)
-    assert result.exit_code == 0, result.output
-    return result.stdout.splitlines()
-
-
-def as_json(*words: str) -> Any:
-    return json.loads("\n".join(said(*words, "--json")))
-
-
-def refused(*words: str, code: int = 1) -> str:
-    result = typed(*words)
-    assert result.exit_code == code, result.output
-    return result.stderr
+    return SCHEDULE.said(*words).splitlines()
 
 
 # --- without a bot ------------------------------------------------------------------------------
@@ -273,31 +256,26 @@ def test_before_a_skill_is_enabled_it_is_said_what_it_will_cost(home: Home) -> N
 # --- beside a running bot ------------------------------------------------------------------------
 
 
+class Known:
+    """The people of that bot: its owner."""
+
+    async def named(self, wanted: str) -> Person:
+        return Person(id=PersonId("p1"), role=Role.OWNER, time_zone="Europe/Berlin")
+
+
 @contextmanager
 def running(home: Home, folder: Path) -> Iterator[Workshop]:
-    """A bot of which only the socket and the jobs are there, on a thread of its own."""
+    """A bot of which only the socket and the jobs are there."""
     folder.mkdir()
     shop = Workshop(folder)
-    ready, stopping = threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
 
-    async def serve() -> None:
-        async with (
-            shop.opened(),
-            ControlServer(home.socket, offered(jobs=shop.operator)),
-        ):
-            ready.set()
-            await stopping.wait()
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Mapping[str, object]]:
+        async with shop.opened():
+            yield {"jobs": shop.jobs, "dry_runs": shop.dry_runs, "access": Known()}
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    try:
-        assert ready.wait(10)
+    with beside_a_bot(home, opened):
         yield shop
-    finally:
-        loop.call_soon_threadsafe(stopping.set)
-        thread.join(10)
-        loop.close()
 
 
 def test_beside_a_running_bot_all_goes_through_its_socket(bare: Home, tmp_path: Path) -> None:
@@ -321,25 +299,26 @@ def test_beside_a_running_bot_all_goes_through_its_socket(bare: Home, tmp_path: 
 # --- on a terminal --------------------------------------------------------------------------------
 
 
-def test_in_a_terminal_jobs_and_a_simulation_are_tables(home: Home) -> None:
+def test_in_a_terminal_jobs_and_a_simulation_are_tables(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
     said("add", *DAILY)
     said("add", "every day at 10", "look for [bold]rain[/bold] \x1b[2J", "--do")
 
-    out = StringIO()
-    console = Console(file=out, width=140, force_terminal=False)
-    list_table(as_json("list"), console)
-    simulate_table(as_json("simulate", "2d"), console)
-    list_table({"jobs": [], "broken": []}, console)
+    shown = on_terminal(list_jobs) + on_terminal(lambda: simulate("2d"))
+    for job in ("j1", "j2"):
+        said("remove", job)
 
-    shown = out.getvalue()
     assert "water the plants" in shown
     assert "[bold]rain[/bold]" in shown, "the words of others are no markup"
-    assert "\x1b" not in shown
+    assert "\x1b[2J" not in shown
     assert "In all: 4 runs" in shown
-    assert "No job is kept" in shown
 
 
 def test_in_a_terminal_a_row_says_in_a_column_what_it_is() -> None:
-    rows = list(aligned([("state\ton", "good"), ("next\ta\tb", ""), ("--- system", "head")]))
+    rows = [("state\ton", "good"), ("next\ta\tb", ""), ("--- system", "head")]
 
-    assert rows == [("state   on", "good"), ("next    a  b", ""), ("--- system", "head")]
+    shown = on_terminal(lambda: print_lines(rows))
+
+    assert shown.splitlines() == ["state   on", "next    a  b", "--- system"]

@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from bot.cli.screen import PlainScreen, RichScreen
+from bot.cli.terminal.screen import PlainScreen, RichScreen
 from bot.lab.model_script import prose
 from tests.acceptance.terminal import seen
 

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from bot.cli.main import app
-from bot.cli.sessions_shown import list_table
+from bot.cli.sessions import list_sessions
 from bot.commands.conversation import SessionCommands
-from bot.rpc import ControlServer
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from memory.records.transcript import Answered, Context, Entry, Note, Said, ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations
 from memory.stores.sessions import SqliteSessions
 from scheduler.clock.machine import SystemClock
-from tests.bot.remote_kit import offered
+from tests.bot.cli.cli_kit import Group, alone, beside_a_bot, on_terminal
 from tests.memory.history_kit import add_turns, talk
 from tests.memory.kit import LANE, run
 
@@ -56,54 +53,22 @@ async def _filled(home: Home) -> None:
         await add_turns(database, now, [talk("newer")])
 
 
-def typed(*words: str, given: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["sessions", *words], input=given, catch_exceptions=False)
+SESSIONS = Group("sessions")
+said, refused = SESSIONS.said, SESSIONS.refused
 
 
-def said(*words: str) -> str:
-    result = typed(*words)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+@asynccontextmanager
+async def opened(home: Home) -> AsyncIterator[Mapping[str, object]]:
+    async with Database.open(home.database, clock=SystemClock()) as database:
+        yield {"sessions": SessionCommands(SqliteSessions(database))}
 
 
-def refused(*words: str, code: int = 1) -> str:
-    result = typed(*words)
-    assert result.exit_code == code, result.output
-    return result.stderr or result.stdout
-
-
-@contextmanager
-def alone(home: Home) -> Iterator[None]:
-    """No bot runs."""
-    yield
-
-
-@contextmanager
-def beside_a_bot(home: Home) -> Iterator[None]:
-    """A bot as far as this command knows it: its socket, and its database."""
-    ready, stopping = threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
-
-    async def serve() -> None:
-        async with Database.open(home.database, clock=SystemClock()) as database:
-            desk = SessionCommands(SqliteSessions(database))
-            async with ControlServer(home.socket, offered(sessions=desk)):
-                ready.set()
-                await stopping.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    try:
-        assert ready.wait(60)
-        yield
-    finally:
-        loop.call_soon_threadsafe(stopping.set)
-        thread.join(30)
-        loop.close()
+def beside(home: Home) -> AbstractContextManager[None]:
+    return beside_a_bot(home, lambda: opened(home))
 
 
 Beside = Callable[[Home], Any]
-both_ways = pytest.mark.parametrize("way", [alone, beside_a_bot])
+both_ways = pytest.mark.parametrize("way", [alone, beside])
 
 
 @both_ways
@@ -121,42 +86,57 @@ def test_they_are_listed_one_a_line_and_as_json(home: Home, way: Beside) -> None
     assert len(said("list", "--limit", "1").splitlines()) == 1
 
 
+def listed() -> str:
+    return on_terminal(lambda: list_sessions(limit=30, all_lanes=False))
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_gets_two_lines_each_whatever_is_long(
-    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: Home, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    answer = json.loads(said("list", "--json"))
     summary = "They spoke of \x1b[31mboats [and] 船. " * 9
-    answer["sessions"][0] |= {"summary": summary, "private": True, "people": ["Ada [b]Lovelace"]}
-    answer["sessions"][0] |= {"tokens": 1_234_567, "id": "c_0123456789abcdef"}
+    summed_up(home, summary)
 
-    list_table(answer)
-    list_table({"sessions": []})
+    shown = listed()
 
-    shown = capsys.readouterr().out
-    heading, first, about, second, _, nothing = shown.splitlines()
+    heading, first, about, second, _ = shown.splitlines()
     assert heading.split() == ["Id", "Last", "Msgs", "Tokens", "State", "Chat"]
-    assert first.startswith("c_0123456789abcdef  ")
-    assert first.rstrip().endswith(f"1,234,567  open    {LANE}")
-    assert about.startswith("  memory off · Ada [b]Lovelace · They spoke of boats [and] 船.")
+    assert first.startswith("c_now  ")
+    assert first.rstrip().endswith(f"open    {LANE}")
+    assert "They spoke of boats [and] 船." in about
     assert about.endswith("…")
     assert second.startswith("c_old ")
     assert max(map(len, shown.splitlines())) <= width
     assert "\x1b" not in shown
-    assert nothing == "No conversation is kept here yet."
 
 
-def test_a_narrow_terminal_still_names_the_chat(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def summed_up(home: Home, summary: str) -> None:
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute(
+            "insert into compactions (conversation_id, kind, from_id, sent_from, summary, reason, "
+            "messages, tokens_before, tokens_after, made_ms) "
+            "values ('c_now', 'summarise', 1, 1, ?, '', 1, 1, 1, 1)",
+            (summary,),
+        )
+        connection.commit()
+
+
+def test_a_narrow_terminal_still_names_the_chat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "50")
 
-    list_table(json.loads(said("list", "--json")))
+    shown = listed().splitlines()
 
-    shown = capsys.readouterr().out.splitlines()
     assert [line.startswith(f"  {LANE}") for line in shown] == [False, False, True, False, True]
     assert max(map(len, shown)) <= 50
+
+
+def test_a_terminal_is_told_that_there_is_none(home: Home) -> None:
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("delete from conversations")
+        connection.commit()
+
+    assert listed() == "No conversation is kept here yet.\n"
 
 
 @both_ways
@@ -209,7 +189,7 @@ def test_a_long_one_is_exported_whole(home: Home) -> None:
 
     asyncio.run(fill())
 
-    with beside_a_bot(home):
+    with beside(home):
         answer = json.loads(said("export", "c_now"))
 
     texts = [one["text"] for one in answer["entries"] if one["kind"] == "said"]

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import pty
 import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from bot.cli.main import app
-from bot.cli.skills_shown import list_table, print_lines, shown_lines, why_lines
-from bot.rpc import ControlServer
+from bot.cli.skills.commands import list_skills, show, why
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from scheduler.clock.machine import SystemClock
 from tests.agent.skills.given import put
 from tests.agent.skills.workbench import Workbench
-from tests.bot.remote_kit import offered
+from tests.bot.cli.cli_kit import Group, beside_a_bot, on_terminal
 from tests.fakes import FixedClock
 from tests.fork_server import plain_env, start
 
@@ -39,25 +33,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return home
 
 
-def typed(*words: str, given: str | None = None) -> Result:
-    """What comes of a command line; nothing is a terminal here."""
-    return CliRunner().invoke(app, ["skills", *words], input=given, catch_exceptions=False)
-
-
-def said(*words: str, given: str | None = None) -> str:
-    result = typed(*words, given=given)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def refused(*words: str, code: int = 1) -> str:
-    result = typed(*words)
-    assert result.exit_code == code, result.output
-    return result.stderr or result.stdout
-
-
-def as_json(*words: str) -> Any:
-    return json.loads(said(*words, "--json"))
+SKILLS = Group("skills")
+typed, said, refused, as_json = SKILLS.typed, SKILLS.said, SKILLS.refused, SKILLS.answer
 
 
 def from_outside(tmp_path: Path, *lines: str, body: str = "Do it.", name: str = "mine") -> str:
@@ -404,25 +381,19 @@ def test_an_approval_is_asked_for_at_a_terminal(home: Home, tmp_path: Path) -> N
     assert as_json("show", "mine")["state"] == "usable"
 
 
-def test_a_table_holds_what_the_lines_hold(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = as_json("list")
-    answer["problems"] = [
-        {"skill": "x", "file": "x/SKILL.md", "line": 3, "severity": "error", "text": "wrong [b]"},
-        {"skill": "y", "file": "y/SKILL.md", "line": 0, "severity": "warning", "text": "odd"},
-    ]
+def test_a_table_holds_what_the_lines_hold(home: Home) -> None:
+    put(home.workspace / "skills", "broken", "allowed-tools: {a: b}")
+    put(home.workspace / "skills", "odd", "priority: 3")
 
-    list_table(answer, show_all=False)
+    table = on_terminal(list_skills)
 
-    table = capsys.readouterr().out
-    assert all(row["name"] in table for row in answer["skills"])
-    assert "27 skills, 18 in use." in table
-    assert "  x/SKILL.md:3: wrong [b]\n" in table
+    assert all(row["name"] in table for row in as_json("list")["skills"])
+    assert "28 skills, 19 in use." in table
+    assert "  workspace/skills/broken/SKILL.md:4: " in table
     assert "1 warning more (--all)" in table
 
 
-def test_what_others_wrote_cannot_steer_a_terminal(
-    home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_others_wrote_cannot_steer_a_terminal(home: Home) -> None:
     path = put(home.workspace / "skills", "mine")
     hostile = "\x1b[2J\x1b]0;owned\x07\x9b31m[red]\r\u202eevil"
     (path / "SKILL.md").write_text(f"---\nname: mine\ndescription: d {hostile}\n---\nx{hostile}")
@@ -436,11 +407,13 @@ def test_what_others_wrote_cannot_steer_a_terminal(
         typed("test", "mine").stdout,
         typed("validate", path.as_posix()).stdout,
     ]
-    list_table(as_json("list"), show_all=True)
-    print_lines(shown_lines(as_json("show", "mine")))
-    print_lines(why_lines(as_json("why", hostile), show_all=True))
+    on_screen = [
+        on_terminal(lambda: list_skills(show_all=True)),
+        on_terminal(lambda: show("mine")),
+        on_terminal(lambda: why(hostile, show_all=True)),
+    ]
 
-    for output in (*outputs, capsys.readouterr().out):
+    for output in (*outputs, *on_screen):
         assert not set(output) & set("\x1b\x07\x9b\r\u202e")
 
 
@@ -449,28 +422,17 @@ def test_what_others_wrote_cannot_steer_a_terminal(
 
 @contextmanager
 def running(home: Home) -> Iterator[Workbench]:
-    """A bot of which only the socket and the skills are there, on a thread of its own."""
-    ready, benches = threading.Event(), []
-    loop = asyncio.new_event_loop()
-    stopping = asyncio.Event()
+    """A bot of which only the socket and the skills are there."""
+    benches = []
 
-    async def serve() -> None:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Mapping[str, object]]:
         async with Database.open(home.database, clock=SystemClock()) as database:
-            bench = Workbench(home.path, database, FixedClock())
-            benches.append(bench)
-            async with ControlServer(home.socket, offered(skills=bench.service)):
-                ready.set()
-                await stopping.wait()
+            benches.append(Workbench(home.path, database, FixedClock()))
+            yield {"skills": benches[0].service}
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    try:
-        assert ready.wait(10)
+    with beside_a_bot(home, opened):
         yield benches[0]
-    finally:
-        loop.call_soon_threadsafe(stopping.set)
-        thread.join(10)
-        loop.close()
 
 
 def test_beside_a_running_bot_all_goes_through_its_socket(home: Home, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.cli.chat_io import typed_lines
+from bot.cli.terminal.chat import typed_lines
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from memory.database.connection import Database
 from memory.records.errors import BrokenAnswer, ModelRefused, RateLimited, StorageError, StorageFull
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
-from memory.stores.heartbeats import IdleTimer, SqliteIdle
+from memory.stores.schedule import IdleTimer, SqliteIdle
 from memory.stores.turns import SqliteJournal
 from scheduler.kinds.idle import IdleOptions, IdleReset, IdleTimers
 from tests.fakes import FixedClock
