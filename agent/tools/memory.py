@@ -29,7 +29,7 @@ from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     FACT_CHARS_MAX,
     Category,
-literal    FactSource,
+    FactSource,
     NewFact,
     StoredFact,
     Storing,
