@@ -294,18 +294,25 @@ def tidy(note: str) -> str:
 
 
 def pins_by_rules(said: str) -> list[str]:
-    """Return the person's own sentences that name a number or say no: the bounds that can be told
-    in any language without a model. A question names none ("Must I bring a passport?")."""
+    """Return the person's own sentences that name a need or a number, or say no: bounds that can be
+    told without a model. A question names none ("Must I bring a passport?")."""
     found: list[str] = []
     for match in _SENTENCE.finditer(said):
         sentence = match.group().strip()
         if not sentence or sentence.endswith(("?", "？")) or len(sentence) > SENTENCE_CHARS_MAX:
             continue
-        if any(map(str.isdigit, sentence)) or says_no(sentence):
+        said_words = {word.text for word in words(fold(sentence))}
+        if said_words & _NEEDS or any(map(str.isdigit, sentence)) or says_no(sentence):
             found.append(tidy(sentence if is_unbordered(sentence) else sentence.rstrip(".;")))
     return list(islice(dict.fromkeys(note for note in found if note), NOTES_MAX))
 
 
+_NEED_WORDS = """
+must need needs needed require requires required prefer prefers preferred rather only budget
+deadline limit max maximum allergic vegetarian vegan muss müssen brauche bevorzuge lieber nur
+höchstens spätestens dois préfère seulement debo necesito prefiero solo
+"""
+_NEEDS = frozenset(_NEED_WORDS.split())
 _SENTENCE = re.compile(r"[^.!?;\n。！？]*(?:\.(?=\S)[^.!?;\n。！？]*)*[.!?;。！？]?")
 
 

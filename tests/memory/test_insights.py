@@ -304,7 +304,7 @@ async def test_rules_that_find_nothing_leave_the_notes_and_their_age(house: Hous
     assert await house.kept() == before
 
 
-def test_pins_by_rules_are_the_persons_own_sentences_with_a_number_or_a_no() -> None:
+def test_pins_by_rules_are_the_persons_own_sentences_with_a_need_a_number_or_a_no() -> None:
     said = (
         "Hi there. I need it within 3 days; the colour does not matter. Must I bring 2 passports? "
         "We leave by 5 pm. I like it... Nothing without sugar!\n- Only trains.\n"
@@ -318,6 +318,7 @@ def test_pins_by_rules_are_the_persons_own_sentences_with_a_number_or_a_no() -> 
     assert pins_by_rules("Ich brauche ein Hotel ohne Frühstück. Danke.") == [
         "Ich brauche ein Hotel ohne Frühstück"
     ]
+    assert pins_by_rules("I must arrive before noon. A mustard.") == ["I must arrive before noon"]
     assert pins_by_rules("Version 2.5 only. A needle. By friends.") == ["Version 2.5 only"]
     assert pins_by_rules("Look " * 200 + "5") == []
 
