@@ -186,11 +186,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("page", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_page_made_to_hang_does_not(page: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
 
     read = article(page, url=URL)
 
-    assert time.monotonic() - started < 60, "seconds here; unbounded, minutes"
+    assert time.process_time() - started < 60, "seconds of its own; unbounded, minutes"
     assert isinstance(read.markdown, str)
 
 
