@@ -170,11 +170,15 @@ class AttachedFiles:
         turn = TurnInput.from_json(payload)
         caller = caller_of(ctx.run_id, turn)
         model = await self._models.at(turn.message.address.key, agent=turn.agent)
+        # The day of the message where its person is.
+        zone: tzinfo = ZoneInfo(turn.time_zone or self._options.host_zone)
+        sent_ms = turn.message.sent_at_ms
+        at = datetime.fromtimestamp(sent_ms / 1000, UTC) if sent_ms else self._clock.now()
         arrival = _Arrival(
             turn=turn,
             caller=caller,
             charge=charge_of(ctx.run_id, turn),
-            folder=folder_of(caller, self._day(turn)),
+            folder=folder_of(caller, f"{at.astimezone(zone):%Y-%m-%d}"),
             sees=model.traits.vision,
         )
         came = turn.message.attachments
@@ -187,13 +191,6 @@ class AttachedFiles:
         said = "\n".join(one.transcript for one in files if one.transcript)
         kept = [path for one in files for path in one.kept]
         return {"note": to_json(note), "transcript": said, "kept": kept}
-
-    def _day(self, turn: TurnInput) -> str:
-        """The day of the message where its person is."""
-        zone: tzinfo = ZoneInfo(turn.time_zone or self._options.host_zone)
-        sent_ms = turn.message.sent_at_ms
-        at = datetime.fromtimestamp(sent_ms / 1000, UTC) if sent_ms else self._clock.now()
-        return f"{at.astimezone(zone):%Y-%m-%d}"
 
     # --- one file --------------------------------------------------------------------------------
 
@@ -364,32 +361,26 @@ class AttachedFiles:
                 shown = one.text[:room]
                 room -= len(shown)
                 texts += [f"[{one.name}]\n{shown}"] if shown else []
-                about += _how_much(one, len(shown))
+                about += (
+                    "; what stands in it follows"
+                    if len(shown) == len(one.text)
+                    else f"; the first {len(shown):,} of {len(one.text):,} characters in it "
+                    f"follow, and read_file shows them all in {one.rest}"
+                )
             said.append(about)
         return Note(
             text=notes.came_along(turn.message, said),
-            untrusted=_has_names(turn),
+            # Somebody gave a file its name, who need not be the one who sent it on.
+            untrusted=any(
+                one.name for one in turn.message.attachments if one.kind not in OWN_VOICE
+            ),
             content="\n\n".join(texts),
             pictures=tuple(pictures),
         )
 
 
-def _has_names(turn: TurnInput) -> bool:
-    """Whether somebody gave a file its name: that need not be the one who sent it on."""
-    return any(one.name for one in turn.message.attachments if one.kind not in OWN_VOICE)
-
-
 def _kept(path: str, beside: str) -> tuple[str, ...]:
     return (path, beside) if beside and beside != path else (path,)
-
-
-def _how_much(one: _FileOpened, shown: int) -> str:
-    if shown == len(one.text):
-        return "; what stands in it follows"
-    return (
-        f"; the first {shown:,} of {len(one.text):,} characters in it follow, "
-        f"and read_file shows them all in {one.rest}"
-    )
 
 
 def _too_large(size: int, bytes_max: int) -> FileUnavailable:

@@ -149,10 +149,8 @@ class KeptPictures:
         """A `data:` URL for each picture by its path; empty for one that is gone or closed."""
         notes = (entry for entry in entries if isinstance(entry, Note))
         wanted = [picture for note in notes for picture in note.pictures]
-        return await asyncio.to_thread(self._all, wanted, caller) if wanted else {}
-
-    def _all(self, wanted: list[Picture], caller: Caller) -> dict[str, str]:
-        return {one.path: self._url(one, caller) for one in wanted}
+        # One after the other, in a thread: a picture has megabytes.
+        return await asyncio.to_thread(lambda: {one.path: self._url(one, caller) for one in wanted})
 
     def _url(self, picture: Picture, caller: Caller) -> str:
         try:

@@ -155,13 +155,18 @@ def made_smaller(content: bytes, *, side_max: int, bytes_max: int) -> ScaledPict
     """The picture, here and now: upright, its first frame, of at most `side_max` pixels a side, and
     without a word about where, when and by what it was taken. The same picture gives the same
     bytes. Raises what Pillow raises, and ValueError."""
+    from PIL.Image import Resampling
+
     image = _opened(content)
     is_drawn = image.format in {"PNG", "GIF"}
     factor = min(1.0, side_max / max(image.size))
     size = (max(1, round(image.width * factor)), max(1, round(image.height * factor)))
     _decode(image, size)
     turn = _turn(image)
-    scaled = _plain(_resized(_in_colours(image), size))
+    coloured = _in_colours(image)
+    if coloured.size != size:
+        coloured = coloured.resize(size, Resampling.LANCZOS)
+    scaled = _plain(coloured)
     if turn is not None:
         scaled = scaled.transpose(turn)
     scaled.info.clear()  # some of it would be written: a comment, a colour profile
@@ -247,12 +252,6 @@ def _in_colours(image: Image) -> Image:
             return image.point(lambda value: value / 256).convert("L")
         case _:
             return image.convert("RGB")
-
-
-def _resized(image: Image, size: tuple[int, int]) -> Image:
-    from PIL.Image import Resampling
-
-    return image if image.size == size else image.resize(size, Resampling.LANCZOS)
 
 
 def _plain(image: Image) -> Image:

@@ -29,26 +29,16 @@ def pieces(letters: Iterable[str], *, breaks: str = BREAK) -> Iterator[tuple[int
     """How many signs each piece stands for, and how it is shown; from either end."""
     for letter, same in groupby(letters):
         count = sum(1 for _ in same)
-        if count >= _many(letter):
-            run = f"‹{_sign(letter)}×{count:,}›"
+        if count >= {" ": BLANKS_MIN, "\n": BREAKS_MIN}.get(letter, SAME_MIN):
+            sign = {" ": "␠", "\n": BREAK}.get(letter) or _spelled(letter).strip("‹›")
+            run = f"‹{sign}×{count:,}›"
             yield count, f"\n{run}\n" if letter == "\n" == breaks else run
         else:
             yield from [(1, breaks if letter == "\n" else _spelled(letter))] * count
 
 
-def _many(letter: str) -> int:
-    return {" ": BLANKS_MIN, "\n": BREAKS_MIN}.get(letter, SAME_MIN)
-
-
-def _sign(letter: str) -> str:
-    return {" ": "␠", "\n": BREAK}.get(letter) or _spelled(letter).strip("‹›")
-
-
 def _spelled(letter: str) -> str:
-    return f"‹U+{ord(letter):04X}›" if _is_hidden(letter) else letter
-
-
-def _is_hidden(letter: str) -> bool:
-    if letter in _FILLERS or letter in _OURS or not letter.isprintable():
-        return True
-    return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
+    # Variation selectors are printable, too, and change how the sign before them looks.
+    is_selector = "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
+    is_hidden = letter in _FILLERS or letter in _OURS or not letter.isprintable()
+    return f"‹U+{ord(letter):04X}›" if is_hidden or is_selector else letter

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.models.catalog import FOREIGN, LOCAL, PROVIDERS
 from agent.models.choose import Choice, Probe, models_at
@@ -77,8 +77,9 @@ class ModelList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedModel:
-    """What came of it. `error` is empty where it answered; times are seconds, `first_s` up to the
-    first word (None: it said none); `dollars` None where the price is not known."""
+    """The answer of a model to a short question. `error` is empty where it answered; times are
+    seconds, `first_s` up to the first word (None: it said none); `dollars` None where the price
+    is not known."""
 
     name: str
     text: str = ""
@@ -89,17 +90,7 @@ class TriedModel:
     dollars: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelTrial:
-    """What a model said, on one short line, and when: seconds, `first_s` up to the first word."""
-
-    text: str
-    first_s: float | None
-    seconds: float
-    usage: Usage
-
-
-async def ask_once(choice: Choice, *, limit_s: float) -> ModelTrial:
+async def ask_once(choice: Choice, *, limit_s: float) -> TriedModel:
     """Ask a model one short question, without patience. Raises AssistantError."""
     started = time.monotonic()
     first: list[float] = []
@@ -120,7 +111,8 @@ async def ask_once(choice: Choice, *, limit_s: float) -> ModelTrial:
     except TimeoutError:
         raise ModelTimeout(f"The model did not answer within {limit_s:g} s.") from None
     text = " ".join(clean(answered.text).split())
-    return ModelTrial(
+    return TriedModel(
+        name=choice.model,
         text=text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…",
         first_s=first[0] if first else None,
         seconds=time.monotonic() - started,
@@ -182,13 +174,10 @@ class ModelService:
         except AssistantError as error:
             return TriedModel(name=one.name, error=str(error), seconds=time.monotonic() - started)
         price = await self._finder.price(one) if trial.usage != Usage() else None
-        return TriedModel(
+        return replace(
+            trial,
             name=one.name,
-            text=trial.text,
             error="" if trial.text else "It answered without a word.",
-            first_s=trial.first_s,
-            seconds=trial.seconds,
-            usage=trial.usage,
             dollars=price.cost(trial.usage) if price else None,
         )
 

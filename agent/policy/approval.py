@@ -120,9 +120,11 @@ def decide(
     action = policy.action(card, caller.agent)
     if why := _refusal(policy, card, caller, action) or needs.refused:
         return NotAllowed(why=why)
+    # These come before the rules: an `allow` was written for the owner's own wishes.
     if reasons := _pressing(policy, card, needs, caller, leaves):
         return _asked(card, needs, caller, reasons, once_only=True)
     if reason := _usual(policy, card, needs, caller, action, leaves):
+        # Who was a member when they said "always" may be a guest by now.
         if always and not needs.once_only and caller.role is not Role.GUEST:
             return Allowed()
         return _asked(card, needs, caller, [reason], once_only=needs.once_only)

@@ -31,8 +31,9 @@ DAY_TURNS = 5
 """All runs by the clock of a person may open on one day what so many turns may: a job may run each
 five minutes, and nobody is there who would see what it does."""
 
-KEPT_MAX = 1_000
-"""Turns of which is remembered what they opened and handed on."""
+COUNTED_MAX, HANDED_MAX = 1_000, 50
+"""Turns of which is remembered how many pages they opened, and what they told their subagents. Five
+of these run at once; the addresses of a turn may take some 100 kB."""
 
 NAMELESS = "where it goes stands in nothing that was said or read here"
 TOO_MANY = (
@@ -124,13 +125,14 @@ class Egress:
 
     def hand_on(self, turn: TurnInput, run_id: RunId, named: NamedPages) -> None:
         """Let the subagents of a turn know what was named in it."""
-        _kept(self._handed, _root(turn, run_id), NamedPages).add(named)
+        _kept(self._handed, _root(turn, run_id), NamedPages, most=HANDED_MAX).add(named)
 
     def open_page(
         self, turn: TurnInput, run_id: RunId, url: str, named: NamedPages, *, part: int
     ) -> str:
         """Count a page that may be opened unasked; return why not, if it may not. `part` 2 and on
         are parts of a text that is at hand once the first was read."""
+        # Read as the client reads it: what differs in a way that it would keep is another address.
         address = parse_url(url)
         whole, site = address.whole, address.site
         if whole in named.said or (part > 1 and whole in named.read):
@@ -139,8 +141,9 @@ class Egress:
             return NAMELESS
         # A report is no turn that a person began: else each background task would bring a turn's.
         turns = 0 if turn.report is not None else 1 if turn.job is None else DAY_TURNS
-        opened = _kept(self._opened, _counted_with(turn, run_id), Counter)
-        # Hits are few, of a service that the owner chose; and who names a site means its parts.
+        opened = _kept(self._opened, _counted_with(turn, run_id), Counter, most=COUNTED_MAX)
+        # Hits are few, of a service that the owner chose; and who names a site means its parts: a
+        # manual of five pages would be asked about at its fourth.
         is_free = whole in named.found or site in named.said.values()
         of_site = 0 if is_free else opened[site] + named.led_to[site]
         if opened.total() >= PAGES_MAX * turns or of_site >= SITE_PAGES_MAX * turns:
@@ -178,10 +181,10 @@ def _counted_with(turn: TurnInput, run_id: RunId) -> tuple[PersonId, str]:
 T = TypeVar("T")
 
 
-def _kept(values: OrderedDict[Hashable, T], key: Hashable, make: type[T]) -> T:
+def _kept(values: OrderedDict[Hashable, T], key: Hashable, make: type[T], *, most: int) -> T:
     """Return the value of a key, made where there is none; the oldest go."""
     value = values.setdefault(key, make())
     values.move_to_end(key)
-    while len(values) > KEPT_MAX:
+    while len(values) > most:
         values.popitem(last=False)
     return value

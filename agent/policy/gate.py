@@ -113,6 +113,7 @@ class Gate:
             return Stopped(why=clean(f"{card.name}: {error}"))
         leaves = await self._leaves(wish, needs, asked)
         always = await self._approvals.is_always(caller.person_id, caller.agent, card.name)
+        # Without this, one page that was read would have each reminder of the day asked about.
         passed = caller
         if caller.tainted and _is_persons_own(wish, asked, OWN_WORDS):
             caller = passed = replace(caller, tainted=False, described=False)
@@ -131,6 +132,7 @@ class Gate:
                 # With a row on what it will cost, where that can be told.
                 cost = await wish.tool.cost(wish.arguments, caller)
                 needs = replace(needs, shows=(*needs.shows, cost)) if cost else needs
+                # A rule that says "ask" means each call, also of a tool that was agreed to.
                 is_each_time = self._policy.action(card, caller.agent) is Action.ASK
                 id = _id_of_tool(wish) if leaves and card.hinted and not is_each_time else ""
                 await self._approvals.ask(_approval(wish, question, needs, id or _id_of(wish)))
@@ -154,6 +156,7 @@ class Gate:
         """Return what would leave by a call that nobody has agreed to, after "it" or as a clause
         of its own; empty for nothing. Where nobody's words but the person's are, nothing does."""
         card, caller, turn = wish.tool.card, wish.caller, asked.state.turn
+        # That it only reads is its server's word; what it is asked, the server reads for sure.
         if card.hinted and not self._egress.is_agreed(turn, card.name):
             return told_to(card.server)
         is_wary = asked.remembered or caller.tainted or caller.described

@@ -96,6 +96,7 @@ def _why_untrusted(entry: Entry, person_id: str, *, is_group: bool) -> str:
     match entry:
         case ToolResult(untrusted=True):
             return "text from outside (a page, a file or another tool's result)"
+        # A model repeats what it reads, also once the page itself is no longer sent.
         case Answered(tainted=True):
             return "an answer that was given after text from outside"
         case Said(forwarded=True):
@@ -110,6 +111,7 @@ def _why_untrusted(entry: Entry, person_id: str, *, is_group: bool) -> str:
             return "a saved document"
         case Said(by=by) if by and by != person_id:
             return "what somebody else wrote in this chat"
+        # Any member may have put it there, and none of it is the asker's own word.
         case Context(text=text) if is_group and MEMORIES in text:
             return OTHERS_FACTS
         case _:

@@ -22,13 +22,11 @@ from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import SKILL_FILE, Stamp, digest, read_file, shown, stamps
 from agent.skills.reader import SkillFile, is_name, read_skill
 from agent.skills.skill import Severity, Skill
-from agent.skills.suspicious import findings
+from agent.skills.suspicious import findings, findings_below
 from memory.records.errors import StorageFull, StorageReadOnly
 
 _READY = ".ready-"
 _OLD = ".old-"
-FINDINGS_MAX = 50
-LOOKED_THROUGH_BYTES_MAX = 3_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +108,7 @@ def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Pre
                 name=skill.name,
                 digest=digest(str(root), files),
                 files=tuple(stamp[0] for stamp in files),
-                warnings=(*odd, *_suspicious(root, files)),
+                warnings=(*odd, *findings_below(str(root), files)),
             ),
             skill=skill,
             ready=root,
@@ -242,20 +240,6 @@ def _files(folder: Path) -> tuple[Stamp, ...]:
         return stamps(str(folder))
     except Unreadable as error:
         raise InstallRefused(f"{folder.name}: {error}") from error
-
-
-def _suspicious(root: Path, files: tuple[Stamp, ...]) -> tuple[str, ...]:
-    found: list[str] = []
-    room = LOOKED_THROUGH_BYTES_MAX
-    for name, size, *_ in files:
-        room -= size
-        if room < 0:
-            found.append(f"{name} and what comes after it is too much to be looked through")
-            break
-        found += findings(name, (root / name).read_bytes())
-    if len(found) > FINDINGS_MAX:
-        found[FINDINGS_MAX:] = [f"and {len(found) - FINDINGS_MAX} more"]
-    return tuple(found)
 
 
 def _check_free(final: Path, *, may_replace: bool) -> None:

@@ -7,12 +7,12 @@ where to look. Quarantine does not depend on it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
-from agent.skills.places import read_file, shown, stamps
+from agent.skills.places import Stamp, read_file, shown, stamps
 from agent.skills.reader import DESCRIPTION_MAX, is_name
 from agent.skills.skill import Skill
 from agent.skills.writer import playbook_of
@@ -24,6 +24,9 @@ TEXT_BYTES_MAX = 500_000
 """Of one file; a second for each megabyte is what looking costs."""
 FINDINGS_MAX = 5
 """In one file; more would only be scrolled past."""
+
+LISTED_MAX = 50
+LOOKED_THROUGH_BYTES_MAX = 3_000_000
 
 _PROGRAMS = (b"\x7fELF", b"MZ", b"\xfe\xed\xfa", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 _SHAPES = tuple(
@@ -80,16 +83,30 @@ def looked_through(skill: Skill) -> tuple[tuple[tuple[str, int], ...], tuple[str
     """The files of a skill with their sizes, and what should make one look twice. Reads files."""
     if skill.folder is None:
         return (), playbook_warnings(playbook_of(skill))
-    files: list[tuple[str, int]] = []
     told = list(keyword_warnings(skill.keywords))
+    files: tuple[Stamp, ...] = ()
     try:
-        for name, size, *_ in stamps(str(skill.folder)):
-            files.append((shown(name), size))
-            told += findings(name, read_file(str(skill.folder / name), bytes_max=FILE_BYTES_MAX))
+        files = stamps(str(skill.folder))
+        told += findings_below(str(skill.folder), files)
     except (OSError, Unreadable) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         told.append(f"its files cannot be looked through: {why}")
-    return tuple(files), tuple(told)
+    return tuple((shown(name), size) for name, size, *_ in files), tuple(told)
+
+
+def findings_below(folder: str, files: Sequence[Stamp]) -> tuple[str, ...]:
+    """What is found in all files of a skill, within bounds. Raise OSError, Unreadable."""
+    found: list[str] = []
+    room = LOOKED_THROUGH_BYTES_MAX
+    for name, size, *_ in files:
+        room -= size
+        if room < 0:
+            found.append(f"{name} and what comes after it is too much to be looked through")
+            break
+        found += findings(name, read_file(f"{folder}/{name}", bytes_max=FILE_BYTES_MAX))
+    if len(found) > LISTED_MAX:
+        found[LISTED_MAX:] = [f"and {len(found) - LISTED_MAX} more"]
+    return tuple(found)
 
 
 def findings(file: str, content: bytes) -> tuple[str, ...]:

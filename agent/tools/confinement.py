@@ -95,8 +95,16 @@ def _confinement(
     memory, people = root / _MEMORY, root.joinpath(*_PEOPLE)
     results = root.joinpath(*RESULTS)
     own_results = results / results_folder(caller)
-    fixed = [*_steering(root, caller), *(path.resolve() for path in views.fixed if path.exists())]
-    covered = [*_closed(root, caller), *_secrets(views, root, caller), results]
+    names = _names(root)
+    open_names = [name for name in names if not closed_to(caller, (name,))]
+    fixed = [root / name for name in open_names if steers((name,))]
+    fixed += [path.resolve() for path in views.fixed if path.exists()]
+    covered = [
+        root / name
+        for name in names
+        if name not in open_names and not _may_hold_secrets(name, caller)
+    ]
+    covered += [*_secrets(views, root, caller), results]
     opened_fixed: list[Path] = []
     if not closed_to(caller, (_MEMORY,)):
         # Notes are part of prompts: a link put there by a program would be followed.
@@ -117,18 +125,6 @@ def _confinement(
         opened=tuple(opened),
         opened_fixed=tuple(opened_fixed),
     )
-
-
-def _steering(root: Path, caller: Caller) -> Iterator[Path]:
-    for name in _names(root):
-        if steers((name,)) and not closed_to(caller, (name,)):
-            yield root / name
-
-
-def _closed(root: Path, caller: Caller) -> Iterator[Path]:
-    for name in _names(root):
-        if closed_to(caller, (name,)) and not _may_hold_secrets(name, caller):
-            yield root / name
 
 
 def _secrets(views: WorkspaceViews, root: Path, caller: Caller) -> list[Path]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import errno
 import importlib
-import importlib.util
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -37,7 +35,6 @@ _READ_TO_ASK = (*range(0x30, 0x38), *range(0x50, 0x60))
 
 
 DEVICES = Path("/dev")
-LIBRARIES = ("smbus2", "spidev")
 
 
 # --- the buses of this machine -----------------------------------------------------------------
@@ -58,19 +55,6 @@ class SpiMode:
     speed_hz: int = 500_000
     mode: int = 0
     bits: int = 8
-
-
-def missing_for_hardware(system: str = sys.platform, devices: Path = DEVICES) -> str:
-    """Why there are no hardware tools here, in words; empty when there can be."""
-    if system != "linux":
-        return "I²C and SPI are reached on Linux alone"
-    absent = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
-    if absent:
-        return f"{' and '.join(absent)} not installed: pip install 'hearthbot[hardware]'"
-    connected = Buses(devices)
-    if not connected.i2c_numbers() and not connected.spi_devices():
-        return "this machine has neither /dev/i2c-* nor /dev/spidev*: switch the bus on first"
-    return ""
 
 
 class I2cBus:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import tzinfo
 from typing import Annotated
 
 from pydantic import Field
@@ -30,7 +29,6 @@ from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     FACT_CHARS_MAX,
     Category,
-    Exchange,
     FactSource,
     NewFact,
     StoredFact,
@@ -278,7 +276,11 @@ class FactTools:
         found = await self._archive.search(
             caller.person_id, place_of(caller.address), query, k=limit
         )
-        lines = [_exchange(exchange, zone) for exchange in found]
+        lines = [
+            f"{exchange.when.astimezone(zone):%Y-%m-%d %H:%M}\nsaid: {_side(exchange.said)}\n"
+            f"answered: {_side(exchange.answered)}"
+            for exchange in found
+        ]
         return "\n\n".join(lines) or "Nothing that was said here fits that."
 
 
@@ -305,13 +307,6 @@ def _is_past(fact: StoredFact) -> bool:
 def _words(text: str) -> set[str]:
     """Those that say something, folded."""
     return {word for word in re.findall(r"\w+", text.casefold()) if len(word) > 2 or word.isdigit()}
-
-
-def _exchange(exchange: Exchange, zone: tzinfo) -> str:
-    when = exchange.when.astimezone(zone)
-    return (
-        f"{when:%Y-%m-%d %H:%M}\nsaid: {_side(exchange.said)}\nanswered: {_side(exchange.answered)}"
-    )
 
 
 def _side(text: str) -> str:

@@ -19,7 +19,7 @@ from bot.commands.memory.undo import UndoCommand
 from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairingQuestions
 from bot.commands.people import PeopleCommands
-from bot.commands.status import BotStatus, Kept, StatusSources
+from bot.commands.status import BotStatus, StatusSources
 from bot.commands.table import Tools
 from bot.commands.trace.prompts import ContextCommand
 from bot.commands.usage import NOT_PAUSED, UsageCommand, names_of
@@ -61,16 +61,7 @@ def usage_of(app: App) -> UsageService:
 
 def status_of(app: App) -> BotStatus:
     """Build what says how the bot is doing."""
-    kept = Kept(
-        jobs=app.calendar.jobs,
-        heartbeats=app.calendar.heartbeats,
-        grants=SqliteApprovals(app.database).grants,
-        troubles=app.logs,
-        free_bytes=lambda: disk_usage(app.home.data).free,
-        host_zone=ZoneInfo(host_zone()),
-    )
     watched = StatusSources(
-        kept=kept,
         usage=app.usage,
         choice=app.choice,
         models=ModelCommand(app.models),
@@ -81,9 +72,15 @@ def status_of(app: App) -> BotStatus:
         budget=app.budget,
         servers=app.mcp,
         runner=app.abilities.runner,
-        clock=app.calendar.schedules,
+        next_lines=app.calendar.schedules.next_lines,
         bindings=bindings_of(app.settings),
         troubles=app.housekeeping.troubles,
+        jobs=app.calendar.jobs,
+        heartbeats=app.calendar.heartbeats,
+        grants=SqliteApprovals(app.database).grants,
+        log=app.logs,
+        free_bytes=lambda: disk_usage(app.home.data).free,
+        host_zone=ZoneInfo(host_zone()),
     )
     return BotStatus(watched, clock=app.clock, changed=app.are_settings_changed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import structlog
@@ -190,9 +191,9 @@ class Abilities:
             timeout_s = self.runner.timeout_s
             own += tools_of(ExecTools(self.runner), timeout_s=timeout_s)
             own += tools_of(ScriptTools(self.shelf, self.runner, given), timeout_s=timeout_s)
-        from agent.tools.hardware import Buses, hardware_tools, missing_for_hardware
+        if all(map(find_spec, ("smbus2", "spidev"))):  # the extra `hardware`
+            from agent.tools.hardware import Buses, hardware_tools
 
-        if not missing_for_hardware():
             own += hardware_tools(Buses())
         toolbox = Toolbox(own, self.servers if self.app.is_running else None)
         toolbox.add(

@@ -10,17 +10,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import structlog
 
 from bot.channels.base import Pressed
 from bot.commands.people import Offer, asked_text
 from bot.markup.command_text import as_typed
+from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access, LastOwner, OwnerFirst, UnknownCode
 from bot.people.register import plain_words
 from memory.records.errors import StorageError
-from memory.records.messages import IncomingMessage, OutboxId, PersonId, Role
+from memory.records.messages import IncomingMessage, PersonId, Role
 from memory.records.ports import Clock
 from memory.records.rows import Button, ButtonRows, NewMessage, Pairing, Person
 
@@ -43,14 +44,6 @@ LET_IN = (
 COMPARE = "Let them in only if they tell you the code: a name can be anybody's."
 
 
-class PostsQuestions(Protocol):
-    """See `bot.outbox.edits.QuestionMessages`."""
-
-    async def post(self, message: NewMessage) -> OutboxId: ...
-
-    async def close(self, pressed: Pressed, said: str) -> None: ...
-
-
 SpokenTo = Callable[[PersonId, datetime], Awaitable[datetime]]
 """From when on a person may be spoken to unasked: at this moment, or after their quiet hours. May
 raise StorageError."""
@@ -60,7 +53,7 @@ class PairingQuestions:
     """An async context manager. Everything but `asked` may raise StorageError."""
 
     def __init__(
-        self, access: Access, cards: PostsQuestions, spoken_to: SpokenTo, *, clock: Clock
+        self, access: Access, cards: QuestionMessages, spoken_to: SpokenTo, *, clock: Clock
     ) -> None:
         self._access = access
         self._cards = cards

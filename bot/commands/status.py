@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
-from typing import Protocol
 
 from agent.budget.budget import Budget
 from agent.budget.service import UsageService
@@ -43,28 +42,9 @@ DISK_FULL = (
 TROUBLES = "Last warnings and errors of the last 24 hours (`/logs errors`):"
 
 
-class TellsNext(Protocol):
-    """Says what happens next by the clock; `bot.app.schedules` is one."""
-
-    async def next_lines(self, person_id: PersonId | None) -> list[str]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Reads what is stored: what people have set, what was used, the log, and the disk space left.
-    `host_zone` is the zone of people who have none. All may raise StorageError."""
-
-    jobs: JobService
-    heartbeats: HeartbeatService
-    grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
-    troubles: LogReader
-    free_bytes: Callable[[], int]
-    host_zone: tzinfo
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusSources:
-    """The parts whose state is told."""
+    """The parts whose state is told. What reads from a store may raise StorageError."""
 
     choice: Choice
     models: ModelCommand
@@ -76,9 +56,16 @@ class StatusSources:
     usage: UsageService
     runner: Runner
     servers: McpService
-    clock: TellsNext
+    next_lines: Callable[[PersonId | None], Awaitable[list[str]]]
+    """What happens next by the clock."""
     bindings: Bindings
-    kept: Kept
+    jobs: JobService
+    heartbeats: HeartbeatService
+    grants: Callable[[PersonId], Awaitable[Sequence[Grant]]]
+    log: LogReader
+    free_bytes: Callable[[], int]
+    host_zone: tzinfo
+    """The zone of people who have none."""
     troubles: Callable[[], Awaitable[Sequence[str]]]
     """What housekeeping could not do, and why nothing is done by the clock."""
 
@@ -120,7 +107,7 @@ class BotStatus:
             f"Turns running or waiting: {bot.engine.waiting()}",
             f"Replies on their way: {bot.outbox.waiting()}",
         ]
-        lines += await bot.clock.next_lines(person.id if person is not None else None)
+        lines += await bot.next_lines(person.id if person is not None else None)
         lines += bot.servers.lines()
         if bot.runner.why_open:
             lines.append(f"Programs run without a sandbox: {bot.runner.why_open}")
@@ -133,7 +120,7 @@ class BotStatus:
         lines += await self._undelivered()
         if self._changed():
             lines.append("The settings were changed since the start: a restart is due.")
-        lines.append(f"Used today by everybody: {await self._used(NOBODY, bot.kept.host_zone)}")
+        lines.append(f"Used today by everybody: {await self._used(NOBODY, bot.host_zone)}")
         if person is not None:
             lines += await self._own(person)
         return lines + await self._by_hand_and_lately(person)
@@ -171,8 +158,8 @@ class BotStatus:
 
     async def _own(self, person: Person) -> list[str]:
         """What is a person's own: what they used, and what they have set by a command."""
-        kept = self._watched.kept
-        zone = zone_for(Scope.PERSON, person.time_zone, kept.host_zone)
+        bot = self._watched
+        zone = zone_for(Scope.PERSON, person.time_zone, bot.host_zone)
         shows_money = person.role is not Role.GUEST  # as in /usage
         used = await self._used(person.id, zone, shows_money=shows_money)
         lines = [f"Used today by you: {used}"]
@@ -182,9 +169,9 @@ class BotStatus:
             lines.append(f"Your language: {language.shown}")
         elif person.language == AUTO:
             lines.append("Your language: that of each message")
-        if hours := await kept.jobs.quiet_hours(person.id):
+        if hours := await bot.jobs.quiet_hours(person.id):
             lines.append(f"Your quiet hours: {hours} ({zone})")
-        if tools := sorted({grant.tool for grant in await kept.grants(person.id)}):
+        if tools := sorted({grant.tool for grant in await bot.grants(person.id)}):
             named = ", ".join(f"`{tool}`" for tool in tools)
             lines.append(f"Allowed for good: {named}; `/approve revoke TOOL` takes it back")
         return lines
@@ -201,13 +188,13 @@ class BotStatus:
 
     async def _by_hand_and_lately(self, owner: Person | None) -> list[str]:
         """Whether somebody set the heartbeat, and what went wrong in the last day."""
-        kept = self._watched.kept
+        bot = self._watched
         lines = []
-        is_on = await kept.heartbeats.is_on()
+        is_on = await bot.heartbeats.is_on()
         if is_on is not None:
             lines.append(f"Heartbeat: {'on' if is_on else 'off'}, set by hand (`/heartbeat`)")
-        zone = zone_for(Scope.PERSON, owner.time_zone if owner else "", kept.host_zone)
-        troubles = await kept.troubles.lately(self._clock.now(), zone)
+        zone = zone_for(Scope.PERSON, owner.time_zone if owner else "", bot.host_zone)
+        troubles = await bot.log.lately(self._clock.now(), zone)
         if troubles:
             lines.append(TROUBLES)
         return lines + troubles
@@ -223,7 +210,7 @@ class BotStatus:
     def _full(self) -> list[str]:
         """Return a warning if there is hardly any disk space left."""
         try:
-            free = self._watched.kept.free_bytes()
+            free = self._watched.free_bytes()
         except OSError:
             return []
         return [DISK_FULL.format(free=free // 1024)] if free < FREE_LOW_BYTES else []

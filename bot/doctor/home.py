@@ -141,6 +141,7 @@ def _silent(home: Home) -> Finding:
 
 def leftovers(home: Home) -> Iterator[Finding]:
     """Files that were half-written when a process was killed."""
+    # A file that is being written now looks like one that was left over.
     if is_held(home):
         yield ok("not looked for while a bot runs")
         return

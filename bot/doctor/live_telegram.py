@@ -155,6 +155,7 @@ async def _call(
         form={} if form is None else form,
         limit_s=limit_s,
     )
+    # 404 too: the token is part of the path, so a wrong one is no such address.
     if found.status in {401, 403, 404}:
         raise SettingsWrong(
             "Telegram does not accept the token. Ask @BotFather for the right one with /token, and "

@@ -60,6 +60,7 @@ async def model(settings: Settings, env: Mapping[str, str], name: str = "") -> l
                 "hearthbot init, or set llm.model",
             )
         ]
+    # Many local models are slow at their first question alone; so it is no failure.
     if trial.seconds > SLOW_S:
         return [warn(f"{text}, which is slow", "Try a smaller model, or another provider.")]
     return [ok(text)]
@@ -116,6 +117,7 @@ async def telegram_webhook(settings: Settings) -> list[Finding]:
 
 async def telegram_conflict(settings: Settings) -> list[Finding]:
     """Whether another copy takes the messages. Raises SettingsWrong, Unreachable."""
+    # A poll of ours would be refused, whoever else may be polling.
     if (await webhook(_telegram(settings), _token(settings))).url:
         return [ok("not looked for while a webhook is set")]
     if await is_polled_elsewhere(_telegram(settings), _token(settings), seconds=CONFLICT_S):

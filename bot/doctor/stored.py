@@ -85,6 +85,7 @@ def inbox(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Findin
             f"{waiting(found.stranded)} for a turn that is over",
             "Restart the bot; if it stays so, please report it.",
         )
+    # While the bot runs, what is open is being worked on.
     if open_ones and not is_running:
         yield warn(f"{waiting(open_ones)} for the bot", "hearthbot run")
     elif _is_older(found.waiting_since_ms, WAITS_MAX, now):

@@ -38,6 +38,7 @@ _TOKEN = re.compile(
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"'}
 _LINK = re.compile(r"(?:https?|tg|ton|mailto)://?\S+|[^\s/]+\.[^\s/]+\S*", re.IGNORECASE)
 _WRITTEN = re.compile(
+    # Not within a word or a path: 1/2 and a/b are no commands.
     r"(?<![\w/@])(?:(?P<bot_command>/\w{1,64}(?:@\w{3,32})?)|(?P<mention>@\w{3,32})"
     r"|(?P<url>https?://[^\s<>]+))"
 )
@@ -109,6 +110,7 @@ def parse_html(text: str) -> Parsed:
             expected, offset, value = opened.pop()
             if tag != expected:
                 raise wrong("Unmatched end tag", f', expected "</{expected}>", found "</{tag}>"')
+            # An entity without text is dropped in silence, as the real server does.
             if units(out) > offset:
                 _close(found, expected, offset, out, value)
         elif tag not in TAGS:

@@ -97,6 +97,7 @@ class FaultTable:
             meant = {method} if method == EVENT else {"*", method}
             if fault.method not in meant or not matches(fault.when, params):
                 continue
+            # Only what fits is counted, so that a test can rely on `skip`.
             if fault.skip > 0:
                 fault.skip -= 1
                 continue

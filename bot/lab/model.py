@@ -232,6 +232,7 @@ class ScriptedModel(LabServer):
             asked: Json = body if isinstance(body, dict) else {}
         except ValueError:
             asked = {}
+        # Before it is judged: what was sent is worth a look also where it is refused.
         self._requests.append(asked)
         messages = asked.get("messages") or []
         params = {
@@ -259,6 +260,7 @@ class ScriptedModel(LabServer):
                 code="context_length_exceeded",
             )
         step = await self._next_step(asked, params)
+        # A fault from outside goes before one that the script ordered.
         fault = step.fault if action is None or action.kind in COMMON else action
         # A common fault of the step is acted out by the server, after the answer is made.
         later = fault if fault is not None and fault.kind in COMMON else None
@@ -309,6 +311,7 @@ class ScriptedModel(LabServer):
             said = await said
         steps = [said] if isinstance(said, ScriptedStep | str) else list(said)
         first, *rest = [ScriptedStep(text=one) if isinstance(one, str) else one for one in steps]
+        # In front of what waits: the rule's answers belong together.
         self._queue[:0] = [_Queued(step=step, when={}) for step in rest]
         return first
 

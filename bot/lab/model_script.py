@@ -225,6 +225,7 @@ class DefaultRule:
         except ValueError as wrong:
             return say(f"cannot read the orders: {wrong}")
         step = self._answer(orders, text, messages, offered=bool(request.get("tools")))
+        # The bot asks again with the same text, which is how it is known that it did.
         if orders.fault and self._struck[text] < orders.fault_times:
             self._struck[text] += 1
             return replace(step, fault=named_fault(orders.fault, chunks=2))
@@ -250,6 +251,7 @@ def _since_last_user(messages: list[Json]) -> tuple[int, list[str]]:
     """How many rounds of calls were made for the last user text, and their results."""
     rounds = 0
     results: list[str] = []
+    # Rounds of earlier questions do not count: each question has its own orders.
     for message in reversed(messages):
         role = message.get("role")
         if role == "user":

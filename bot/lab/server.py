@@ -130,6 +130,7 @@ class LabServer(ABC):
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        # What is held would keep the runner from ending.
         self._stopping.set()
         self.release()
         if self._runner is not None:
@@ -317,6 +318,7 @@ class LabServer(ABC):
     ) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers=headers)
         chunks: tuple[bytes, ...] = reply.chunks or ()
+        # In one write where no time passes between: no client sees a difference.
         if not reply.chunk_after_s:
             chunks = (b"".join(chunks),)
         try:
@@ -354,6 +356,7 @@ class LabServer(ABC):
             body = await request.read()
             # In a query, as of a browser, what is not JSON is text.
             asked = json.loads(body) if body else {k: _typed(v) for k, v in request.query.items()}
+            # Wrong names and types are the caller's mistake, so they are answered and not logged.
             result = operation(**asked)
             if asyncio.iscoroutine(result):
                 result = await result
@@ -404,6 +407,7 @@ def serve_until_interrupted(make: Callable[[], LabServer]) -> None:
 
     async def main() -> None:
         async with make() as server:
+            # Whoever started it on port 0 reads here where it is.
             sys.stdout.write(json.dumps({"url": server.base_url}) + "\n")
             sys.stdout.flush()
             await asyncio.Event().wait()

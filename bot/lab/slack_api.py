@@ -98,6 +98,7 @@ class WebApi:
             raise SlackRefusal("not_authed")
         if token not in {self._token, self._app_token}:
             raise SlackRefusal("invalid_auth")
+        # auth.test takes either token; that is how an app finds out which one it has.
         if (method == CONNECT) != (token == self._app_token) and method != "auth.test":
             raise SlackRefusal("not_allowed_token_type")
         if token == self._token and rules.token_error is not None:
@@ -145,6 +146,7 @@ class WebApi:
         metadata = message.pop("metadata", None)
         kept = self._workspace.keep(conversation.id, message, is_bot=True)
         kept.metadata = metadata
+        # A reply takes the status line away, without a call of the bot.
         self._workspace.statuses.pop((conversation.id, str(thread_ts)), None)
         self.sent.append({**message, "channel": conversation.id, "metadata": metadata})
         self._events.posted(kept)
@@ -365,8 +367,6 @@ class WebApi:
         if file is None:
             raise SlackRefusal("file_not_found")
         return {"file": self.about_file(file), "comments": []}
-
-    # Beside messages ----------------------------------------------------------------------------
 
     def _assistant_thread(self, p: SlackParams) -> tuple[str, str]:
         channel, thread_ts = p.needed("channel_id"), p.text("thread_ts")

@@ -160,6 +160,7 @@ class Deliveries:
             await asyncio.wait(tasks, timeout=5.0)
 
     async def _carry(self, delivery: Delivery) -> None:
+        # Commands and clicks are sent once: their person sees that it failed, and tries again.
         rules, reason = self._rules, ""
         for number in range(1 + (rules.retries_max if delivery.kind == "events_api" else 0)):
             if number:
@@ -288,6 +289,7 @@ class Sockets:
                 while not self._open:
                     self._arrived.clear()
                     await self._arrived.wait()
+            # Slack promises no order among sockets, and tests want all of them used.
             socket = self._random.choice(list(self._open.values()))
             await socket.ws.send_json(envelope)
             async with asyncio.timeout(within_s):

@@ -119,6 +119,7 @@ class PeopledSlack(LabServer):
         forwarded with it.
         """
         place = self._place(channel, user)
+        # Who writes somewhere is there, also where a test did not say so.
         place.members.add(user)
         ts = self._workspace.next_ts()
         message = person_message(self._workspace.user(user), text, ts=ts)

@@ -216,6 +216,7 @@ class SlackWorkspace:
 
     def next_ts(self) -> str:
         """A message timestamp: the time, and unique in the workspace."""
+        # Two posts of one moment would share a ts, which is a message's only name.
         self._last_ts = max(self._last_ts + 100, int(self.wall() * 1_000_000))
         return f"{self._last_ts // 1_000_000}.{self._last_ts % 1_000_000:06d}"
 
@@ -327,6 +328,7 @@ class SlackWorkspace:
 
     def stored_view(self, view: Json, view_id: str) -> Json:
         """A view with what Slack adds to it."""
+        # Slack sends these even where the app gave none.
         blank: Json = {"private_metadata": "", "callback_id": "", "external_id": ""}
         ours = {"id": view_id, "team_id": TEAM, "app_id": APP, "bot_id": BOT}
         return {**blank, **view, **ours, "state": {"values": {}}, "hash": self.next_id("h")}

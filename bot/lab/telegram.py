@@ -197,6 +197,7 @@ class FakeTelegram(LabServer):
         edited = {key: value for key, value in kept.message.items() if key not in stale}
         edited |= _worded("text", text) | _worded("caption", caption)
         edited["edit_date"] = int(time.time())
+        # A new object: updates that were sent already show the text as it was.
         kept.message = edited
         kept.edits += 1
         return self.update({"edited_message": edited})
@@ -338,6 +339,7 @@ class FakeTelegram(LabServer):
         if not batch and timeout_s:
             await self._wait_for_updates(timeout_s)
             batch = self._updates.batch(max(0, offset), limit)
+        # Whoever hung up while it waited has not got them: they come again.
         if client_there(request):
             self._updates.given(batch)
         return batch
@@ -384,6 +386,7 @@ class FakeTelegram(LabServer):
         if p.flag("drop_pending_updates"):
             self._updates.clear()
         self._updates.allow(p.nested("allowed_updates", "allowed updates"))
+        # The real server ends a poll that is under way when a webhook is set.
         if url:
             self._end_poll("webhook")
         self._webhook.point(url, secret)

@@ -199,6 +199,7 @@ class BotApi:
         content = _text(parsed)
         if markup := self._markup(p):
             content["reply_markup"] = markup
+        # Compared as people would see it: markup that changes nothing is no change.
         visible = ("text", "entities", "reply_markup")
         if content == {key: message[key] for key in visible if key in message}:
             raise bad(NOT_MODIFIED.removeprefix("Bad Request: "))
@@ -311,6 +312,7 @@ class BotApi:
         thread_id = self._thread(p, chat_id)
         replied = self._replied(p, chat_id)
         markup = self._markup(p)
+        # The last of the checks: a message that is refused takes nothing from the bucket.
         self._pace(chat_id)
         chat = self.chats.about.get(chat_id) or {
             "id": chat_id,

@@ -159,6 +159,7 @@ class Updates:
         update_id = int(update.get("update_id", self.next_id))
         self.next_id = update_id + 1
         kinds = set(update) - {"update_id"}
+        # Three kinds come only on demand; all others unless they are left out.
         if self._allowed is None:
             wanted = not kinds & UNASKED
         else:

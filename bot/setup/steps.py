@@ -210,6 +210,7 @@ class SetupStep:
                 self.plan.owner = found
                 desk.good(f"{found.address} will be the owner.")
                 return
+            # Their message still waits at the platform, so they would be found again at once.
             refused.add(found.address)
 
 
@@ -291,6 +292,7 @@ class SlackStep(SetupStep):
             without="without Slack",
         )
         if not app or (works_app is None and self.here.by_environment(APP)):
+            # One token alone would have the bot refuse to start.
             self.plan.changes.pop(BOT, None)
             desk.say("Without it Slack cannot be served, so nothing of Slack is saved.")
             return

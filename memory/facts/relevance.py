@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from memory.facts.similarity import Sentence, sentence
+from memory.facts.similarity import sentence
 from memory.records.facts import StoredFact
 from memory.records.words import fold, words
 from memory.search.fts import STOP_WORDS
@@ -87,22 +87,13 @@ def fitting(message: str, fact: StoredFact, likeness: float | None) -> bool:
     may bear on much, so little is asked of it, and nothing where they speak of themselves.
     """
     asked, known = sentence(message), sentence(fact.text)
-    if (likeness or 0.0) >= CLOSE_MIN or _shared(asked.stems, known.stems) >= SHARED_MIN:
+    mine, others = set(asked.stems), set(known.stems)
+    shared = len(mine & others)
+    # The geometric mean of how many each has: a long message shares a few words with anything.
+    is_shared = bool(shared) and shared / math.sqrt(len(mine) * len(others)) >= SHARED_MIN
+    if is_shared or (likeness or 0.0) >= CLOSE_MIN:
         return True
-    if _is_of_a_matter(fact, known):
-        return any(name in asked.every for name in known.names if name not in _NO_NAMES)
-    if speaks_of_self(message) or not set(asked.stems).isdisjoint(known.stems):
-        return True
-    return (likeness or 0.0) >= FAINT_MIN
-
-
-def _is_of_a_matter(fact: StoredFact, known: Sentence) -> bool:
     is_long = len(known.stems) > SHORT_STEMS_MAX
-    return is_long or fact.category in _MATTERS or "project" in known.every
-
-
-def _shared(asked: tuple[str, ...], known: tuple[str, ...]) -> float:
-    mine, others = set(asked), set(known)
-    if not mine or not others:
-        return 0.0
-    return len(mine & others) / math.sqrt(len(mine) * len(others))
+    if is_long or fact.category in _MATTERS or "project" in known.every:
+        return any(name in asked.every for name in known.names if name not in _NO_NAMES)
+    return speaks_of_self(message) or bool(shared) or (likeness or 0.0) >= FAINT_MIN

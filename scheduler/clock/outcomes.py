@@ -64,7 +64,8 @@ class Outcomes:
     async def ended(self, end: JobEnd) -> None:
         """After the end of a run is stored. Raises StorageError: `catch_up` makes up for it."""
         async with self._one_at_a_time:
-            run = await self._run_of(end.job_id, end.slot)
+            runs = await self._jobs.runs(end.job_id, limit=50)
+            run = next((run for run in runs if run.due.slot == end.slot), None)
             job = await self._jobs.get(end.job_id)
             if run is None or job is None:
                 return  # the job was removed meanwhile
@@ -96,10 +97,6 @@ class Outcomes:
             fresh = await self._jobs.get(job.id)
             if fresh is not None:
                 await self._count(fresh, due, why)
-
-    async def _run_of(self, job_id: int, slot: str) -> JobRun | None:
-        runs = await self._jobs.runs(job_id, limit=50)
-        return next((run for run in runs if run.due.slot == slot), None)
 
     async def _see_to(self, job: Job, run: JobRun) -> None:
         match run.state:

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice, takewhile
-from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from memory.records.errors import AssistantError
@@ -43,7 +42,7 @@ from scheduler.clock.misfire import (
 from scheduler.clock.recurrence import slots
 from scheduler.clock.timetable import upcoming
 from scheduler.jobs.rules import JobRefused, to_ms
-from scheduler.notify.delivery import DIGEST_HOUR, HoursOfDay
+from scheduler.notify.delivery import DIGEST_HOUR, HoursOfDay, quiet_hours_of
 
 DAYS_MAX = 366
 """How far a forecast looks."""
@@ -104,7 +103,7 @@ def forecast(
     """
     troubles: list[tuple[str, str]] = []
 
-    def course(job: Job) -> Iterator[_Step]:
+    def course(job: Job) -> Iterator[ForecastRun]:
         try:
             yield from _course(job, now_ms=to_ms(span.now), until_ms=to_ms(span.until))
         except AssistantError as error:  # its times cannot be found: it takes no other with it
@@ -148,17 +147,13 @@ def pace(when: When, cost: RunCost | None, *, now: datetime) -> Pace:
 # --- one job ---------------------------------------------------------------------------------
 
 
-class _Step(NamedTuple):
-    """A due time that is seen to at `runs_ms`. `state` None: it runs."""
-
-    runs_ms: int
-    job: Job
-    due: Due
-    state: Fate | None = None
-    missed: int = 0
+def _run(job: Job, due: Due, at_ms: int, *, fate: Fate = Fate.TOLD, missed: int = 0) -> ForecastRun:
+    """Return a due time that is seen to at `at_ms`; of one that runs, when it is heard is found
+    later."""
+    return ForecastRun(job=job, due=due, runs_ms=at_ms, fate=fate, missed=missed)
 
 
-def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
+def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[ForecastRun]:
     """Return what the timetable would do with a job, look by look."""
     if not job.enabled or job.next is None:
         return
@@ -171,7 +166,7 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
     if job.nag_s is not None:
         yield from _nags(job, first, at_ms=at_ms, until_ms=until_ms)
         return
-    runs += sum(step.state is not Fate.SKIPPED for step in steps)
+    runs += sum(step.fate is not Fate.SKIPPED for step in steps)
     if has_run_enough(job, runs):
         return
     last_ms = max(steps[-1].due.at_ms, at_ms)
@@ -179,35 +174,35 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[_Step]:
         due = Due(slot=slot.local, at_ms=to_ms(slot.at))
         if due.at_ms >= until_ms or is_over(job, due):
             return
-        yield _Step(due.at_ms, job, due)
+        yield _run(job, due, due.at_ms)
         runs += 1
         if has_run_enough(job, runs):
             return
 
 
-def _first_look(job: Job, first: Due, at_ms: int) -> Sequence[_Step]:
+def _first_look(job: Job, first: Due, at_ms: int) -> Sequence[ForecastRun]:
     """Return the next due time; where it has passed, what the job's rule makes of that."""
     if (at_ms - first.at_ms) // 1000 <= LATE_S:
-        return [_Step(at_ms, job, first)]
+        return [_run(job, first, at_ms)]
     found = passed(job, at_ms)
     last, count = found.last, found.count
     waited = (at_ms - job.not_before_ms) // 1000 <= LATE_S
     if waited and job.missed is not MisfirePolicy.ALL:
-        return [_Step(at_ms, job, last)]  # after a failure
+        return [_run(job, last, at_ms)]  # after a failure
     match rule_for(job, (at_ms - last.at_ms) // 1000):
         case MisfirePolicy.SKIP:
-            return [_Step(at_ms, job, last, Fate.SKIPPED, count)]
+            return [_run(job, last, at_ms, fate=Fate.SKIPPED, missed=count)]
         case MisfirePolicy.ASK:
-            return [_Step(at_ms, job, last, Fate.ASKED, count)]
+            return [_run(job, last, at_ms, fate=Fate.ASKED, missed=count)]
         case MisfirePolicy.ONCE:
-            return [_Step(at_ms, job, last, None, count)]
+            return [_run(job, last, at_ms, missed=count)]
         case MisfirePolicy.ALL:
             runs_max = job.max_runs
             left = len(found.newest) if runs_max is None else max(runs_max - job.runs, 0)
-            return [_Step(at_ms, job, due, None, 1) for due in found.newest[:left]]
+            return [_run(job, due, at_ms, missed=1) for due in found.newest[:left]]
 
 
-def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[_Step]:
+def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[ForecastRun]:
     """Again and again, as long as nobody says that it is done."""
     assert job.nag_s is not None
     begun = first.slot.partition(" again ")[0]
@@ -218,7 +213,7 @@ def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[_Step]
         due = Due(slot=f"{begun} again {number}", at_ms=at_ms)
         if is_over(job, due):
             return
-        yield _Step(at_ms, job, due)
+        yield _run(job, due, at_ms)
 
 
 # --- who hears of it, and when ------------------------------------------------------------------
@@ -234,24 +229,17 @@ class _Telling:
         for person_id, one in listeners.items():
             self._told[person_id, span.now.astimezone(one.zone).date()] = one.told_today
 
-    def of(self, step: _Step) -> ForecastRun | None:
+    def of(self, run: ForecastRun) -> ForecastRun | None:
         """Return what becomes of a run; None for a heartbeat outside of its hours."""
-        job, at = step.job, moment(step.runs_ms)
+        job, at = run.job, moment(run.runs_ms)
         listener = self._listeners.get(job.person_id) or Listener(zone=ZoneInfo("UTC"))
         hours = self._rules.hours if job.kind is JobKind.HEARTBEAT else None
         if hours is not None and not hours.holds(at, listener.zone):
             return None
-        fate, told = step.state, None
-        if fate is None:
-            fate, told = self._fate(job, at, listener)
-        return ForecastRun(
-            job=job,
-            due=step.due,
-            runs_ms=step.runs_ms,
-            fate=fate,
-            told_ms=None if told is None else to_ms(told),
-            missed=step.missed,
-        )
+        if run.fate is not Fate.TOLD:
+            return run
+        fate, told = self._fate(job, at, listener)
+        return replace(run, fate=fate, told_ms=None if told is None else to_ms(told))
 
     def _fate(self, job: Job, at: datetime, listener: Listener) -> tuple[Fate, datetime | None]:
         if job.kind is JobKind.MESSAGE:
@@ -362,8 +350,8 @@ class Forecaster:
         return pace(job.when, cost, now=self._clock.now())
 
     async def _listener(self, person_id: PersonId) -> Listener:
-        zone, hours = self._zone(person_id), await self._notifications.quiet_hours(person_id)
+        zone = self._zone(person_id)
         midnight = self._clock.now().astimezone(zone).replace(hour=0, minute=0, second=0)
         told = await self._notifications.count(person_id, since_ms=to_ms(midnight))
-        quiet = None if hours is None else HoursOfDay(from_minute=hours[0], to_minute=hours[1])
+        quiet = await quiet_hours_of(self._notifications, person_id)
         return Listener(zone=zone, quiet=quiet, told_today=told)

@@ -57,7 +57,7 @@ from scheduler.jobs.rules import (
     was_moved,
 )
 from scheduler.jobs.times import TimeReader
-from scheduler.notify.delivery import HoursOfDay, People, read_hours
+from scheduler.notify.delivery import HoursOfDay, People, quiet_hours_of, read_hours
 
 MADE_UP, LEFT_OUT = "made up for by hand", "left out by hand"
 
@@ -412,8 +412,7 @@ class JobService:
 
     async def quiet_hours(self, person_id: PersonId) -> HoursOfDay | None:
         """Return those of a person; None: there are none."""
-        found = await self._notifications.quiet_hours(person_id)
-        return None if found is None else HoursOfDay(from_minute=found[0], to_minute=found[1])
+        return await quiet_hours_of(self._notifications, person_id)
 
     async def set_quiet_hours(self, person_id: PersonId, text: str) -> HoursOfDay | None:
         """Set them as they were written; an empty text drops them. Raise JobRefused for what is no

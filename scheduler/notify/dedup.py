@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from scheduler.timetext.numbers import DAY_NAMES, MONTH_NAMES, ONES, TENS
-
 SAME_COSINE = 0.9
 """So alike are two findings that say the same, if nothing telling differs (SPEC §11)."""
 
@@ -152,9 +150,14 @@ _NUMBERS = re.compile(
 _WORDS = frozenset(
     [
         *("no", "not", "never", "none", "nobody", "nothing", "nor", "without", "cannot", "can't"),
-        *(*ONES, *TENS, "hundred", "thousand", "million", "half", "twice"),
+        *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+        *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+        *("eighteen", "nineteen", "twenty", "thirty", "forty", "fifty", "sixty", "seventy"),
+        *("eighty", "ninety", "hundred", "thousand", "million", "half", "twice"),
         *("first", "second", "third", "last", "next"),
-        *(name.casefold() for name in (*DAY_NAMES, *MONTH_NAMES)),
+        *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+        *("january", "february", "march", "april", "may", "june", "july", "august"),
+        *("september", "october", "november", "december"),
         *("today", "tomorrow", "yesterday", "tonight", "late", "early", "before", "after"),
         *("up", "down", "open", "opened", "closed", "online", "offline", "above", "below"),
         *("failed", "failing", "succeeded", "passed", "won", "lost", "gained"),

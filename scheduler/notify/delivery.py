@@ -84,6 +84,12 @@ def read_hours(text: str) -> HoursOfDay | None:
     return HoursOfDay(from_minute=start, to_minute=end)
 
 
+async def quiet_hours_of(notifications: SqliteTellings, person_id: PersonId) -> HoursOfDay | None:
+    """Return those of a person; None: there are none. Raise StorageError."""
+    found = await notifications.quiet_hours(person_id)
+    return None if found is None else HoursOfDay(from_minute=found[0], to_minute=found[1])
+
+
 def _minute(hour: str, minute: str | None) -> int | None:
     hours, minutes = int(hour), int(minute or 0)
     if minutes > 59 or hours > 24 or (hours == 24 and minutes):
@@ -226,7 +232,7 @@ class Notifier:
         """Return why it has to wait; None: it need not."""
         job, person_id = new.job, new.job.person_id
         now, zone = self._clock.now(), self._people.zone(person_id)
-        hours = await self._hours(person_id)
+        hours = await quiet_hours_of(self._notifications, person_id)
         passes = job.urgent or job.quiet is QuietPolicy.IGNORE
         if hours is not None and not passes and hours.holds(now, zone):
             return Held.QUIET
@@ -235,10 +241,6 @@ class Notifier:
             if count >= self._options.daily_max:
                 return Held.CAP
         return None
-
-    async def _hours(self, person_id: PersonId) -> HoursOfDay | None:
-        found = await self._notifications.quiet_hours(person_id)
-        return None if found is None else HoursOfDay(from_minute=found[0], to_minute=found[1])
 
     # --- what had to wait ---------------------------------------------------------------------
 
@@ -270,7 +272,7 @@ class Notifier:
 
     async def _is_over(self, one: HeldNotification) -> bool:
         now, zone = self._clock.now(), self._people.zone(one.person_id)
-        hours = await self._hours(one.person_id)
+        hours = await quiet_hours_of(self._notifications, one.person_id)
         if hours is not None and hours.holds(now, zone):
             return False
         if one.why is Held.QUIET:

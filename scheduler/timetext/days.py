@@ -440,18 +440,6 @@ def _feast(name: str, pattern: DayPattern | None = None, offset: int = 0) -> Rul
 # --- the rules ----------------------------------------------------------------------------------
 
 
-def _nothing_said(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return Ask(why=f"When exactly is {' '.join(match[0].split())!r}?")
-
-
-def _now(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return Moment(at=scope.now.astimezone(UTC).replace(microsecond=0))
-
-
-def _year(match: re.Match[str], scope: ReadingContext) -> Piece:
-    return Day(days=(date(int(match["year"]), 1, 1),), ask="Which day is meant?", period=True)
-
-
 _DAY = rf"(?:{ORDINAL}|\d{{1,2}}(?![\d:.%]))"
 _DAYS_LISTED = rf"(?P<days>{_DAY}(?:(?:\s*,\s*and\s+|\s*,\s*|\s+and\s+|\s*&\s*)(?:the )?{_DAY})*)"
 _SOME_YEAR = rf"(?:,? (?P<year>{YEAR}(?![:\d])))?"
@@ -504,7 +492,8 @@ DAYS: tuple[Rule, ...] = (
     rule(r"in (?P<duration>)(?P<hours>\d{1,2})h(?P<minutes>[0-5]\d)(?:m|min)?", _later),
     rule(rf"(?P<duration>{DURATION}) (?:from (?:right )?now|hence|later)", _later),
     rule(rf"(?P<duration>{DURATION}) (?P<ago>ago|back)", _later),
-    rule(r"(?:just |right )?now|atm|immediately|at this (?:time|moment)", _now),
+    rule(r"(?:just |right )?now|atm|immediately|at this (?:time|moment)",
+         lambda match, scope: Moment(at=scope.now.astimezone(UTC).replace(microsecond=0))),
     rule(r"today|this day", _in_days(0)),
     rule(r"tomm?orr?ow|tmrw|tmr|2morrow", _in_days(1)),
     rule(r"yesterday", _in_days(-1)),
@@ -534,7 +523,9 @@ DAYS: tuple[Rule, ...] = (
     rule(rf"(?:(?:at|on|in) )?(?:the )?{_EDGE}(?: of |\s|-)(?P<month>{MONTH})"
          rf"(?:,? (?P<year>{YEAR}))?", _edge),
     rule(rf"(?:in )?(?P<month>{MONTH})(?:,? (?P<year>{YEAR}))?", _month),
-    rule(rf"in (?P<year>{YEAR})", _year),
+    rule(rf"in (?P<year>{YEAR})",
+         lambda match, scope: Day(days=(date(int(match["year"]), 1, 1),), period=True,
+                                  ask="Which day is meant?")),
     rule(rf"(?:(?:at|on|over|in) )?(?:the )?(?:{_WHICH} )?week-?\s?end", _weekend),
 )  # fmt: skip
 
@@ -542,5 +533,5 @@ VAGUE = rule(
     r"(?:some time |sometime )?(?:soon|later|later today|asap|some ?day|one day|whenever)"
     r"|in a (?:bit|while|moment)|(?:by |at )?(?:the )?(?:end of (?:the )?(?:work(?:ing)? )?day"
     r"|close of business|eod|cob)|(?:after|before|at) (?:work|breakfast|lunch|dinner|supper)",
-    _nothing_said,
+    lambda match, scope: Ask(why=f"When exactly is {' '.join(match[0].split())!r}?"),
 )

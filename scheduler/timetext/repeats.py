@@ -69,11 +69,6 @@ def _every_long(match: re.Match[str], scope: ReadingContext) -> Piece | None:
     return None if rest else _stepped(minutes, "minute")
 
 
-def _part_of_hour(match: re.Match[str], scope: ReadingContext) -> Piece:
-    minutes = 30 if match["part"] == "half" else 15
-    return RepeatStep(count=minutes, unit=RecurrenceUnit.MINUTE)
-
-
 def _named(count: int, name: RecurrenceUnit, *, by_place: bool = False) -> Make:
     return lambda match, scope: RepeatStep(count=count, unit=name, by_place=by_place)
 
@@ -182,7 +177,8 @@ _PART_FOLLOWS = (
 
 REPEATS: tuple[Rule, ...] = (
     rule(rf"{_EVERY}(?: {_STEP})?\s*(?P<unit>{UNIT})", _every),
-    rule(r"(?:every|each) (?P<part>half|quarter)(?: an| of an)?[- ]hour", _part_of_hour),
+    rule(r"(?:every|each) half(?: an)?[- ]hour", _named(30, RecurrenceUnit.MINUTE)),
+    rule(r"(?:every|each) quarter(?: of an)?[- ]hour", _named(15, RecurrenceUnit.MINUTE)),
     rule(r"hourly", _named(1, RecurrenceUnit.HOUR)),
     rule(rf"(?:every|each) (?P<duration>{DURATION}|hour and a half)", _every_long),
     rule(r"daily|every ?day|once daily", _named(1, RecurrenceUnit.DAY)),

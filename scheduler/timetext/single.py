@@ -240,7 +240,13 @@ class _Single:
             past = unique[0].astimezone(self.home)
             text = f"That is over: it was {day_words(past)} at {past:%H:%M}. When is meant?"
             return TimeAsked(text=text, past=past)
-        options = [_reading(moment, self.home) for moment in ahead]
+        options = []
+        for moment in ahead:
+            local = moment.astimezone(self.home)
+            when = At(moment=local, zone=self.home.key)
+            sentence = f"once, {moment_words(local)}"
+            # Also one that is due at this very second has its slot shown.
+            options.append(TimeRead(when=when, sentence=sentence, next=(moment,)))
         asks = [*self.always, *(self.between if len(options) > 1 else ())]
         return TimeAsked(text=" ".join(asks), options=tuple(options)) if asks else options[0]
 
@@ -253,13 +259,6 @@ def _likely(usual: datetime, other: datetime, now: datetime) -> list[datetime]:
         # "At 8", said in the afternoon, is this evening; said in the morning, who knows.
         return [other] if now.time() >= _NOON else [usual, other]
     return [usual] if usual < other else [usual, other]
-
-
-def _reading(moment: datetime, home: ZoneInfo) -> TimeRead:
-    local = moment.astimezone(home)
-    when = At(moment=local, zone=home.key)
-    # Also one that is due at this very second has its slot shown.
-    return TimeRead(when=when, sentence=f"once, {moment_words(local)}", next=(moment,))
 
 
 def settle_single(
@@ -275,8 +274,12 @@ def settle_single(
         return None
     if bool(moments) == bool(clocks or parts or days) or len(moments) > 1:
         return None
-    if _lacks_month(days, pieces):
-        return None
+    is_of_month = any(
+        isinstance(one, OfMonth) or (isinstance(one, Day) and one.period) for one in pieces
+    )
+    patterns = [one.patterns[0] for one in days if isinstance(one, NamedDay)]
+    if not is_of_month and any(one.places and not one.months for one in patterns):
+        return None  # "the first Monday", and of no month
     if refused := next((one.why for one in pieces if isinstance(one, Refuse)), None):
         return NoTime(why=refused)
     clock = _clock(clocks[0], pieces) if clocks else None
@@ -296,17 +299,6 @@ def settle_single(
     if said.part and said.part.today:
         return said.on(Day(days=(scope.today,), today=True))
     return said.next()
-
-
-def _lacks_month(days: Sequence[Day | NamedDay], pieces: Sequence[Piece]) -> bool:
-    """Return whether "the first Monday" is said, and of no month."""
-    is_open = any(
-        isinstance(one, NamedDay) and one.patterns[0].places and not one.patterns[0].months
-        for one in days
-    )
-    return is_open and not any(
-        isinstance(one, OfMonth) or (isinstance(one, Day) and one.period) for one in pieces
-    )
 
 
 def _clock(said: Clocks | TimeSpan, pieces: Sequence[Piece]) -> TimeOfDay | None:

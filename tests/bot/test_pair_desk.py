@@ -380,15 +380,14 @@ async def test_a_card_can_be_of_many_and_of_one_channel_there_are_three(porch: P
 async def test_what_is_sent_is_a_message_with_three_buttons(porch: Porch) -> None:
     posted: list[NewMessage] = []
 
-    class Post:
+    class Post(QuestionMessages):
         async def post(self, message: NewMessage) -> OutboxId:
             posted.append(message)
             return OutboxId(1)
 
-        async def close(self, pressed: Pressed, said: str) -> None: ...
-
+    cards = Post(porch.chats, SqliteCards(porch.house.database))
     async with PairingQuestions(
-        porch.house.access, Post(), porch.wall.spoken_to, clock=porch.clock
+        porch.house.access, cards, porch.wall.spoken_to, clock=porch.clock
     ) as desk:
         porch.desk = desk
         await porch.asks(name="")

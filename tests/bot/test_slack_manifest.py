@@ -32,8 +32,9 @@ def test_the_events_are_exactly_those_that_are_known() -> None:
 def test_every_method_that_the_code_names_is_listed_with_its_scopes() -> None:
     named: set[str] = set()
     for file in (ROOT / "bot/channels/slack").glob("*.py"):
-        if file.name != "api.py":
-            named |= set(re.findall(r'"([a-z]+(?:\.[a-zA-Z]+)+)"', file.read_text("utf-8")))
+        # In api.py the list itself stands, and the two calls that come with a way out.
+        ends = ", _FIX" if file.name == "api.py" else ""
+        named |= set(re.findall(rf'"([a-z]+(?:\.[a-zA-Z]+)+)"{ends}', file.read_text("utf-8")))
 
     ours = ("slack.", "hearthbot.")  # events and names of our own logs
     assert {name for name in named if not name.startswith(ours)} == set(METHODS)

@@ -20,7 +20,7 @@ def result_of(method: str, params: dict[str, Any]) -> Any:
             return {
                 "protocolVersion": "2025-06-18",
                 "capabilities": {"tools": {"listChanged": True}},
-                "serverInfo": {"name": "raw", "version": "0"},
+                "serverInfo": {"name": "odd", "version": "1.2"},
             }
         case "tools/list":
             if "RAW_RESTLESS" in os.environ:
