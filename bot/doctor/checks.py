@@ -17,7 +17,8 @@ from bot.doctor.live_slack import MANIFEST
 from bot.settings.home import Home, is_held, shipped
 from bot.settings.options import host_zone, servers_of
 from bot.settings.schema.settings import Settings
-from memory.database.checkup import Checkup, good_backup, look, newest_backup
+from memory.database.backup import all_backups, newest_good
+from memory.database.checkup import Checkup, look
 from memory.records.errors import SettingsWrong, StorageError
 
 STORED_S = 4.0
@@ -121,14 +122,14 @@ class _DatabaseLook:
         """The file itself."""
         home = self._home
         if not home.database.exists() or not home.database.stat().st_size:
-            if newest_backup(home.database, home.backups) is None:
+            if not all_backups(home.database, home.backups):
                 return [ok("none yet; the first start makes it")]
             self._trouble = f"{home.database} is missing or empty, though there are backups"
         found = await self._looked()
         is_good = found and found.ours and not found.trouble and found.version <= found.newest
 
         def saved() -> list[Path | None]:
-            return [None if is_good else good_backup(home.database, home.backups)]
+            return [None if is_good else newest_good(home.database, home.backups)]
 
         (backup,) = await in_thread(saved)
         if found is None:
@@ -140,7 +141,7 @@ class _DatabaseLook:
         home = self._home
         if not home.database.exists():
             return []
-        newest = newest_backup(home.database, home.backups)
+        newest = next(iter(all_backups(home.database, home.backups)), None)
         return list(stored.backups(home, newest, now=datetime.now(UTC)))
 
     async def _at_work(

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memory.database.backup import all_backups, connect, is_ours, newest_good, problems
+from memory.database.backup import connect, is_ours, problems
 from memory.database.errors import storage_error
 from memory.database.migrate import MIGRATIONS, read_migrations, version_of
 from memory.database.rows import named, record, records
@@ -127,16 +127,6 @@ def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
             )
     except (sqlite3.Error, OSError) as error:
         raise storage_error(error, path) from error
-
-
-def newest_backup(path: Path, folder: Path) -> Path | None:
-    """The newest backup by its name, good or not."""
-    return next(iter(all_backups(path, folder)), None)
-
-
-def good_backup(path: Path, folder: Path) -> Path | None:
-    """The newest backup that can be read and is whole."""
-    return newest_good(path, folder)
 
 
 def _open(path: Path) -> sqlite3.Connection:

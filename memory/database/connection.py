@@ -269,7 +269,13 @@ class Database:
 
     async def _saved(self) -> Path:
         to = self._opening.backups / daily_name(self._path, self.now())
-        await self.between(partial(_save, to=to))
+
+        def save(connection: sqlite3.Connection) -> None:
+            make_backup(connection, to)  # of what is open
+            # What the `-wal` holds goes into the file that it belongs to.
+            connection.execute("pragma wal_checkpoint(truncate)")
+
+        await self.between(save)
         return to
 
     async def _leave_behind(self) -> None:
@@ -321,12 +327,6 @@ class Database:
         except sqlite3.Error as error:
             self._note(str(error) if is_damage(error) else "")
             raise storage_error(error, self._path) from error
-
-
-def _save(connection: sqlite3.Connection, *, to: Path) -> None:
-    """Copy what is open; what the `-wal` holds goes into the file that it belongs to."""
-    make_backup(connection, to)
-    connection.execute("pragma wal_checkpoint(truncate)")
 
 
 class _Harm(Exception):

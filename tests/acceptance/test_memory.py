@@ -395,13 +395,13 @@ def test_what_is_needed_just_now_is_kept_in_mind(
     calls = len(asked(model, NOTING))
 
     answers(model, NOTING, "I noted that!")
-    asks(telegram, ANN, calling("list_dir", say="I must arrive before noon", path="."))
-    until(lambda: home.ask_database("select 1 from insights where pins like '%before noon%'"))
-    asks(telegram, ANN, "Do I arrive before noon?")
+    asks(telegram, ANN, calling("list_dir", say="I must arrive before 12:00", path="."))
+    until(lambda: home.ask_database("select 1 from insights where pins like '%before 12:00%'"))
+    asks(telegram, ANN, "Do I arrive before 12:00?")
     by_rules = block(sent(model)[-1], IN_MIND)
     used = asks(telegram, ANN, "/usage")
 
     assert calls == 1
     assert "Wants trains only, no flights." in kept
-    assert "I must arrive before noon" in by_rules
+    assert "I must arrive before 12:00" in by_rules
     assert "insights" in used.partition("For what:")[2]
