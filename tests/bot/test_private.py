@@ -12,9 +12,9 @@ from bot.commands.memory.commands import (
     BEGUN_ALREADY,
     ENDED,
     ENDED_LATER,
-    IN_PRIVATE,
     NOT_ON,
-    USE,
+    PRIVATE_ELSEWHERE,
+    PRIVATE_USE,
     PrivateCommand,
 )
 from memory.database.connection import Database
@@ -162,10 +162,10 @@ async def test_a_usual_conversation_is_never_erased(chat: Chat) -> None:
 
 @pytest.mark.parametrize("rest", ["off now", "of", "on off"])
 async def test_what_is_not_understood_changes_nothing(chat: Chat, rest: str) -> None:
-    assert await chat.says(rest) == USE
+    assert await chat.says(rest) == PRIVATE_USE
     assert not await is_private(chat)
 
 
 async def test_in_a_group_it_is_not_done(chat: Chat) -> None:
-    assert await chat.says(is_group=True) == IN_PRIVATE
+    assert await chat.says(is_group=True) == PRIVATE_ELSEWHERE
     assert not await is_private(chat)
