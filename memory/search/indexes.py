@@ -169,7 +169,7 @@ def _key(of: Whose) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class IndexHit:
     """A fact that was found. `cosine` is of its meaning alone, 0 without embeddings."""
 
     fact: StoredFact
@@ -185,16 +185,16 @@ class Indexes(LiveIndexes):
     ) -> None:
         super().__init__(database, _FACTS, embedding=embedding, items_max=items_max)
 
-    async def search(self, of: Whose, query: str, *, k: int) -> list[Hit]:
+    async def search(self, of: Whose, query: str, *, k: int) -> list[IndexHit]:
         """Return the best `k` of the facts that hold and that this person may see here, best
         first."""
         return await self._found(of, query, k=k, where=holding(seen_by(of)))
 
-    async def search_own(self, of: Whose, query: str, *, k: int) -> list[Hit]:
+    async def search_own(self, of: Whose, query: str, *, k: int) -> list[IndexHit]:
         """Return the same among those that this person may change."""
         return await self._found(of, query, k=k, where=holding(owned_by(of)))
 
-    async def search_past(self, of: Whose, query: str, *, k: int, at: datetime) -> list[Hit]:
+    async def search_past(self, of: Whose, query: str, *, k: int, at: datetime) -> list[IndexHit]:
         """Return the best `k` of those that held then. Builds an index for this one search."""
         where = holding(seen_by(of), at)
         facts = await self._database.read(partial(select, where=where))
@@ -212,7 +212,7 @@ class Indexes(LiveIndexes):
             return []
         return await asyncio.to_thread(self._embedding.likeness, text, others)
 
-    async def _found(self, of: Whose, query: str, *, k: int, where: Narrowed) -> list[Hit]:
+    async def _found(self, of: Whose, query: str, *, k: int, where: Narrowed) -> list[IndexHit]:
         search = await self.current(of)
         if search is None or k <= 0:
             return []
@@ -267,9 +267,9 @@ def _items(facts: Sequence[StoredFact]) -> list[Item]:
     return items
 
 
-def _hits(ranked: Sequence[Ranked], facts: dict[int, StoredFact]) -> list[Hit]:
+def _hits(ranked: Sequence[Ranked], facts: dict[int, StoredFact]) -> list[IndexHit]:
     return [
-        Hit(fact=facts[int(one.id)], score=one.score, cosine=one.cosine)
+        IndexHit(fact=facts[int(one.id)], score=one.score, cosine=one.cosine)
         for one in ranked
         if int(one.id) in facts
     ]
