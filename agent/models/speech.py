@@ -1,5 +1,5 @@
 """Speech to text, by whatever provider litellm reaches. Built by `bot`, called by
-`agent.files.transcription`; the library is loaded with the first recording.
+`agent.files.attachments`; the library is loaded with the first recording.
 """
 
 from __future__ import annotations

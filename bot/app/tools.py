@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.files.attachments import AttachedFiles
+from agent.files.attachments import AttachedFiles, PaidTranscriber
 from agent.files.scaler import PillowScaler, is_installed
-from agent.files.transcription import PaidTranscriber
 from agent.files.values import AttachedOptions
 from agent.models.choose import beside
 from agent.skills.library import SkillLibrary

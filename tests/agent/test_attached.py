@@ -10,9 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from agent.files.attachments import AttachedFiles, Brought, brought, left_alone
+from agent.files.attachments import AttachedFiles, Brought, Sound, brought, left_alone
 from agent.files.extract import FileText
-from agent.files.transcription import Sound
 from agent.files.values import AttachedOptions, FileUnavailable, ScaledPicture
 from agent.policy.taint import tainted_by
 from agent.tools.workspace import Workspace

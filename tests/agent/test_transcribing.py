@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.budget.budget import Budget
-from agent.files.transcription import PaidTranscriber, Sound
+from agent.files.attachments import PaidTranscriber, Sound
 from memory.records.errors import ModelRefused
 from memory.records.usage import SpendingRefused
 from tests.agent.files_kit import VOICE

@@ -25,7 +25,7 @@ from bot.lab.faults import bad_gateway, drop, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.markup.render import utf16_length
 from bot.settings.load import load
-from bot.settings.schema.reactions import REACTIONS, telegram_reaction
+from bot.settings.schema.values import REACTIONS, telegram_reaction
 from memory.records.errors import SettingsWrong
 from memory.records.messages import Address, IncomingMessage
 from scheduler.clock.machine import SystemClock
