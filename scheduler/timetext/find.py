@@ -36,7 +36,8 @@ class _Place(NamedTuple):
 
 _LEAD = re.compile(
     r"\s*(?:please[\s,]+)?(?:(?:can|could|would|will)\s+you\s+)?(?:please\s+)?"
-    r"(?:remind\s+me|tell\s+me|ping\s+me|let\s+me\s+know|set\s+(?:me\s+)?an?\s+"
+    # After `/remind` people go on with "me".
+    r"(?:(?:remind\s+)?me\b(?!\s+and\b)|tell\s+me|ping\s+me|let\s+me\s+know|set\s+(?:me\s+)?an?\s+"
     r"(?:reminder|alarm))?[\s,:]*",
 )
 _JOIN = re.compile(r"\s*(?:to|that|about|of|for|[,:-])(?=\s|$)[\s,:]*")

@@ -24,6 +24,8 @@ def found(text: str) -> TimeFound:
     [
         ("remind me to call Bob tomorrow at 5", "tomorrow at 5", "call Bob", "11-29T17:00"),
         ("remind me tomorrow at 5 to call Bob", "tomorrow at 5", "call Bob", "11-29T17:00"),
+        ("me tomorrow at 5 to call Bob", "tomorrow at 5", "call Bob", "11-29T17:00"),
+        ("me and Ann eat tomorrow at 5", "tomorrow at 5", "me and Ann eat", "11-29T17:00"),
         ("Remind me in 2 hours to eat", "in 2 hours", "eat", "11-28T12:17"),
         ("in 20 minutes remind me to stretch", "in 20 minutes", "stretch", "11-28T10:37"),
         ("Call Mum on Sunday at 3pm", "on Sunday at 3pm", "Call Mum", "11-29T15:00"),
