@@ -438,7 +438,7 @@ def unknown_text(word: str, where: str, names: Collection[str]) -> str:
 def left_out(name: str, rest: str, where: str, *, but: str = "") -> str:
     """Stands in front of the answer of a command that takes no words `but` one."""
     said = bare(rest, chars_max=60)
-    no_words = f"no words behind it but `{but}`" if but else "no words behind it"
+    no_words = f"no words after it but `{but}`" if but else "no words after it"
     return f"`{slash(where)}{name}` takes {no_words}, so I left out “{said}”."
 
 

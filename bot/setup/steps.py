@@ -255,7 +255,7 @@ class SlackStep(SetupStep):
         desk.title("Slack")
         before = slack.bot_token.get_secret_value()
         if not before:
-            if not desk.confirm("Do you want it in Slack, too?", default=False):
+            if not desk.confirm("Do you want it in Slack?", default=False):
                 return
             desk.say(HOW_SLACK.format(manifest=self.here.manifest))
         wanted = live_slack.wanted_scopes(self.here.manifest)
@@ -324,7 +324,7 @@ class PersonStep(SetupStep):
         desk, plan = self.desk, self.plan
         desk.title("You")
         if plan.owner is None and not self.here.owners:
-            desk.say("Nobody is the owner yet, so a name and a zone come later.")
+            desk.say("There is no owner yet: the first person you approve becomes the owner.")
         elif self.here.is_running:
             desk.say("The bot runs, so it is the one to tell: /timezone, in a chat with it.")
         else:

@@ -202,7 +202,7 @@ async def test_words_behind_a_command_that_takes_none_are_named(rig: Rig) -> Non
 
     new, start = rig.texts()
     assert new.startswith(
-        "/new takes no words behind it, so I left out “with *words*”.\n\nA new conversation begins."
+        "/new takes no words after it, so I left out “with *words*”.\n\nA new conversation begins."
     )
     assert start.startswith("Just write to me.")
 
@@ -218,7 +218,7 @@ async def test_all_skills_are_shown_to_who_asks_for_all(rig: Rig) -> None:
     assert "/skills all shows all of them." in few
     assert "and 9 more" in few
     assert "more" not in whole.partition("\n\nSkills")[0]
-    assert odd == f"/skills takes no words behind it but all, so I left out “mail”.\n\n{few}"
+    assert odd == f"/skills takes no words after it but all, so I left out “mail”.\n\n{few}"
 
 
 async def test_a_pause_for_a_time_is_refused(rig: Rig) -> None:

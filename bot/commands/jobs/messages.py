@@ -62,7 +62,7 @@ REMIND_USE = (
     "`/remind every weekday at 8 stand up` does so again and again"
 )
 NO_TIME = f"I found no time in that.\n{REMIND_USE}"
-NO_TEXT = "And of what shall I remind you? Write the time and the words in one line."
+NO_TEXT = "What shall I remind you of? Write the time and the words in one line."
 JOB_USE = """\
 `/jobs` lists them
 `/job j12` shows one

@@ -58,7 +58,7 @@ GUESTS_USE = """\
 GUESTS_USE_IN_GROUP = """\
 Here I show what was said in this group alone; what you said you can have erased.
 `/memory list`, `/memory f12`, `/memory search TEXT`, `/memory forget f12`"""
-USE_REMEMBER = "Write what I am to remember behind it: `/remember I take my tea without milk`"
+USE_REMEMBER = "Write after it what I should remember: `/remember I take my tea without milk`"
 IN_PRIVATE = "That is done in a private chat: write it to me there."
 MEMORY_IS_OFF = "Memory is off in this conversation (`/private`), so I keep nothing of it."
 NO_GUESTS = "As a guest you can look at what I know of you and have it erased, but not add to it."

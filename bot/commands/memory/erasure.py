@@ -281,7 +281,7 @@ def found_text(what: str, found: FoundPlaces, root: Path) -> str:
     lines = [f"**Forget {what}?** It stands in:", ""]
     lines += [f"- {counted(kind, count)}" for kind, count in found.counts.items()]
     if found.counts.keys() & _SEARCHED:
-        lines.append("- the searches over it, and what texts mean to them: they are made anew")
+        lines.append("- the search indexes: they are built anew")
     if found.backups:
         copies = "1 older copy" if found.backups == 1 else f"{found.backups} older copies"
         lines.append(f"- {copies} of the database, which will be replaced by a new one")
