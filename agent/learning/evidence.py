@@ -39,7 +39,8 @@ _CLAUSE_END = re.compile(
 )
 _PART_END = re.compile(rf"{_CLAUSE_END.pattern}|\b(?:and|und|et|y|e|och|og|en)\b")
 _REMINDED = re.compile(
-    r"^\W*(?:please )?(?:remember|note|do(?: not|n't) forget|keep in mind)(?: that)? (?=$|(?:i|my)\b)"
+    r"^\W*(?:please )?(?:remember|note|do(?: not|n't) forget|keep in mind)(?: that)? "
+    r"(?=$|(?:i|my)\b)"
 )
 """What only asks for a statement to be kept: "Don't forget that I …"."""
 _ELIDED = re.compile(r"\b[a-z]{1,2}'(?=\w{3})")
