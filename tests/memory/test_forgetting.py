@@ -85,6 +85,33 @@ async def test_what_is_counted_by_the_name_of_a_job_and_what_the_clock_told_a_gr
     assert rows(database_of(home), "select prompt from usage") == [(1,)]
 
 
+@pytest.mark.parametrize(
+    "shape", ['{{"note": "{}"}}', 'Found:\n{{"note": "{}"}}', '[{{"note": "{}'], ids=str
+)
+async def test_words_that_a_tool_wrote_as_json_escapes_them_are_forgotten(
+    home: Path, shape: str
+) -> None:
+    words = 'Ärger mit "Café Grün"'
+    escaped = json.dumps(words)[1:-1]
+    result = {"kind": "result", "call_id": "k9", "ok": True, "content": shape.format(escaped)}
+    call = {"id": "k9", "name": "cal__get", "arguments": "{}"}
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        Past(connection, runs=50).turn(
+            ANN,
+            "c_ann",
+            ANNS_CHAT,
+            "What is on?",
+            "See above.",
+            entries=[{"kind": "answered", "text": "", "calls": [call]}, result],
+        )
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(phrases=(words,)))
+
+    assert proof.ok
+    assert files_with(home, "u00c4rger", "Caf\\\\u00e9") == []
+
+
 TOLD_OTHERWISE = "I see, so under the zinc tub lies your spare key."
 
 
