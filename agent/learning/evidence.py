@@ -169,6 +169,15 @@ def is_carried(note: str, *, by: str, foreign: AbstractSet[str]) -> bool:
     return bool(told & own) and len(told & foreign - own) <= len(told & own)
 
 
+def shares_words(note: str, quote: str) -> bool:
+    """Whether a note has anything of its quote: else it may tell of another sentence of the line,
+    in which somebody else is spoken of."""
+    told, there = (
+        {*map(stem, (w.text for w in words(fold(t))))} - STOP_WORDS for t in (note, quote)
+    )
+    return bool(keys(note) & keys(quote) or told & there or _numbers(note) & _numbers(quote))
+
+
 def is_covered(note: str, line: str, *, speaker: str, year: int) -> bool:
     """Return whether a line holds what a note tells of its speaker: most of its words, whatever
     their endings, all names and all numbers.

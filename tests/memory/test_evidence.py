@@ -179,6 +179,7 @@ ASSERTED = FactRefusal.NOT_ASSERTED
         ("I moved to Bergen", "I moved to Bergen", "Ana moved to bergen.example.", CARRIED),
         ("I moved to Bergen", "I moved to Bergen", "Ana moved: ana@bergen.example", CARRIED),
         ("I moved to Bergen", "I moved to Bergen", "Ana.", CARRIED),
+        ("My sister is a nurse. I live in Rome", "I live in Rome", "Ana is a nurse.", CARRIED),
     ],
 )
 def test_what_was_not_said_so_is_refused_whatever_the_model_claims(
