@@ -38,6 +38,11 @@ _CLAUSE_END = re.compile(
     r"[,;:、，；()–—]|\s-\s|\b(?:but|aber|sondern|mais|pero|ma|mas|maar|men|ale|но|а|ama)\b"
 )
 _PART_END = re.compile(rf"{_CLAUSE_END.pattern}|\b(?:and|und|et|y|e|och|og|en)\b")
+_REMINDED = re.compile(
+    r"^\W*(?:please )?(?:remember|note|do(?: not|n't) forget|keep in mind)(?: that)? "
+    r"(?=$|(?:i|my)\b)"
+)
+"""What only asks for a statement to be kept: "Don't forget that I …"."""
 _ELIDED = re.compile(r"\b[a-z]{1,2}'(?=\w{3})")
 _OPENING = """
 btw fyi actually honestly anyway well ok okay yes hey hi hello now today yesterday last next week
@@ -76,7 +81,7 @@ def places(quote: str, said: str) -> Iterator[QuotePlace]:
         ending = _SENTENCE_END.search(text, end)
         yield QuotePlace(
             quote=match.group(),
-            before=text[begins:start],
+            before=_REMINDED.sub("", text[begins:start]),
             after=text[end : ending.end() if ending else len(text)],
             is_quoted=text.count('"', 0, start) % 2 == 1 and '"' not in match.group(),
         )
@@ -108,7 +113,10 @@ def is_turned_round(quote: str, said: str, note: str) -> bool:
         if is_unbordered(place.quote):
             near = [before[-NOT_NEAR_CHARS:], after[:NOT_NEAR_CHARS]]
         else:
-            near = [" ".join(before.split()[-NOT_BEFORE_WORDS:])]
+            # One that begins behind its subject is denied from anywhere before it: "I will never
+            # in my life eat meat".
+            is_whole = place.quote.split()[0] in _SELF
+            near = [" ".join(before.split()[-NOT_BEFORE_WORDS if is_whole else 0 :])]
             near.append(" ".join(after.split()[:NOT_AFTER_WORDS]))
         return any(map(says_no, [*near, *meant]))
 
@@ -161,6 +169,15 @@ def is_carried(note: str, *, by: str, foreign: AbstractSet[str]) -> bool:
     return bool(told & own) and len(told & foreign - own) <= len(told & own)
 
 
+def shares_words(note: str, quote: str) -> bool:
+    """Whether a note has anything of its quote: else it may tell of another sentence of the line,
+    in which somebody else is spoken of."""
+    told, there = (
+        {*map(stem, (w.text for w in words(fold(t))))} - STOP_WORDS for t in (note, quote)
+    )
+    return bool(keys(note) & keys(quote) or told & there or _numbers(note) & _numbers(quote))
+
+
 def is_covered(note: str, line: str, *, speaker: str, year: int) -> bool:
     """Return whether a line holds what a note tells of its speaker: most of its words, whatever
     their endings, all names and all numbers.
@@ -169,9 +186,7 @@ def is_covered(note: str, line: str, *, speaker: str, year: int) -> bool:
     day of the line needs not stand there, if no other one does.
     """
     left = _DATE.sub(" ", note)
-    months = {found[:3].casefold() for found in _MONTH.findall(note)}
-    others = {found[:3].casefold() for found in _MONTH.findall(line)}
-    if others and not months <= others:
+    if not _is_dated_alike(note, line, year=year):
         return False
     counted = _numbers(left) - {str(year - 1), str(year), str(year + 1)}
     if not counted <= _numbers(line):
@@ -231,6 +246,35 @@ _DATE = re.compile(
     r"(?:\s+\d{1,2}(?:st|nd|rd|th)?\b)?(?:,?\s+\d{4}\b)?",
     re.IGNORECASE,
 )
+
+
+_ISO_DAY = re.compile(r"\b\d{4}-(\d\d)(?:-(\d\d))?\b")
+_MONTHS = "jan feb:fev mar apr:avr may:mai jun:jui jul:jui aug:aou:ago sep oct:okt nov dec:dez"
+
+
+def _months(text: str) -> set[int]:
+    """The months that are named in a text, or stand in its days as numbers."""
+    begins = {fold(name)[:3].translate(_PLAIN_VOWELS) for name in _MONTH.findall(text)}
+    named = {n for n, one in enumerate(_MONTHS.split(), 1) if begins & {*one.split(":")}}
+    return named | {int(month) for month, _ in _ISO_DAY.findall(text)}
+
+
+_PLAIN_VOWELS = str.maketrans("éäû", "eau")
+
+
+def _is_dated_alike(note: str, line: str, *, year: int) -> bool:
+    """Whether the days of a note are those of the line, or can be reckoned from when it was said:
+    a year that is far from that has to stand there, and of a line that names a month the day."""
+    told = " ".join(_DATE.findall(note))
+    there = set(map(int, re.findall(r"\d+", line)))
+    years = {int(one) for one in re.findall(r"(?<!\d)\d{4}(?!\d)", told)}
+    if not years <= there | {year - 1, year, year + 1}:
+        return False
+    if not (months := _months(line)):
+        return True
+    days = {int(one) for one in re.findall(r"(?<![\d-])\d\d?(?!\d)", told)}
+    days |= {int(day) for _, day in _ISO_DAY.findall(told) if day}
+    return _months(note) <= months and days <= there
 
 
 def _numbers(text: str) -> set[str]:

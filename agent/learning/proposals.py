@@ -16,6 +16,7 @@ from agent.learning.evidence import (
     is_covered,
     is_pasted,
     is_turned_round,
+    shares_words,
 )
 from agent.models.json_answer import ModelAnswer, PlainText
 from memory.facts.similarity import stands_in
@@ -143,6 +144,8 @@ class Judge:
         if is_about_another(found.quote, line.text, text):
             return FactRefusal.NOT_ASSERTED
         year = datetime.fromtimestamp(line.at_ms / 1000, UTC).year
+        if not shares_words(told, found.quote):
+            return FactRefusal.NOT_CARRIED
         if not is_covered(told, line.text, speaker=label, year=year):
             return FactRefusal.NOT_CARRIED
         return self._new(found, text, line)

@@ -50,13 +50,11 @@ def told_to(server: str) -> str:
 @dataclass(slots=True)
 class NamedPages:
     """Addresses that a turn knows of, and their sites: `said` by its person, `found` by searches,
-    `linked` on pages that were read, and those pages themselves, `read`. `led_to` are sites where
-    redirects ended."""
+    `linked` on pages that were read. `led_to` are sites where redirects ended."""
 
     said: dict[str, str] = field(default_factory=dict)
     found: dict[str, str] = field(default_factory=dict)
     linked: dict[str, str] = field(default_factory=dict)
-    read: set[str] = field(default_factory=set)
     led_to: Counter[str] = field(default_factory=Counter)
 
     @classmethod
@@ -76,7 +74,6 @@ class NamedPages:
                 asked = parse_url(with_scheme(str(called_arguments(call).get("url", ""))))
             except UrlRefused:
                 continue
-            named.read.add(asked.whole)
             # The tool's own heading says where a redirect ended: that site was asked for, too.
             heading = text.partition("\n\n")[0]
             if "Redirected from: " in heading:
@@ -111,6 +108,7 @@ class Egress:
 
     def __init__(self) -> None:
         self._opened: OrderedDict[Hashable, Counter[str]] = OrderedDict()
+        self._said: OrderedDict[Hashable, set[str]] = OrderedDict()
         self._handed: OrderedDict[Hashable, NamedPages] = OrderedDict()
         self._agreed: set[tuple[str, ...]] = set()
 
@@ -127,17 +125,14 @@ class Egress:
         """Let the subagents of a turn know what was named in it."""
         _kept(self._handed, _root(turn, run_id), NamedPages, most=HANDED_MAX).add(named)
 
-    def open_page(
-        self, turn: TurnInput, run_id: RunId, url: str, named: NamedPages, *, part: int
-    ) -> str:
-        """Count a page that may be opened unasked; return why not, if it may not. `part` 2 and on
-        are parts of a text that is at hand once the first was read."""
+    def open_page(self, turn: TurnInput, run_id: RunId, url: str, named: NamedPages) -> str:
+        """Count a page that may be opened unasked; return why not, if it may not."""
         # Read as the client reads it: what differs in a way that it would keep is another address.
         address = parse_url(url)
         whole, site = address.whole, address.site
-        if whole in named.said or (part > 1 and whole in named.read):
+        if whole in named.said and self._is_first(turn, run_id, whole):
             return ""
-        if whole not in named.found | named.linked:
+        if whole not in named.said | named.found | named.linked:
             return NAMELESS
         # A report is no turn that a person began: else each background task would bring a turn's.
         turns = 0 if turn.report is not None else 1 if turn.job is None else DAY_TURNS
@@ -150,6 +145,14 @@ class Egress:
             return TOO_MANY
         opened[site] += 1
         return ""
+
+    def _is_first(self, turn: TurnInput, run_id: RunId, whole: str) -> bool:
+        """Whether it is opened for the first time in this turn: in how often and in which spelling
+        it is opened again a model could tell as much as it likes."""
+        seen = _kept(self._said, (turn.person_id, _root(turn, run_id)), set, most=COUNTED_MAX)
+        is_first = whole not in seen
+        seen.add(whole)
+        return is_first
 
     def is_agreed(self, turn: TurnInput, tool: str) -> bool:
         """Whether a person agreed to this reading tool in this conversation."""

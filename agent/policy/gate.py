@@ -169,8 +169,7 @@ class Gate:
         if card.name in HANDS_ON:
             self._egress.hand_on(turn, caller.run_id, named)
             return ""
-        part = int(getattr(wish.arguments, "page", 1))
-        return self._egress.open_page(turn, caller.run_id, needs.target, named, part=part)
+        return self._egress.open_page(turn, caller.run_id, needs.target, named)
 
     async def _history(self, caller: Caller, asked: ToolCallState) -> Sequence[Entry]:
         stored = await self._conversations.entries(

@@ -77,12 +77,15 @@ class WebPages:
         self._kept = KeptPages(clock)
         self._reader = PageReader()
 
-    def _web_fetch_needs(self, caller: Caller, url: str) -> Needs:
+    def _web_fetch_needs(self, caller: Caller, url: str, page: int) -> Needs:
         """Its address as it was written, since that is how it can have been seen: an address can
-        carry words away. Raises UrlRefused, and AddressRefused where that needs no look-up."""
+        carry words away. A further part of a text that is at hand asks nobody for anything. Raises
+        UrlRefused, and AddressRefused where that needs no look-up."""
         written = with_scheme(url)
-        self._client.refuse(parse_url(written))
-        return Needs(target=written)
+        address = parse_url(written)
+        self._client.refuse(address)
+        is_at_hand = page > 1 and self._kept.get(caller.person_id, address) is not None
+        return Needs() if is_at_hand else Needs(target=written)
 
     @tool(
         "web",

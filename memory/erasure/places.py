@@ -305,6 +305,12 @@ def _incoming(search: PlaceSearch, row: Row) -> Row | None:
     return _columns(payload=_json)(said, row)
 
 
+def _notice(search: PlaceSearch, row: Row) -> Row | None:
+    """One that says the words; of everything, too, no other, for it may be the owner's."""
+    said = replace(search, wording=Wording(search.wording.phrases))
+    return _columns(name=_text, text=_text)(said, row)
+
+
 def _former(search: PlaceSearch, row: Row) -> Row | None:
     """An earlier text of a file goes as a whole: else `/undo` would put a text with a gap into the
     file."""
@@ -343,9 +349,13 @@ _OF_TOUCHED = """(
     select run_id from messages
     where conversation_id in (select value from json_each(:touched))
 )"""
+# What was told in a shared conversation by the clock belongs to no turn.
 _REPLIES = f"""(
     lane in (select value from json_each(:lanes)) or run_id in {_OF_PERSON}
     or run_id in {_OF_TOUCHED}
+    or run_id is null and lane in (
+        select lane from conversations where id in (select value from json_each(:touched))
+    )
 )"""  # noqa: S608
 _DROP_STEPS = "delete from steps where run_id in (select value from json_each(:runs))"
 _MARK_ERASED = """
@@ -518,6 +528,17 @@ PLACES = (
         key="rowid",
         result=_text,
         note=_text,
+    ),
+    # A job is mostly named by its own words: by that name its model calls are counted, and its
+    # budget warned of, to nobody in particular.
+    _rows(PlaceKind.JOB, "usage", _OF_THEM, job=_text),
+    ErasurePlace(
+        kind=PlaceKind.JOB,
+        select="""
+            select key, key as name, text from spending_notices where person_id in ('', :person)
+        """,
+        erase=("delete from spending_notices where key = :key",),
+        change=_notice,
     ),
     _rows(PlaceKind.JOB, "tellings", _OF_THEM, text=_text, finding=_text, why=_text),
     _rows(PlaceKind.JOB, "events", _OF_THEM, name=_text, note=_text),

@@ -41,9 +41,13 @@ _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
 # In JSON and HTML what stands between words may be escaped, and in UTF-16 there are zeros in it.
 _SPACE_BYTES = b"|".join(
     [
-        rb"\s|\\[nrt]|&nbsp;|&#(?:39|x27|160|xa0);",
+        rb"\s|\\{1,8}[nrt]|&nbsp;|&#(?:39|x27|160|xa0);",
         *(re.escape(char.encode()) for char in f"{_JOINTS}\u00a0\u202f\u3000"),
-        *(rb"\\u%04x" % ord(char) for char in f"{_JOINTS}\u00a0\u202f\u3000" if ord(char) > 127),
+        *(
+            rb"\\{1,8}u%04x" % ord(char)
+            for char in f"{_JOINTS}\u00a0\u202f\u3000"
+            if ord(char) > 127
+        ),
     ]
 )
 _GAP = re.compile(rb"(?:" + _SPACE_BYTES + rb")(?:\x00?(?:" + _SPACE_BYTES + rb"))*")
@@ -88,10 +92,18 @@ def _forms(phrase: str) -> Iterator[bytes]:
     # Bytes are made small letter by letter where they are ASCII; of others each case is listed.
     for text in _spelt(phrase):
         for cased in {text, text.lower(), text.upper(), text.title(), text.casefold()}:
-            as_json = (json.dumps(cased, ensure_ascii=ascii)[1:-1] for ascii in (True, False))
-            for written in {cased, html.escape(cased), *as_json}:
+            for written in {cased, html.escape(cased), *_escaped(cased)}:
                 for encoding in _ENCODINGS:
                     yield written.encode(encoding, "replace").lower()
+
+
+def _escaped(text: str) -> Iterator[str]:
+    """As in JSON, also within JSON, as often as that comes."""
+    for ascii in (True, False):
+        written = json.dumps(text, ensure_ascii=ascii)[1:-1]
+        for _ in range(ESCAPED_MAX):
+            yield written
+            written = json.dumps(written, ensure_ascii=False)[1:-1]
 
 
 def scan(root: Path, phrases: Sequence[str], leaving_out: Iterable[Path] = ()) -> Scan:
@@ -139,6 +151,8 @@ _BLANK_OF_IT = "[…]"
 _DEPTH_MAX = 60
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？…])\s+|\n+")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\([nrt])")
+ESCAPED_MAX = 3
+"""How often a text may be JSON within JSON: an answer of a server, in a result, in a row."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +248,7 @@ class Wording:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        ways = (_BETWEEN.pattern.join(map(re.escape, form.split())) for form in self._forms)
+        ways = (_GAPS.join(map(_as_written, form.split())) for form in self._forms)
         return re.compile("|".join(ways) or r"(?!)", re.IGNORECASE)
 
     @cached_property
@@ -244,7 +258,29 @@ class Wording:
     def _may_say(self, text: str) -> bool:
         """Quick, and right whenever it says no."""
         folded = _folded(text)
-        return any(anchor in folded for anchor in self._anchors)
+        return "\\" in text or any(anchor in folded for anchor in self._anchors)
+
+
+# A text may hold JSON, as the answers of servers do, in which other scripts, quotes and line breaks
+# are mostly escaped; and that may be JSON within JSON, with up to eight backslashes in a row.
+_JOINT_CODES = "|".join(f"{ord(one):04x}" for one in f"{_JOINTS}\u00a0\u202f\u3000")
+_GAPS = rf"(?:[\s{re.escape(_JOINTS)}]|\\{{1,8}}(?:[nrt]|u(?:{_JOINT_CODES})))+"
+
+
+def _as_written(word: str) -> str:
+    """Return a pattern of a word, each sign of it as it stands or as JSON escapes it."""
+    return "".join(map(_sign, word))
+
+
+def _sign(char: str) -> str:
+    plain = re.escape(char)
+    if char in '"\\/':
+        return rf"\\{{0,8}}{plain}"
+    if char.isascii():
+        return plain
+    escaped = {json.dumps(one)[1:-1] for one in (char, char.lower(), char.upper())}
+    ways = (one.replace("\\", r"\\{1,8}") for one in sorted(escaped))
+    return f"(?:{plain}|{'|'.join(ways)})"
 
 
 def _folded(text: str) -> str:

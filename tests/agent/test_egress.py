@@ -56,10 +56,9 @@ def opened(
     *,
     turn: TurnInput = TURN,
     run_id: RunId = RUN,
-    part: int = 1,
 ) -> str:
     named = egress.named(turn, run_id, entries)
-    return egress.open_page(turn, run_id, url, named, part=part)
+    return egress.open_page(turn, run_id, url, named)
 
 
 def links(count: int, site: str = "b.example") -> list[str]:
@@ -168,14 +167,14 @@ def test_of_a_site_that_the_person_named_and_of_a_search_eight_are_opened() -> N
     assert refused(Egress(), links(20), found) == 12
 
 
-def test_what_the_person_named_and_further_parts_count_for_nothing() -> None:
-    egress = Egress()
-    entries = [Said(text=" ".join(links(20))), *read("Page 1 of 9", "https://c.example/")]
+def test_what_the_person_named_counts_for_nothing_the_first_time_in_a_turn() -> None:
+    egress, entries = Egress(), [Said(text=" ".join(links(20)))]
 
     assert refused(egress, links(20), entries) == 0
-    for part in range(2, 12):
-        assert not opened(egress, "https://c.example/", entries, part=part)
-    assert opened(egress, "https://d.example/", entries, part=2) == NAMELESS
+    assert refused(egress, [f"{url}/" for url in links(20)], entries) == 12
+    assert refused(egress, links(20), entries, run_id=RunId("r2")) == 0
+    for n in range(60):  # a job that looks each five minutes at what its person named
+        assert not opened(egress, links(1)[0], entries, turn=JOB, run_id=RunId(f"j{n}"))
 
 
 def test_a_site_to_which_redirects_lead_is_counted_as_asked_for() -> None:

@@ -91,6 +91,9 @@ def judged(
         ("Our cat is 12 years old", "Ana's cat is 12 years old."),
         ("I have two sons", "Ana has 2 sons."),
         ("My address is Ana@Bergen.example", "Ana's address is ana@bergen.example."),
+        ("I was born on 3 May 1980", "Ana was born on 1980-05-03."),
+        ("I moved here on the 3rd of May", "Ana moved here on 3 May 2026."),
+        ("Ich bin am 3. Mai 1980 geboren", "Ana ist am 3. Mai 1980 geboren."),
     ],
 )
 def test_what_was_plainly_said_is_a_fact(said: str, note: str) -> None:
@@ -106,6 +109,8 @@ def test_what_was_plainly_said_is_a_fact(said: str, note: str) -> None:
         "I don't own a car but I live in Oslo",
         "Two things about me:\nI live in Oslo",
         "Remember: I live in Oslo",
+        "Remember that I live in Oslo",
+        "Please don't forget that I live in Oslo",
         'They call it "home". I live in Oslo',
     ],
 )
@@ -135,6 +140,7 @@ ASSERTED = FactRefusal.NOT_ASSERTED
         ("I like opera", "I like opera", "Ana does not like opera.", TURNED),
         ("I like opera no more", "I like opera", "Ana likes opera.", TURNED),
         ("I stopped eating meat", "eating meat", "Ana eats meat.", TURNED),
+        ("I will never ever in my whole life eat meat", "eat meat", "Ana eats meat.", TURNED),
         ("Ich mag Opern nicht", "Ich mag Opern", "Ana mag Opern.", TURNED),
         ("Ik drink geen thee", "Ik drink geen thee", "Ana drinkt thee.", TURNED),
         ("Não gosto de chá", "gosto de chá", "Ana gosta de chá.", TURNED),
@@ -164,11 +170,16 @@ ASSERTED = FactRefusal.NOT_ASSERTED
         ("I have two sons", "I have two sons", "Ana has 3 sons.", CARRIED),
         ("I pay 40 euros", "I pay 40 euros", "Ana pays 400 euros.", CARRIED),
         ("I moved in May", "I moved in May", "Ana moved in June 2026.", CARRIED),
+        ("I moved in May", "I moved in May", "Ana moved on 2026-06-12.", CARRIED),
+        ("I was born in May", "I was born in May", "Ana was born on 17 May 1951.", CARRIED),
+        ("I was born on 3 May 1980", "born on 3 May 1980", "Ana was born on 5 May 1983", CARRIED),
+        ("I moved last week", "I moved last week", "Ana moved on 1951-05-17.", CARRIED),
         ("I like the sea", "I like the sea", "Ana owns a sea house and a boat.", CARRIED),
         ("I am 22 minutes away", "I am 22 minutes away", "Ana is 22 years old.", CARRIED),
         ("I moved to Bergen", "I moved to Bergen", "Ana moved to bergen.example.", CARRIED),
         ("I moved to Bergen", "I moved to Bergen", "Ana moved: ana@bergen.example", CARRIED),
         ("I moved to Bergen", "I moved to Bergen", "Ana.", CARRIED),
+        ("My sister is a nurse. I live in Rome", "I live in Rome", "Ana is a nurse.", CARRIED),
     ],
 )
 def test_what_was_not_said_so_is_refused_whatever_the_model_claims(

@@ -19,6 +19,8 @@ from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,
     FACT,
+    GROUP,
+    SECRET,
     TRACES_OF_IT,
     Past,
     changed,
@@ -28,7 +30,7 @@ from tests.memory.forgetting_kit import (
     opened_home,
     wish,
 )
-from tests.memory.kit import rows, run, turn_end
+from tests.memory.kit import START_MS, rows, run, turn_end
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,59 @@ async def test_every_place_that_holds_it_is_listed_and_nothing_is_changed(home: 
     assert [path.name for path in found.notes] == ["MEMORY.md", "20260731.md"]
     assert found.backups == 3
     assert [path.read_bytes() for path in sorted(home.rglob("*.md"))] == before
+
+
+async def test_what_is_counted_by_the_name_of_a_job_and_what_the_clock_told_a_group_goes_too(
+    home: Path,
+) -> None:
+    of = {"conversation_id": "", "run_id": "", "agent": "default", "purpose": "job", "model": "m"}
+    tokens = {"prompt": 1, "completion": 1, "cached": 0, "guessed": 0, "state": "counted"}
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        past = Past(connection, runs=50)
+        job = f"Think: {SECRET}"
+        past.add("usage", person_id=ANN, lane=ANNS_CHAT, job=job, at_ms=START_MS, **of, **tokens)
+        connection.execute(
+            "insert into spending_notices (key, person_id, text, buttons, created_ms)"
+            " values (?, '', ?, '[]', ?)",
+            (f"warn/job/{job}/0", f"The budget of the job {job} is used up.", START_MS),
+        )
+        past.add(
+            "outbox", lane=GROUP, text=f"⏰ {SECRET}", state="sent", created_ms=1, ended_ms=START_MS
+        )
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(facts=(1,)))
+
+    assert proof.ok
+    assert files_with(home, *TRACES_OF_IT) == []
+    assert rows(database_of(home), "select prompt from usage") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "shape", ['{{"note": "{}"}}', 'Found:\n{{"note": "{}"}}', '[{{"note": "{}'], ids=str
+)
+async def test_words_that_a_tool_wrote_as_json_escapes_them_are_forgotten(
+    home: Path, shape: str
+) -> None:
+    words = 'Ärger mit "Café Grün"'
+    escaped = json.dumps(words)[1:-1]
+    result = {"kind": "result", "call_id": "k9", "ok": True, "content": shape.format(escaped)}
+    call = {"id": "k9", "name": "cal__get", "arguments": "{}"}
+    with closing(sqlite3.connect(database_of(home))) as connection, connection:
+        Past(connection, runs=50).turn(
+            ANN,
+            "c_ann",
+            ANNS_CHAT,
+            "What is on?",
+            "See above.",
+            entries=[{"kind": "answered", "text": "", "calls": [call]}, result],
+        )
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(phrases=(words,)))
+
+    assert proof.ok
+    assert files_with(home, "u00c4rger", "Caf\\\\u00e9") == []
 
 
 TOLD_OTHERWISE = "I see, so under the zinc tub lies your spare key."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,31 @@ def test_json_within_json_stays_json() -> None:
 
     assert wording.holds_json(raw)
     assert json.loads(blanked["calls"][0]["arguments"]) == {"text": f'a "{BLANK}"', "n": 1}
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_words_are_found_as_json_escapes_them_and_nothing_else_is_changed(
+    levels: int, tmp_path: Path
+) -> None:
+    wording = Wording(('Ärger mit "Café\nGrün" 🍋',))
+    text = 'Ä: ÄRGER mit "Café\nGrün" 🍋'
+    for _ in range(levels):
+        text = json.dumps(text)
+    (tmp_path / "x.json").write_text(f"C:\\new {text} \\u00e4")
+
+    assert wording.says(text)
+    assert wording.blanked(f"C:\\new {text}").startswith("C:\\new ")
+    assert BLANK in wording.blanked(text)
+    assert "caf" not in wording.blanked(text).lower()
+    assert scan(tmp_path, ('Ärger mit "Café Grün" 🍋',)).hits != ()
+
+
+def test_a_long_row_of_backslashes_takes_no_long_look() -> None:
+    started = time.monotonic()
+
+    Wording(('Ärger mit "x"', "zinc tub")).says("zinc" + "\\" * 100_000)
+
+    assert time.monotonic() - started < 2
 
 
 @settings(max_examples=150, deadline=None)
