@@ -117,7 +117,7 @@ class LocalEngine:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.stop(0)
+        await self._park(0)
         await self._group.__aexit__(kind, error, traceback)
 
     # --- the port -----------------------------------------------------------------------------
@@ -196,16 +196,31 @@ class LocalEngine:
         return len(ended)
 
     async def stop(self, drain_s: float) -> None:
-        """No new turns; waits `drain_s` seconds for running ones, parks the rest."""
+        """No new turns; waits `drain_s` seconds for running ones, parks the rest.
+
+        That they ended here is not held against them: they did not kill the process.
+        """
+        parked = await self._park(drain_s)
+        try:
+            if parked:
+                await self._journal.parked(parked)
+        except StorageError as trouble:
+            log.warning("turn.park_not_written", why=str(trouble))
+
+    async def _park(self, drain_s: float) -> Sequence[RunId]:
+        """Return which turns were cut off."""
         self._accepting = False
         self._stopping.set()
         workers = self._workers()
         if not workers:
-            return
+            return ()
         _, late = await asyncio.wait(workers, timeout=drain_s)
+        running = [queue for queue in self._queues.values() if queue.worker in late]
+        parked = [queue.active.run_id for queue in running if queue.active is not None]
         for worker in late:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+        return parked
 
     # --- what others may look at --------------------------------------------------------------
 

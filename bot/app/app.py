@@ -161,18 +161,24 @@ class App:
         Raises SettingsWrong when no channel can work, StorageCorrupt when the database was damaged
         meanwhile: by then intake has ended, nothing more is confirmed, and the owner was told.
         """
-        async with asyncio.TaskGroup() as group:
-            harmed = group.create_task(self.database.harmed())
-            tasks = [
-                harmed,
-                group.create_task(stopping.wait()),
-                group.create_task(self._keep_house()),
-                group.create_task(self.channels.take_in(self.intake)),
-            ]
-            await asyncio.wait(tasks[:2], return_when=asyncio.FIRST_COMPLETED)
-            is_harmed = harmed.done()
-            for task in tasks:
-                task.cancel()
+        from memory.records.errors import SettingsWrong
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                harmed = group.create_task(self.database.harmed())
+                tasks = [
+                    harmed,
+                    group.create_task(stopping.wait()),
+                    group.create_task(self._keep_house()),
+                    group.create_task(self.channels.take_in(self.intake)),
+                ]
+                await asyncio.wait(tasks[:2], return_when=asyncio.FIRST_COMPLETED)
+                is_harmed = harmed.done()
+                for task in tasks:
+                    task.cancel()
+        except* SettingsWrong:
+            await self.engine.stop(0)  # an end of our own, as often as we are started
+            raise
         if is_harmed:
             trouble = await self.database.last_words()
             log.error("bot.database_harmed", why=str(trouble))

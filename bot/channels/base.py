@@ -367,6 +367,9 @@ log = structlog.get_logger()
 
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 
+PAUSE_MAX_S = 7 * 86_400.0
+"""The longest pause that a platform is believed to ask for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelTrouble:

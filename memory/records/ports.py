@@ -273,6 +273,9 @@ class Journal(Protocol):
     async def begin(self, run_id: RunId) -> Mapping[int, StepRecord]:
         """Marks the run running, counts a resumption, and returns its steps by number."""
 
+    async def parked(self, run_ids: Sequence[RunId]) -> None:
+        """Takes the last resumption of each back: an orderly stop cut it off."""
+
     async def intend(self, run_id: RunId, n: int, name: str) -> None:
         """Writes that a `once` step is about to run."""
 

@@ -73,6 +73,9 @@ insert into steps (run_id, n, name, output, started_ms, ended_ms) values (?, ?, 
 on conflict (run_id, n) do update set output = excluded.output, ended_ms = excluded.ended_ms
 where output is null
 """
+_PARKED = """
+update turns set resumes = max(resumes - 1, 0) where run_id = ? and ended_ms is null
+"""
 _PROGRESS = "update turns set resumes = 0 where run_id = ?"
 _JOIN = """
 update turns set status = 'joined', joined_to = ?, ended_ms = ?
@@ -215,6 +218,14 @@ class SqliteJournal:
             return records(StepRecord, connection.execute(_STEPS, (run_id,)))
 
         return {step.n: step for step in await self._database.write(work)}
+
+    async def parked(self, run_ids: Sequence[RunId]) -> None:
+        """Takes the last resumption of each back: it was cut off by an orderly stop."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(_PARKED, [(run_id,) for run_id in run_ids])
+
+        await self._database.write(work)
 
     async def intend(self, run_id: RunId, n: int, name: str) -> None:
         """Writes that a `once` step is about to run."""

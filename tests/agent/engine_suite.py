@@ -919,6 +919,24 @@ class EngineSuite:
         assert runs(lab.told(), "r1:gate") == RESUMES_MAX + 1
         assert (await lab.turns())["r1"].replies == ("failed: given up",)
 
+    async def test_a_turn_that_orderly_stops_cut_off_is_never_given_up(self, lab: Lab) -> None:
+        gate = Gate()
+        program = Script(lab, _reply_after("gate"), {"gate": gate})
+
+        for n in range(RESUMES_MAX + 2):
+            gate.entered.clear()
+            async with lab.engine(program) as engine:
+                await engine.start()
+                if n == 0:
+                    await engine.submit(await lab.new_run("r1"))
+                await gate.entered.wait()
+                await engine.stop(0)
+        gate.leave.set()
+        await _finish(lab, program)
+
+        assert runs(lab.told(), "r1:gate") == RESUMES_MAX + 3
+        assert not (await lab.turns())["r1"].replies[0].startswith("failed")
+
     async def test_a_turn_that_gets_on_is_never_given_up(self, lab: Lab) -> None:
         lives = RESUMES_MAX + 4
         gates = [Gate() for _ in range(lives)]

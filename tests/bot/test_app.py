@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from agent.turn.engine import RESUMES_MAX
 from bot.app.app import App
+from bot.lab.faults import hold
+from bot.lab.telegram import refusal
 from bot.rpc import ControlClient
 from bot.settings.home import HomeLock
 from memory.records.errors import HomeBusy, SettingsWrong, StorageCorrupt
@@ -167,3 +170,27 @@ async def typed(bot: App, rig: Rig, text: str) -> None:
         await bot.engine.idle()
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
+
+
+async def test_starts_with_a_refused_token_give_up_no_turn_that_was_cut_off(rig: Rig) -> None:
+    silent = rig.model.fault("chat", action=hold(), times=None)
+
+    async def life() -> None:
+        asked = silent.hits
+        async with rig.opened(hurry=100) as bot:
+            await eventually(lambda: silent.hits > asked)
+            with pytest.raises(ExceptionGroup):
+                await bot.serve(asyncio.Event())
+
+    async with rig.running(OWNER, killed=True):
+        rig.says("are you there?")
+        await eventually(lambda: silent.hits)
+
+    refused = rig.telegram.fault("getMe", action=refusal(401, "Unauthorized"), times=None)
+    for _ in range(RESUMES_MAX + 2):
+        await life()
+    refused.times = silent.times = 0
+
+    async with rig.running() as bot:
+        await rig.reads("You said: are you there?")
+        await rig.quiet(bot)

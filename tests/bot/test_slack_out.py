@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.channels.base import (
+    PAUSE_MAX_S,
     DeliveryRefused,
     InDoubt,
     MessageGone,
@@ -118,6 +119,22 @@ async def test_each_trouble_of_a_send_is_told_for_what_it_is(
         assert isinstance(found, outcome), found
         assert isinstance(again, SentMessage)
         assert len(fake.calls("chat.postMessage")) == 2, "nothing is sent again unasked"
+
+
+@pytest.mark.parametrize(
+    ("asked", "pause_s"), [("3", 3.0), ("nan", 1.0), ("-9", 1.0), ("inf", PAUSE_MAX_S)]
+)
+async def test_a_pause_that_cannot_be_meant_is_not_taken_as_it_is(
+    asked: str, pause_s: float
+) -> None:
+    async with channel() as (slack, fake):
+        refused = answer(429, "", headers={"Retry-After": asked})
+        fake.fault("chat.postMessage", action=refused)
+
+        found = await slack.send(DIRECT, PART)
+
+        assert isinstance(found, NotSent)
+        assert found.retry_after_s == pause_s
 
 
 async def test_a_silent_slack_is_not_waited_for_for_ever() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from bot.channels.base import PAUSE_MAX_S, Delivery, InDoubt, NotSent
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.wire import TelegramSketch, from_payload, to_payload
 from bot.channels.wire import DEPTH_MAX, read_json
@@ -21,6 +22,7 @@ from bot.settings.load import load
 from bot.settings.logging import set_up
 from bot.settings.schema.settings import LoggingSettings
 from memory.records.errors import StorageFull, Temporary
+from memory.records.messages import Address
 from scheduler.clock.machine import SystemClock
 from tests.bot.kit import (
     GROUP,
@@ -44,6 +46,11 @@ def logs() -> Iterator[Logs]:
         yield entries
 
 
+def _asks_for(pause: object) -> FaultAction:
+    parameters = {"retry_after": pause}
+    return answer(429, {"ok": False, "description": "later", "parameters": parameters})
+
+
 def told(logs: Logs, event: str) -> int:
     return sum(entry["event"] == event for entry in logs)
 
@@ -64,6 +71,8 @@ def told(logs: Logs, event: str) -> int:
         answer(200, {}),
         answer(200, {"ok": True, "result": {"update_id": 1}}),
         answer(418, {"ok": False, "description": 7, "parameters": [3]}),
+        _asks_for("2"),
+        answer(400, {"ok": False, "description": "?", "parameters": {"migrate_to_chat_id": "x"}}),
         flood(2),
     ],
     ids=lambda action: f"{action.kind} {action.status} {str(action.body)[:30]}",
@@ -473,3 +482,34 @@ async def test_a_server_that_dribbles_does_not_hold_a_send_for_ever() -> None:
         async with TelegramChannel(options, clock=SystemClock()) as channel, asyncio.timeout(5):
             knock: InboundEvent = channel._inbound({"update_id": 1})
             await channel.typing(knock.address)
+
+
+@pytest.mark.parametrize(
+    ("action", "outcome"),
+    [
+        (_asks_for("2"), NotSent(reason="NetworkError: later")),
+        (_asks_for(-3), NotSent(reason="NetworkError: later")),
+        (_asks_for(1.5), NotSent(reason="Telegram asks for a pause", retry_after_s=1.5)),
+        (_asks_for(10**15), NotSent(reason="Telegram asks for a pause", retry_after_s=PAUSE_MAX_S)),
+        (
+            _asks_for(10**400),
+            NotSent(reason="Telegram asks for a pause", retry_after_s=PAUSE_MAX_S),
+        ),
+        (
+            answer(200, {"ok": True, "result": {"message_id": "x"}}),
+            InDoubt(reason="Telegram's answer could not be read"),
+        ),
+    ],
+)
+async def test_an_odd_answer_to_a_send_is_a_failure_like_others(
+    action: FaultAction, outcome: Delivery
+) -> None:
+    async with FakeTelegram(TOKEN) as server:
+        server.fault("sendMessage", action=action)
+        options = telegram_settings(base_url=server.base_url)
+        async with TelegramChannel(options, clock=SystemClock()) as channel:
+            (part,) = channel.parts("hello")
+
+            found = await channel.send(Address(channel="telegram", chat_id="5"), part)
+
+    assert found == outcome

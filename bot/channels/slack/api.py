@@ -21,7 +21,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from bot.channels.base import ChannelTrouble, Outage
+from bot.channels.base import PAUSE_MAX_S, ChannelTrouble, Outage
 from bot.channels.tokens import PlatformToken, TokenNotices, TokenRefused
 from memory.records.errors import Temporary
 from memory.records.ports import Clock
@@ -296,7 +296,7 @@ def _refusal(method: str, error: SlackApiError) -> SlackTrouble:
 
 def _seconds(value: object) -> float:
     try:
-        return max(1.0, float(str(value)))
+        return min(max(1.0, float(str(value))), PAUSE_MAX_S)
     except ValueError:
         return RETRY_AFTER_S
 

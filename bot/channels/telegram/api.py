@@ -23,10 +23,10 @@ from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
 from agent.files.values import FileUnavailable
-from bot.channels.base import Outage
+from bot.channels.base import PAUSE_MAX_S, Outage
 from bot.channels.http import Downloads, too_large
 from bot.channels.telegram.answers import check, seconds, why
-from bot.channels.telegram.wire import ALLOWED_UPDATES
+from bot.channels.telegram.wire import ALLOWED_UPDATES, is_id
 from bot.channels.tokens import TokenRefused
 from bot.channels.wire import read_json
 
@@ -144,14 +144,26 @@ class _Request(HTTPXRequest):
             raise TelegramError("the answer could not be read") from None
         if not isinstance(answer, dict):
             raise TelegramError("the answer is not an object")
-        if not isinstance(answer.get("parameters"), dict):
-            answer.pop("parameters", None)
+        # The library trusts these as they come, and would end in an error of its own.
+        answer["parameters"] = _parameters(answer.get("parameters"))
         return {"result": None, **answer, "description": str(answer.get("description") or "")}
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         status, payload = await super().do_request(*args, **kwargs)
         check(status, payload)
         return status, payload
+
+
+def _parameters(given: object) -> dict[str, int | float]:
+    """What Telegram adds to a refusal, as far as it can be: a pause in seconds, a group's id."""
+    given = given if isinstance(given, dict) else {}
+    kept: dict[str, int | float] = {}
+    pause, moved_to = given.get("retry_after"), given.get("migrate_to_chat_id")
+    if isinstance(pause, int | float) and pause > 0:  # NaN is not
+        kept["retry_after"] = min(pause, PAUSE_MAX_S)
+    if is_id(moved_to):
+        kept["migrate_to_chat_id"] = moved_to
+    return kept
 
 
 def _tls(url: str) -> ssl.SSLContext:

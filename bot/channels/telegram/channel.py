@@ -63,6 +63,7 @@ from bot.channels.telegram.wire import (
     TelegramSketch,
     callback_answer,
     inline_keyboard,
+    is_id,
     to_payload,
     update_id,
 )
@@ -326,7 +327,7 @@ class TelegramChannel(Channel):
             return await self._delivered(moved, post, may_move=False)
         except TelegramError as error:
             return self._failed(address, error)
-        if not isinstance(sent, dict) or "message_id" not in sent:
+        if not isinstance(sent, dict) or not is_id(sent.get("message_id")):
             return InDoubt(reason="Telegram's answer could not be read")
         return SentMessage(message_id=str(sent["message_id"]))
 
