@@ -126,6 +126,8 @@ def _tests(reader: FieldReader, root: Node) -> tuple[TriggerTest, ...]:
         else:
             reader.error("tests must be a list: begin each with `- `", root)
         return ()
+    if not root.values:
+        reader.error("it holds no test", root)
     if len(root.values) > TESTS_MAX:
         reader.warning(f"only the first {TESTS_MAX} tests are read", root)
     found = (_test(reader, node) for node in root.values[:TESTS_MAX])

@@ -290,6 +290,19 @@ async def test_an_owner_who_steps_down_leaves_the_terminal_to_the_other(
     assert role_of(door, "telegram:1") is Role.MEMBER
 
 
+async def test_an_owner_can_be_removed_and_nobody_becomes_one_by_it(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await with_two_owners(people, clock)
+
+    await door.remove("telegram:1")
+    next_one = await door.approve("telegram:3")
+
+    assert role_of(door, "telegram:1") is None
+    assert next_one.text == "telegram:3 is now member."
+    assert (await door.owner_of_this_machine()).addresses == ("telegram:2", CONSOLE_ADDRESS)
+
+
 async def test_two_owners_who_demote_each_other_at_once_leave_one(
     people: SqlitePeople, clock: StillClock
 ) -> None:

@@ -484,6 +484,49 @@ async def test_an_answer_wakes_the_turn_and_the_card_says_what_came_of_it(
         assert await house.store.unsettled() == []
 
 
+async def test_a_second_answer_changes_nothing_and_is_told_what_holds(house: Desk) -> None:
+    second = replace(CLEO, role=Role.OWNER)
+    house.people = (ANN, second)
+    async with house.opened():
+        await house.ask(question())
+        await house.desk.ask(question())
+
+        first = await house.press(ANN, data("deny"))
+        again = await house.press(ANN, data("deny"))
+        other = await house.press(second, data("always"))
+
+        assert house.lanes() == ["telegram:1"], "asked once"
+        assert first == again == "Denied by Ann at 12:00: not run."
+        assert other.startswith(f"{words.BEFORE} Denied by Ann")
+        assert house.signalled == ["approval:3fa9c1d2e4b5a697=denied"]
+        assert not await house.desk.is_always(ANN.id, "default", "exec")
+
+
+async def test_a_kill_between_the_answer_and_what_follows_is_made_up_for_at_the_start(
+    house: Desk,
+) -> None:
+    async with house.opened():
+        await house.ask(question())
+        await house.store.decide(question().id, Outcome.ALWAYS, by=ANN.id)
+    assert house.signalled == []
+
+    async with house.opened():
+        assert house.signalled == ["approval:3fa9c1d2e4b5a697=always"]
+        assert await house.status(question().run_id) is RunStatus.QUEUED
+        assert house.cards()[0][1].startswith("**Allowed by Ann at 12:00")
+
+
+async def test_what_was_over_while_the_bot_was_off_is_closed_at_the_start(house: Desk) -> None:
+    async with house.opened():
+        await house.ask(question())
+        await house.card_arrives()
+    house.clock.move(86_400)
+
+    async with house.opened():
+        assert house.signalled == ["approval:3fa9c1d2e4b5a697=expired"]
+        assert house.cards()[0][1].startswith("**Expired: not run.**")
+
+
 async def test_a_tap_just_after_the_time_runs_nothing_also_while_the_watch_sleeps(
     house: Desk,
 ) -> None:

@@ -21,6 +21,7 @@ from bot.people.linking import (
     Tries,
 )
 from bot.people.pairing import UnknownCode
+from bot.people.register import new_code
 from memory.database.connection import Database
 from memory.records.messages import Role
 from memory.stores.people import SqlitePeople
@@ -291,6 +292,30 @@ async def test_a_stranger_who_guesses_hears_no_more_than_any_other(house: House)
 
     assert await house.access.answer_stranger(PHONE)
     assert await house.access.answer_stranger(PHONE) is None
+
+
+async def test_somebody_known_is_told_that_nothing_is_looked_at(house: House) -> None:
+    texts = [await house.link(GUEST, f"WRONG{n:03d}") for n in range(TRIES_MAX + 1)]
+
+    assert [text.partition(".")[0] for text in texts] == [
+        *["That is no code that is open now"] * TRIES_MAX,
+        "Too many codes were wrong",
+    ]
+
+
+async def test_the_side_that_asked_is_told_to_use_the_other(house: House) -> None:
+    code = await house.offered(MEMBER)
+
+    assert "send it from there, not here" in await house.link(MEMBER, code)
+    assert await house.access.recognise(PHONE, is_group=False, link=code) is not None
+
+
+def test_codes_are_many_and_have_no_look_alikes() -> None:
+    codes = {new_code() for _ in range(1000)}
+
+    assert len(codes) == 1000
+    assert not set("0O1IL") & set("".join(codes))
+    assert len(set("".join(codes))) ** min(map(len, codes)) > 10**11
 
 
 def test_a_crowd_costs_bounded_memory_and_is_forgotten() -> None:

@@ -17,6 +17,7 @@ from bot.channels.base import MessagePart
 from bot.channels.slack.channel import TEXT_CHARS_MAX, SlackChannel
 from bot.channels.slack.send import SECTION_CHARS_MAX, marked_blocks, plain_blocks
 from bot.lab.slack import FakeSlack, flood, refusal
+from bot.lab.slack_delivery import twice
 from bot.lab.slack_state import SeenInSlack
 from bot.markup.render import slack_parts
 from bot.outbox.outbox import REPEATED
@@ -190,6 +191,24 @@ async def test_a_strangers_press_in_a_direct_message_starts_nothing(
 
 
 # --- a process that ends --------------------------------------------------------------------------
+
+
+async def test_a_double_tap_is_heard_twice_and_a_delivery_that_comes_twice_once(
+    tmp_path: Path, slack: FakeSlack, question: Question, mode: Mode
+) -> None:
+    async with serving(tmp_path, slack, {"ask": question.press}, mode) as bot:
+        await bot.card(lane(slack))
+        slack.fault(action=twice(), times=1)
+        press(slack, slack.direct())
+        press(slack, slack.direct())
+        await slack.settled()
+        await eventually(lambda: len(whispers(slack)) == 2)
+        await bot.door.idle()
+        events = await bot.events()
+
+    assert sorted(whispers(slack)) == ["Noted.", "This was answered already."]
+    assert question.answers == [ALLOW]
+    assert events == [("command", "button", 0)] * 2
 
 
 async def test_what_is_kept_of_a_press_lets_nobody_write_in_our_name(

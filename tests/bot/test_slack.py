@@ -172,6 +172,36 @@ async def test_in_channels_it_answers_by_the_policy(
     assert texts == set(answered)
 
 
+@pytest.mark.case("SE-17")
+async def test_two_people_in_direct_messages_share_nothing(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, BOB) as bot:
+        rig.writes("my PIN is 4711")
+        await rig.shows("You said: my PIN is 4711")
+        rig.writes("what is my PIN?", by=BOB)
+        await rig.shows("You said: what is my PIN?", to=BOB)
+        assert "4711" not in str(rig.model.requests[-1])
+        rig.slack.command(text="new", user=BOB)
+        await eventually(lambda: len(rig.read(to=BOB)) == 2)
+        rig.writes("what is it?")
+        await eventually(lambda: len(rig.read()) == 2)
+        await rig.quiet(bot)
+
+    assert rig.heard() == ["my PIN is 4711", "what is it?"]
+
+
+async def test_a_second_address_is_linked_by_a_code_from_the_first(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN) as bot:
+        rig.slack.command(text="link")
+        await eventually(lambda: rig.replies())
+        code = rig.read()[0].partition("/link ")[2][:8]
+        rig.slack.command(text=f"link {code}", user=BOB)
+        await eventually(lambda: len(bot.access.directory.people[0].addresses) == 2)
+        await rig.quiet(bot)
+        [person] = bot.access.directory.people
+
+    assert set(person.addresses) == {f"slack:{TEAM}:{ANN}", f"slack:{TEAM}:{BOB}"}
+
+
 async def test_bots_and_our_own_posts_leave_no_trace(rig: SlackRig) -> None:
     async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
         rig.slack.bot_post(channel=CHANNEL, text=f"<@{US}> hello from a bot")
@@ -436,6 +466,28 @@ async def test_streaming_bears_slacks_limits_and_the_last_edit_arrives(rig: Slac
 
 
 # --- doubt ---------------------------------------------------------------------------------------
+
+
+async def test_where_the_look_up_is_not_allowed_a_second_copy_is_marked(rig: SlackRig) -> None:
+    rig.slack.fault("chat.postMessage", action=drop(after=True))
+    rig.slack.fault("conversations.history", action=refusal("channel_not_found"), times=None)
+    async with rig.serving_slack(ANN, hurry=50) as bot:
+        rig.writes("hi")
+        await eventually(lambda: rig.outbox() == ["sent"])
+        await rig.quiet(bot)
+
+    assert rig.read() == ["You said: hi", f"You said: hi{REPEATED}"]
+
+
+async def test_a_token_that_is_taken_back_loses_no_reply(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, hurry=200) as bot:
+        await eventually(lambda: rig.slack.calls("auth.test"))
+        rig.slack.rules.token_error = "token_revoked"
+        rig.writes("hi")
+        await eventually(lambda: len(rig.slack.calls("chat.postMessage")) > 1)
+        rig.slack.rules.token_error = None
+        await rig.shows("You said: hi")
+        await rig.quiet(bot)
 
 
 @pytest.mark.parametrize("after", [True, False])

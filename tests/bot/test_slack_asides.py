@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from bot.channels.base import DeliveryRefused, MessagePart, SentMessage, aside_to
+from bot.channels.base import DeliveryRefused, InDoubt, MessagePart, NotSent, SentMessage, aside_to
 from bot.channels.slack.api import SlackWeb
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, EphemeralMessages
 from bot.channels.slack.wire import sketch
-from bot.lab.faults import answer
-from bot.lab.slack import TOKEN, FakeSlack
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop, reset
+from bot.lab.slack import TOKEN, FakeSlack, flood, refusal
 from bot.lab.slack_api import RESPONSE_URL_USES
 from bot.lab.slack_state import SeenInSlack
 from memory.records.messages import Address
@@ -141,6 +141,27 @@ async def test_the_owner_alone_reads_how_a_channel_is_admitted(rig: SlackRig) ->
     assert seen_alone(rig, BOB) == seen_alone(rig, STRANGER) == []
 
 
+async def test_after_a_restart_it_is_whispered_once_and_no_address_was_kept(rig: SlackRig) -> None:
+    rig.slack.add_channel(channel=CHANNEL, members=[ANN])
+    rig.slack.fault("response_url", action=answer(429, "slow", headers={"Retry-After": "1"}))
+    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
+        rig.slack.command(text="usage", channel=CHANNEL)
+        await eventually(lambda: rig.outbox() == ["ready"])
+        await eventually(lambda: rig.slack.calls("response_url"))
+        await bot.outbox.stop(0)
+        assert seen_alone(rig) == []
+        assert b"/actions/" not in rig.bytes_on_disk()
+    async with rig.serving_slack(hurry=50) as bot:
+        await eventually(lambda: seen_alone(rig))
+        await rig.quiet(bot)
+
+    [text] = seen_alone(rig)
+    assert "repeated" not in text
+    assert len(rig.slack.calls("chat.postEphemeral")) == 1
+    assert rig.outbox() == ["sent"]
+    assert rig.read(CHANNEL) == []
+
+
 # --- the ways ----------------------------------------------------------------------------------
 
 
@@ -226,6 +247,40 @@ async def test_where_nobody_can_be_whispered_to_it_goes_to_their_own_chat(who: s
         [seen] = [one for one in fake.chat(fake.direct(ANN)) if one.is_bot]
         assert seen.text == DIRECTLY + PART.markup
         assert fake.chat(CHANNEL) == []
+
+
+@pytest.mark.parametrize("method", ["response_url", "chat.postEphemeral"])
+@pytest.mark.parametrize(
+    ("action", "outcome"),
+    [
+        (bad_gateway(), InDoubt),
+        (drop(), InDoubt),
+        (reset(after=True), InDoubt),
+        (flood(7), NotSent),
+    ],
+    ids=["gateway", "drop", "reset", "flood"],
+)
+async def test_each_trouble_of_an_aside_is_told_for_what_it_is(
+    method: str, action: FaultAction, outcome: type
+) -> None:
+    async with channel() as (slack, fake, _):
+        if method == "response_url":
+            heard(slack, fake)
+        fake.fault(method, action=action)
+
+        tried = await slack.send(ASIDE, PART)
+
+        assert isinstance(tried, outcome)
+        assert not isinstance(tried, NotSent) or tried.retry_after_s == 7
+        assert fake.calls("chat.postMessage") == []
+
+
+async def test_with_a_token_that_is_refused_it_waits_and_goes_nowhere_else() -> None:
+    async with channel() as (slack, fake, _):
+        fake.fault("chat.postEphemeral", action=refusal("token_revoked"))
+
+        assert isinstance(await slack.send(ASIDE, PART), NotSent)
+        assert fake.calls("chat.postMessage") == []
 
 
 async def test_what_one_person_saw_is_looked_for_in_vain_and_a_card_is_found() -> None:

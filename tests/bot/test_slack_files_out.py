@@ -15,6 +15,7 @@ from bot.channels.base import (
     InDoubt,
     MessagePart,
     NotSent,
+    Reacted,
     SentMessage,
     Uploaded,
 )
@@ -204,7 +205,34 @@ async def test_a_reaction_that_is_not_taken_is_a_sentence(ts: str, emoji: str, s
         assert says in done.reason
 
 
+async def test_a_reaction_that_stands_already_is_no_trouble() -> None:
+    async with channel() as (slack, fake):
+        ts = fake.post(text="done?", user=ANN)
+        chat = Address(channel="slack", chat_id=f"{TEAM}.{fake.direct()}")
+
+        tried = [await slack.react(chat, ts, "👍") for _ in range(2)]
+
+        assert tried == [Reacted(shown=":+1:")] * 2
+        [seen] = fake.chat(fake.direct())
+        assert list(seen.reactions) == ["+1"]
+
+
 # --- the whole way -------------------------------------------------------------------------------
+
+
+async def test_a_file_in_doubt_that_arrived_is_not_sent_again(tmp_path: Path) -> None:
+    async with slack_rigged(tmp_path) as rig:
+        rig.model.call("send_file", {"path": "plan.txt"})
+        rig.model.say("Sent.")
+        rig.slack.fault(SHOW, action=drop(after=True))
+        async with rig.serving_slack(ANN, hurry=50) as bot:
+            (rig.home.workspace / "plan.txt").write_text("at ten")
+            rig.writes("send me the plan")
+            await eventually(lambda: len(rig.replies()) == 2)
+            await rig.quiet(bot)
+
+            assert sorted(seen.files for seen in rig.replies()) == [(), ("plan.txt",)]
+            assert rig.outbox() == ["sent", "sent"]
 
 
 async def test_a_file_and_a_reaction_go_from_a_call_of_the_model_to_the_chat(

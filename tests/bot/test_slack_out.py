@@ -137,6 +137,39 @@ async def test_a_pause_that_cannot_be_meant_is_not_taken_as_it_is(
         assert found.retry_after_s == pause_s
 
 
+async def test_what_the_owner_can_mend_is_said_with_what_to_do() -> None:
+    async with channel() as (slack, fake):
+        fake.add_channel(channel="C1", bot_inside=False)
+        outside = await slack.send(Address(channel="slack", chat_id=f"{TEAM}.C1"), PART)
+        fake.rules.bot_scopes.discard("chat:write")
+        scopeless = await slack.send(DIRECT, PART)
+
+    assert isinstance(outside, DeliveryRefused)
+    assert "invite it there" in outside.reason
+    assert isinstance(scopeless, NotSent)
+    assert "needs the scope chat:write" in scopeless.reason
+    assert "reinstall the app" in scopeless.reason
+
+
+async def test_a_pause_that_slack_asks_for_is_handed_on() -> None:
+    async with channel() as (slack, fake):
+        fake.fault("chat.postMessage", action=flood(7))
+        fake.fault("chat.postMessage", action=answer(429, "slow down"))
+
+        found = [await slack.send(DIRECT, PART) for _ in range(2)]
+
+        assert [one.retry_after_s for one in found if isinstance(one, NotSent)] == [7.0, 30.0]
+
+
+async def test_only_our_own_kind_of_mark_counts() -> None:
+    async with channel() as (slack, fake):
+        payload = {"event_type": "other", "event_payload": {"id": PART.mark}}
+        await slack._web.call("chat.postMessage", channel="D0ANN", text="x", metadata=payload)
+
+        assert isinstance(await slack.look_up(DIRECT, PART.mark, since_ms=0), NotSent)
+        assert fake.chat("D0ANN")
+
+
 async def test_a_silent_slack_is_not_waited_for_for_ever() -> None:
     async with channel(timeout_s=0.2) as (slack, fake):
         fake.fault("chat.postMessage", action=hold())

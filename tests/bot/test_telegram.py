@@ -93,6 +93,27 @@ async def test_each_trouble_of_a_poll_is_waited_out_and_told_once(
     assert rig.inbox() == ["replied"]
 
 
+async def test_updates_without_an_id_are_left_out_of_a_batch(rig: Rig, logs: Logs) -> None:
+    good = {
+        "update_id": 7,
+        "message": {
+            "message_id": 1,
+            "date": 10,
+            "chat": {"id": OWNER, "type": "private"},
+            "from": {"id": OWNER, "is_bot": False, "first_name": "Ann"},
+            "text": "hello",
+        },
+    }
+    batch = {"ok": True, "result": [5, None, {}, good, {"update_id": "x"}]}
+    rig.telegram.fault("getUpdates", action=answer(200, {"ok": True, "result": [{}]}), times=2)
+    rig.telegram.fault("getUpdates", action=answer(200, batch))
+    async with rig.running(OWNER, hurry=100) as bot:
+        await rig.reads("You said: hello")
+        await rig.quiet(bot)
+
+    assert told(logs, "telegram.without_id") == 3
+
+
 async def test_another_copy_of_the_bot_is_told_in_plain_words_once(rig: Rig, logs: Logs) -> None:
     fault = rig.telegram.fault("getUpdates", action=refusal(409, CONFLICT), times=4)
 
@@ -283,6 +304,25 @@ async def test_in_a_group_only_what_is_meant_for_the_bot_is_answered(rig: Rig) -
     assert texts[2].startswith("Hearthbot")
     assert len(texts) == 5
     assert rig.inbox().count("silent") == 4
+
+
+async def test_a_chat_that_was_not_admitted_gets_one_hint_for_the_owner_alone(rig: Rig) -> None:
+    async with rig.running(OWNER, MEMBER) as bot:
+        rig.says(f"@{US} hello", by=MEMBER, chat=GROUP)
+        for _ in range(3):
+            rig.says(f"@{US} hello", chat=GROUP)
+        await eventually(lambda: len(rig.inbox()) == 4)
+        await rig.quiet(bot)
+        assert len(rig.texts(GROUP)) == 1
+        assert f"access approve telegram:{GROUP}" in rig.texts(GROUP)[0]
+        await bot.access.deny(f"telegram:{GROUP - 1}")
+        rig.says(f"@{US} hello", chat=GROUP - 1)
+        await eventually(lambda: len(rig.inbox()) == 5)
+        await rig.quiet(bot)
+
+    assert rig.texts(GROUP - 1) == []
+    assert rig.inbox() == ["refused"] * 5
+    assert rig.model.requests == []
 
 
 @pytest.mark.parametrize(("policy", "answers"), [("all", 2), ("off", 0)])

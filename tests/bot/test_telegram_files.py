@@ -310,6 +310,39 @@ async def test_a_file_that_was_committed_before_a_kill_is_sent_once_after_it(rig
         assert not list((rig.home.data / "outgoing").iterdir())
 
 
+async def test_a_change_after_the_call_does_not_change_what_is_sent(rig: Rig) -> None:
+    rig.model.call("send_file", {"path": "plan.txt"})
+    rig.model.say("Sent.")
+    rig.telegram.fault("sendDocument", action=flood(20), times=2)
+    async with rig.running(OWNER, hurry=100) as bot:
+        plan = rig.home.workspace / "plan.txt"
+        plan.write_text("first")
+
+        rig.says("send me the plan")
+        await eventually(lambda: len(rig.telegram.calls("sendDocument")) == 1)
+        plan.write_text("second")
+        await eventually(lambda: rig.wrote(2))
+        await rig.quiet(bot)
+
+        [file_id] = [seen.file_id for seen in rig.seen() if seen.file_id]
+        assert rig.telegram.file(file_id) == b"first"
+
+
+async def test_a_refusal_of_the_platform_is_read_in_the_chat(rig: Rig) -> None:
+    rig.model.call("send_file", {"path": "plan.txt"})
+    rig.model.say("Sent.")
+    rights = "Bad Request: not enough rights to send documents to the chat"
+    rig.telegram.fault("sendDocument", action=refusal(400, rights))
+    async with rig.running(OWNER) as bot:
+        (rig.home.workspace / "plan.txt").write_text("at ten")
+        rig.says("send me the plan")
+        await eventually(lambda: rig.wrote(2))
+        await rig.quiet(bot)
+
+        [told] = [text for text in rig.texts() if text != "Sent."]
+        assert told.startswith("I could not send the file plan.txt here: Telegram does not let me")
+
+
 @pytest.mark.case("SE-09")
 async def test_what_may_not_leave_does_not(rig: Rig) -> None:
     """Threats T10 and T12: secrets, links, other people's chats."""

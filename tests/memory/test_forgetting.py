@@ -13,6 +13,7 @@ from memory.records.erasure import ForgetStage, ForgettingRefused, PlaceKind
 from memory.records.facts import FactSource, NewFact, Storing, Whose
 from memory.records.messages import ConversationId, RunId
 from memory.records.transcript import check_pairs
+from memory.search.archive import SqliteArchive
 from memory.stores.traces import SqliteTraces
 from memory.stores.turns import SqliteJournal
 from tests.memory.forgetting_kit import (
@@ -287,3 +288,22 @@ async def test_a_city_is_forgotten_with_the_one_before_it(home: Path) -> None:
         assert proof.ok
         assert [fact.text for fact in await opened.facts.list(of)] == [FACT]
     assert files_with(home, "oslo", "bergen") == []
+
+
+async def test_neither_history_that_was_read_before_nor_the_search_gives_it_again(
+    home: Path,
+) -> None:
+    async with opened_home(home) as opened:
+        archive = SqliteArchive(opened.database)
+        before = await opened.conversations.history(ConversationId("c_ann"))
+        assert len(await archive.search(ANN, ANNS_CHAT, "zinc", k=5)) == 1
+        await opened.forgetting.forget(wish(facts=(1,)))
+        after = await opened.conversations.history(ConversationId("c_ann"))
+        found = await archive.search(ANN, ANNS_CHAT, "zinc", k=5)
+        others = await archive.search(ANN, ANNS_CHAT, "cook", k=5)
+
+    assert "zinc" in str(before.entries)
+    assert "zinc" not in str(after.entries)
+    assert (found, len(others)) == ([], 1)
+    (call,) = [call for one in after.entries for call in getattr(one.entry, "calls", ())]
+    assert json.loads(call.arguments) == {"text": "[forgotten]"}

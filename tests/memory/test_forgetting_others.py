@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory.records.erasure import PlaceKind
+from memory.records.errors import StorageError
 from memory.records.facts import FactSource, NewFact, Whose
 from memory.records.messages import ConversationId
 from tests.memory.forgetting_kit import (
@@ -313,3 +314,24 @@ async def test_of_everything_what_another_said_as_well_is_left_in_answers(home: 
     said = rows(database_of(home), "select body from messages where body like '%Moss%'")
     assert len(said) == 2
     assert "messages" in proof.theirs
+
+
+async def test_a_file_that_is_no_text_is_not_blanked_and_told(home: Path) -> None:
+    photo = home / "workspace" / "files" / "scan.bin"
+    photo.parent.mkdir()
+    photo.write_bytes(b"\xff\xfe\x00\x81" + SECRET.encode() + b"\x00\xff")
+
+    async with opened_home(home) as opened:
+        proof = await opened.forgetting.forget(wish(facts=(1,), with_files=True))
+
+    assert list(proof.hits) == [photo]
+    assert SECRET.encode() in photo.read_bytes()
+
+
+async def test_what_the_disk_refuses_is_said_in_a_sentence_and_nothing_is_begun(home: Path) -> None:
+    (home / "data" / "forgetting.json.writing").mkdir()
+
+    async with opened_home(home) as opened:
+        with pytest.raises(StorageError, match=r"forgetting\.json"):
+            await opened.forgetting.forget(wish(facts=(1,)))
+        assert len(await opened.facts.list(Whose(person_id=ANN))) == 1

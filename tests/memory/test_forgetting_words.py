@@ -80,6 +80,22 @@ def test_a_long_row_of_backslashes_takes_no_long_look() -> None:
     assert time.monotonic() - started < 2
 
 
+def test_half_written_json_is_blanked_as_text_and_what_is_not_joined_is_left() -> None:
+    wording = Wording(("Ægir lives",))
+
+    assert wording.holds_json('{"text": "\\u00c6gir\\nlives here')
+    assert wording.blanked_json('{"text": "\\u00c6gir\\nlives here') == '{"text": "[forgotten] here'
+    assert not wording.says("Ægir, lives")
+    assert not wording.says("Ægirlives")
+
+
+def test_lines_that_have_it_only_together_go_together() -> None:
+    wording = Wording(("red barn",))
+
+    assert wording.without_lines("a\nthe red\nbarn burns\nb\n") == "a\nb\n"
+    assert wording.without_lines("a\nthe red\nred barn\nbarn burns\nb\n") == "a\nb\n"
+
+
 @settings(max_examples=150, deadline=None)
 @given(WORDS, PHRASES, WORDS)
 def test_what_was_blanked_holds_it_no_longer(before: str, phrase: str, after: str) -> None:

@@ -274,3 +274,68 @@ async def test_whoever_saves_what_nobody_ever_reads_of_another(
             assert all(f"place={place} " in text for text in texts)
             expected = sum(one.chunks for one in await documents.list(of))
             assert len(texts) == min(expected, 9)
+
+
+# --- bounds, and what was erased -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text", "said"),
+    [
+        (DocumentBounds(passages_max=2), "x" * 2_000, r"3 passages \(at most 2\)"),
+        (DocumentBounds(documents_max=2), "three", "remove one first"),
+        (DocumentBounds(passages_in_all_max=2), "more", "there is room for 0"),
+    ],
+    ids=["passages", "documents", "in all"],
+)
+async def test_what_is_too_much_is_refused_and_a_known_one_can_still_be_replaced(
+    database: Database, embedding: Embedding, bounds: DocumentBounds, text: str, said: str
+) -> None:
+    documents = SqliteDocuments(database, embedding=embedding, bounds=bounds)
+    await save(documents, "one", name="a")
+    await save(documents, "two", name="b")
+
+    with pytest.raises(DocumentWrong, match=said):
+        await save(documents, text, name="c")
+
+    await save(documents, "other", name="a")
+    await save(documents, "of another", name="c", of=BEN)
+    assert [one.name for one in await documents.list(ANA)] == ["a", "b"]
+
+
+async def test_what_was_erased_from_the_table_is_found_no_more(
+    documents: SqliteDocuments, database: Database
+) -> None:
+    """As when a person has all that they said forgotten."""
+    await save(documents, LEASE)
+    await save(documents, "Error E15 means that the filter is full.", name="manual")
+    await documents.search(ANA, "rent", k=5)
+
+    await database.write(lambda c: c.execute("delete from documents where name = 'lease.txt'"))
+    assert await found(documents, "rent") == ""
+
+    await database.write(lambda c: c.execute("update chunks set text = 'Error E15: erased'"))
+    assert await found(documents, "E15") == "Error E15: erased"
+
+
+async def test_a_document_that_is_saved_again_meanwhile_is_there_once_and_whole(
+    documents: SqliteDocuments, path: Path
+) -> None:
+    await asyncio.gather(*(save(documents, f"{n} " * 900) for n in range(6)))
+
+    (saved,) = await documents.list(ANA)
+    texts = {str(text)[0] for (text,) in rows(path, "select text from chunks")}
+    assert len(texts) == 1
+    assert rows(path, "select count(*) from chunks") == [(saved.chunks,)]
+
+
+async def test_what_was_not_used_for_long_is_offered_to_its_saver_alone(
+    documents: SqliteDocuments, clock: StillClock
+) -> None:
+    await save(documents, LEASE, of=ANA_IN_GROUP)
+    clock.move(31 * 86_400)
+
+    assert await documents.unused(BEN_IN_GROUP, days=30) == []
+    assert await documents.unused(ANA, days=30) == []
+    assert len(await documents.unused(ANA_IN_GROUP, days=30)) == 1
+    assert await documents.unused(ANA_IN_GROUP, days=30) == []

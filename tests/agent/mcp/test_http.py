@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from agent.mcp.values import Health, ServerOptions, ServerStart
 from tests.agent.mcp.kit import (
+    QUICK,
     by_http,
     called,
     free_port,
@@ -190,3 +193,21 @@ async def test_a_body_that_unpacks_to_anything_is_not_read(tmp_path: Path) -> No
 
     assert not told.ok
     assert "it sent a packed message" in told.content
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_what_is_no_server_or_never_answers_is_down_and_says_why(
+    tmp_path: Path, *, is_silent: bool
+) -> None:
+    port = free_port()
+
+    async def page(request: web.Request) -> web.Response:
+        await asyncio.sleep(2 if is_silent else 0)
+        return web.Response(text="<h1>It works</h1>", content_type="text/html")
+
+    timing = replace(QUICK, connect_s=0.5) if is_silent else QUICK
+    async with answering(port, page), running(tmp_path, at(port), timing=timing) as mcp:
+        health = state(mcp).health
+
+    assert health.health is Health.DOWN
+    assert ("did not answer in time" if is_silent else "content type") in health.trouble

@@ -11,7 +11,7 @@ import pytest
 
 from agent.mcp.process import misplaced_paths, server_env, server_folder
 from agent.mcp.servers import ServerFolders
-from agent.mcp.values import ServerDown, ServerOptions
+from agent.mcp.values import Health, ServerDown, ServerOptions
 from tests.agent.mcp.kit import called, odd, running, state, workspace
 
 NOTES = ServerOptions(name="notes", command="notes-server")
@@ -63,6 +63,32 @@ def test_a_link_in_its_place_is_refused_wherever_it_leads(home: ServerFolders, l
         at(home)
 
     assert list(home.workspace.iterdir()) == []
+
+
+def test_data_may_lie_elsewhere_but_not_in_the_workspace(home: ServerFolders) -> None:
+    data = home.workspace.parent / "data"
+    elsewhere = home.workspace.parent / "disk"
+    elsewhere.mkdir()
+    data.symlink_to(elsewhere)
+
+    assert at(home).resolve() == elsewhere / "mcp" / "notes"
+
+    data.unlink()
+    data.symlink_to(home.workspace)
+    with pytest.raises(ServerDown, match="is in the workspace"):
+        at(home)
+
+
+async def test_a_server_whose_folder_is_refused_is_down_and_says_so(tmp_path: Path) -> None:
+    workspace(tmp_path)
+    (tmp_path / "data" / "mcp").mkdir(parents=True)
+    (tmp_path / "data" / "mcp" / "odd").symlink_to(tmp_path)
+
+    async with running(tmp_path, odd()) as mcp:
+        health = state(mcp).health
+
+    assert health.health is Health.DOWN
+    assert "is a link" in health.trouble
 
 
 # --- modules that lie about ----------------------------------------------------------------------

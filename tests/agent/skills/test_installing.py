@@ -29,6 +29,7 @@ from agent.skills.install import (
 )
 from memory.records.errors import AssistantError
 from tests.agent.skills.given import files_below, put, text_of
+from tests.checkout import ROOT
 from tests.thorough import rounds
 
 SKILL = text_of("trains").encode()
@@ -528,3 +529,57 @@ def test_suspicious_text_is_pointed_out_with_its_line(rig: Rig, line: str, warni
     assert any(
         found.startswith("docs/more.md:3: ") and warning in found for found in installed.warnings
     )
+
+
+def test_a_name_that_differs_in_case_only_or_was_taken_meanwhile_is_taken(rig: Rig) -> None:
+    archive = rig.archive("a.zip", zipped([("SKILL.md", SKILL)]))
+    prepared = prepare_install(archive, rig.target)
+    put(rig.target, "trains", body="Mine")
+
+    with pytest.raises(InstallRefused):
+        prepared.place()
+    prepared.discard()
+    (rig.target / "trains").rename(rig.target / "Trains")
+    with pytest.raises(InstallRefused, match="there is a skill Trains"):
+        install(archive, rig.target, replace=True)
+
+    assert b"Mine" in files_below(rig.target)["Trains/SKILL.md"]
+    assert [path.name for path in rig.target.iterdir()] == ["Trains"]
+
+
+def test_only_a_skill_that_is_there_can_be_updated_or_removed(rig: Rig) -> None:
+    (rig.target / "linked").symlink_to(put(rig.incoming, "linked"))
+
+    for name in ("trains", "linked", "../incoming"):
+        with pytest.raises(InstallRefused):
+            prepare_change(rig.target, name, text_of("trains" if "/" in name else name))
+
+    assert not remove_skill(rig.target, "..")
+    assert files_below(rig.incoming) == {"linked/SKILL.md": text_of("linked").encode()}
+
+
+def test_what_cannot_be_looked_into_is_pointed_out(rig: Rig) -> None:
+    text = b"word\n" * 90_000
+    program = [("SKILL.md", SKILL), ("bin/x", b"\x7fELF" + bytes(100))]
+    many = [("SKILL.md", text_of("cars").encode()), *((f"text-{n}.txt", text) for n in range(8))]
+    long = [("SKILL.md", text_of("buses").encode()), ("long.txt", text * 2)]
+
+    found = [
+        install(rig.archive(f"{n}.zip", zipped(entries)), rig.target).warnings
+        for n, entries in enumerate((program, many, long))
+    ]
+
+    assert found == [
+        ("bin/x: is a program, and cannot be looked into",),
+        ("text-6.txt and what comes after it is too much to be looked through",),
+        ("long.txt: is too long to be looked through",),
+    ]
+
+
+def test_the_shipped_skills_arouse_no_suspicion(rig: Rig) -> None:
+    sources = [path.parent for path in sorted((ROOT / "skills").glob("*/SKILL.md"))]
+
+    warned = {source.name: install(source, rig.target).warnings for source in sources}
+
+    assert sources
+    assert {name: found for name, found in warned.items() if found} == {}

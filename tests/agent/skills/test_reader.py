@@ -34,6 +34,44 @@ def with_front(*lines: str) -> str:
     return "\n".join(["---", "name: trains", "description: Finds trains", *lines, "---", "Text"])
 
 
+def test_the_line_of_a_byte_that_is_not_utf_8_is_named() -> None:
+    assert errors(read(b"---\nname: a\n---\ncaf\xe9"))[0].startswith("skills/trains/SKILL.md:4:")
+
+
+@pytest.mark.parametrize("front", ["just words", "- a\n- b"])
+def test_nothing_but_keys_and_values_is_taken_for_front_matter(front: str) -> None:
+    reading = read(f"---\n{front}\n---\nText")
+
+    assert reading.skill is None
+    assert errors(reading)
+
+
+def test_a_single_pattern_is_not_cut_at_its_commas() -> None:
+    assert skill(with_front("metadata:", "  trigger: {patterns: 'a{1,2}b'}")).patterns == (
+        "a{1,2}b",
+    )
+
+
+def test_requirements_of_several_namespaces_add_up() -> None:
+    reading = read(
+        with_front(
+            "metadata:",
+            "  openclaw: {requires: {bins: [a]}}",
+            "  nanobot: {requires: {bins: [b, a]}}",
+            "  requires: {env: X}",
+        )
+    )
+
+    assert reading.requires == Requires(env=("X",), bins=("a", "b"))
+
+
+@pytest.mark.parametrize("text", ["0 6 * * 1-5", "@daily", "*/15 8-18 * * MON-FRI"])
+def test_cron_text_is_read(text: str) -> None:
+    found = skill(with_front("metadata:", f"  schedule: '{text}'"))
+
+    assert found.schedule == SkillSchedule(cron=text)
+
+
 # --- the two parts -----------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.skills.checks import TriggerResult, TriggerTest, TriggerTests, read_tests, run_tests
 from agent.skills.rules import Rule
-from agent.skills.skill import AutoInvoke, Severity, SkillSet
+from agent.skills.skill import AutoInvoke, Severity, SkillSet, SkillState
 from tests.agent.skills.shelves import shelf, skill
 
 FILE = "workspace/skills/mail/tests.yaml"
@@ -105,6 +105,7 @@ def test_a_list_below_tests_json_and_comma_text_are_read() -> None:
         ("just words", 1, "must be a list"),
         ("", 0, "no test"),
         ("# nothing yet\n", 0, "no test"),
+        ("[]", 1, "no test"),
         ("- &a {message: a}\n- *a\n", 1, "references"),
         ("[" * 5_000, 1, "nest"),
         ("- message: x\n" * 40_000, 0, "longer than"),
@@ -135,6 +136,48 @@ def test_any_file_gives_tests_or_problems_and_raises_nothing(text: str) -> None:
 
 
 # --- running -----------------------------------------------------------------------------------
+
+
+def test_tests_pass_and_fail_with_the_reason() -> None:
+    passed, failed, wrong = run(
+        "- {message: new mails, must: match}\n"
+        "- {message: my profile, must: match}\n"
+        "- {message: a mail for you, must: no match}\n",
+        shelf(skill("mail", "mail", "file")),
+    )
+
+    assert (passed.passed, failed.passed, wrong.passed) == (True, False, False)
+    assert passed.reasons == ("mail matches: the keyword 'mail' stands in the message, as 'mails'",)
+    assert "'file' stands in 'profile' only as a part" in failed.reasons[0]
+    assert "mail matches: the keyword 'mail'" in wrong.reasons[0]
+
+
+def test_a_skill_that_is_not_used_is_tried_as_if_it_were() -> None:
+    waiting = skill("mail", "mail", state=SkillState.QUARANTINED)
+    on = shelf(waiting, skill("post", "letter", state=SkillState.OFF))
+
+    alone, both, none, unknown = run(
+        "- message: mail\n"
+        "- {message: mail and letters, skills: [mail, post]}\n"
+        "- {message: mail alone, skills: [post], must: no match}\n"
+        "- {message: mail, skills: [gone]}\n",
+        on,
+    )
+
+    assert (alone.passed, both.passed, none.passed) == (True, True, True)
+    assert "not used at present: it is in quarantine" in alone.reasons[1]
+    assert unknown.reasons == ("there is no skill named gone",)
+
+
+def test_a_tool_that_does_not_exist_fails_the_test() -> None:
+    [result] = run(
+        "- {message: mail, tools: [read_flie]}\n",
+        shelf(skill("mail", "mail")),
+        tools_known={"read_file"},
+    )
+
+    assert not result.passed
+    assert result.reasons[0] == "there is no tool named read_flie"
 
 
 def test_patterns_rules_and_scores_match_too() -> None:

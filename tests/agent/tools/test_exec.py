@@ -16,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.policy.approval import shown
+from agent.sandbox.environment import EnvironmentWrong, given_variables
+from agent.sandbox.process import RunLimits
 from agent.tools.confinement import ConfinementRefused
 from agent.tools.exec import (
     CommandLimits,
@@ -25,8 +27,9 @@ from agent.tools.exec import (
     Runner,
     shown_command,
 )
+from agent.tools.files import ResultStore
 from agent.tools.tool import Effect, Needs, Tool, tools_of
-from agent.tools.workspace import results_folder
+from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 from tests.agent.tools.given import needs as needs_of
@@ -341,10 +344,94 @@ async def test_a_persona_that_a_setting_puts_in_the_workspace_cannot_be_changed(
     assert persona.read_text() == "Be kind."
 
 
+@needs_sandbox
+async def test_what_is_covered_keeps_its_place_for_the_next_program(home: Home) -> None:
+    """A folder above it could be moved, so that the next program finds it under another name."""
+    home.write("files/results/slack+9/kept.txt", "canary-other")
+    home.write("memory/people/p2/notes.md", "canary-other")
+    script = "mv files moved; mv files/results moved2; mv memory moved3; mkdir -p files/results; :"
+
+    await ran(home.runner(), "sh", "-c", script)
+    said = await ran(home.runner(), "sh", "-c", "find . -type f -print0 | xargs -0 cat; :")
+
+    assert "canary-other" not in said
+
+
+@needs_sandbox
+async def test_placeholders_are_gone_also_when_the_bot_was_killed(home: Home) -> None:
+    left = home.workspace / "SOUL.md"
+    left.touch()
+    os.utime(left, (0, 0))
+    mine = home.write("AGENTS.md", "")
+
+    await ran(home.runner(), "ls")
+
+    assert [path.name for path in home.workspace.iterdir()] == [mine.name]
+
+
+@pytest.mark.parametrize(
+    ("bwrap", "why"),
+    [("", "bubblewrap is not installed"), ("#!/bin/sh\nexit 1\n", "lets it make no sandbox")],
+)
+def test_a_sandbox_that_cannot_be_made_is_not_relied_on(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bwrap: str, why: str
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    if bwrap:
+        (folder / "bwrap").write_text(bwrap)
+        (folder / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+    runner = home.runner()
+
+    assert not runner.is_confined()
+    assert why in runner.why_open
+
+
 # --- where it runs -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("sandbox", [pytest.param(True, marks=needs_sandbox), False])
+async def test_it_runs_in_a_folder_of_the_workspace_and_in_no_other(
+    home: Home, *, sandbox: bool
+) -> None:
+    home.write("a folder/inner/x.txt", "")
+    (home.workspace / "link").symlink_to(home.beside)
+    runner = home.runner(sandbox=sandbox)
+
+    for cwd in ("a folder/inner", "./a folder/inner/", str(home.workspace / "a folder/inner")):
+        said = await ran(runner, "pwd", cwd=cwd)
+        assert said.endswith("home/workspace/a folder/inner")
+    for cwd in ("..", "../canary", "/etc", "/", "~", "a/../../canary", "link", "missing"):
+        with pytest.raises(PathRefused):
+            await ran(runner, "pwd", cwd=cwd)
+    with pytest.raises(PathRefused):
+        await ran(runner, "pwd", cwd="a folder/inner/x.txt")
+
+
 # --- what it says ------------------------------------------------------------------------------
+
+
+async def test_long_output_is_cut_and_the_whole_is_kept(home: Home) -> None:
+    keep = ResultStore(Workspace(home.workspace))
+    options = ExecOptions(sandbox=False, output_chars_max=600)
+
+    said = await ran(home.runner(options=options, keep=keep), "seq", "1", "20000")
+
+    assert 500 < len(said) <= 600
+    assert said.startswith("exit code 0\n--- stdout ---\n1\n2\n")
+    assert said.endswith("\n20000")
+    path = said.partition("all of it in ")[2].partition(" ")[0]
+    assert "\n10000\n" in (home.workspace / path).read_text()
+
+
+async def test_the_time_asked_for_has_the_owners_bound(home: Home) -> None:
+    options = ExecOptions(sandbox=False, limits=RunLimits(timeout_s=0.2))
+
+    said = await ran(home.runner(options=options), "sleep", "60", timeout_s=50)
+
+    assert "did not end within 0.2 s" in said
 
 
 # --- keys --------------------------------------------------------------------------------------
@@ -421,6 +508,15 @@ print(b"sk-test1" in before, b"sk-test1" in after)
 
 
 @pytest.mark.case("SE-15")
+@pytest.mark.parametrize(
+    "name", ["LD_PRELOAD", "PATH", "PYTHONPATH", "HOME", "a b", "", "1A", "X=Y", "BASH_ENV"]
+)
+def test_a_skill_is_given_no_variable_that_changes_how_programs_are_loaded(name: str) -> None:
+    assert given_variables({"CITY_KEY": "k"}) == {"CITY_KEY": "k"}
+    with pytest.raises(EnvironmentWrong):
+        given_variables({name: "v"})
+
+
 def test_an_ordinary_users_bot_can_close_its_own_environment_to_programs() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CLOSING],

@@ -212,15 +212,27 @@ def choices(count: int) -> Json:
     ("schema", "data"),
     [
         (choices(600), [{"z": 1}] * 3_000),
+        (of(a={"items": {"anyOf": [{"type": "integer"}] * 600}}), ["x" * 5_000] * 50),
         (of(a={"items": {"required": [str(n) for n in range(60_000)]}}), [{}] * 100),
         (of(a={"items": {"enum": list(range(50_000))}}), ["x"] * 1_000),
         (of(a={"items": of(**{f"ы{n}": {} for n in range(500)})}), [{"x": 1}] * 3_000),
     ],
-    ids=["choices", "required", "enum", "names"],
+    ids=["choices", "long", "required", "enum", "names"],
 )
 def test_what_would_take_long_to_check_is_refused_before(schema: Json, data: Any) -> None:
     with pytest.raises(ArgumentsWrong, match="hold too much to be checked"):
         parsed(schema, {"a": data})
+
+
+def test_a_large_table_is_checked() -> None:
+    cell: Json = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}
+    row: Json = {**of(**{f"c{n}": cell for n in range(10)}), "additionalProperties": False}
+    schema = of(rows={"type": "array", "items": row})
+    rows = [{f"c{n}": n for n in range(10)} for _ in range(1_000)]
+
+    assert parsed(schema, {"rows": rows}) == {"rows": rows}
+    with pytest.raises(ArgumentsWrong, match=r"'rows\.1000': unknown: d"):
+        parsed(schema, {"rows": [*rows, {"d": 1}]})
 
 
 @given(any_schema, st.dictionaries(st.text(max_size=6) | st.sampled_from("ab"), any_json))

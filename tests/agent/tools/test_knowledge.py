@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from agent.files.extract import BYTES_MAX
-from agent.policy.approval import Allowed, AskFirst, Policy, Verdict, decide
+from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
 from agent.tools.knowledge import KnowledgeTools
-from agent.tools.tool import Caller, Tool, tools_of
+from agent.tools.tool import Caller, Tool, Trust, tools_of
 from agent.tools.workspace import Workspace
 from memory.database.connection import Database
-from memory.records.messages import Role
+from memory.records.messages import ConversationId, Role
 from memory.records.transcript import ToolResult
 from memory.search.documents import DocumentBounds, SqliteDocuments
 from memory.search.vectors import Embedding
@@ -130,6 +130,18 @@ async def test_a_name_cannot_pose_as_something_else(tools: dict[str, Tool]) -> N
 # --- finding and removing ------------------------------------------------------------------------
 
 
+async def test_what_is_found_says_how_much_was_looked_for(tools: dict[str, Tool]) -> None:
+    none_saved = await use(tools, "search_documents", query="rent")
+    for n in range(4):
+        await use(tools, "save_document", text=f"{LEASE} {n}", name=f"lease {n}")
+    none_fits = await use(tools, "search_documents", query="penguins")
+    two = await use(tools, "search_documents", query="rent", limit=2)
+
+    assert none_saved.content == "No documents are saved here."
+    assert none_fits.content == "Nothing in the saved documents fits that."
+    assert two.content.count("[from ") == 2
+
+
 async def test_a_document_is_removed_once_and_its_file_stays(
     tools: dict[str, Tool], root: Path
 ) -> None:
@@ -183,6 +195,38 @@ async def test_in_a_group_all_may_read_what_was_saved_there_and_its_saver_alone_
     assert "Friday" not in str(await use(tools, "search_documents", query="party"))
 
 
+async def test_private_files_of_the_workspace_are_not_saved_for_a_group(
+    tools: dict[str, Tool], root: Path
+) -> None:
+    (root / "USER.md").write_text("CANARY")
+
+    refused = await use(tools, "save_document", GROUP, path="USER.md")
+
+    assert not refused.ok
+    assert "closed in group chats" in refused.content
+
+
+@pytest.mark.parametrize(
+    ("name", "ok"),
+    [
+        ("search_documents", True),
+        ("list_documents", True),
+        ("save_document", False),
+        ("remove_document", False),
+    ],
+)
+async def test_where_memory_is_off_no_document_is_found_or_changed(
+    tools: dict[str, Tool], name: str, *, ok: bool
+) -> None:
+    await use(tools, "save_document", text=LEASE, name="x")
+    before = await use(tools, "list_documents")
+
+    told = await use(tools, name, replace(OWNER, conversation=ConversationId("c9")), **GIVEN[name])
+
+    assert (told.ok, "emory is off in this chat" in told.content) == (ok, True)
+    assert await use(tools, "list_documents") == before
+
+
 # --- who must agree ------------------------------------------------------------------------------
 
 
@@ -197,6 +241,27 @@ GIVEN: dict[str, dict[str, object]] = {
     "search_documents": {"query": "x"},
     "list_documents": {},
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("search_documents", Allowed),
+        ("list_documents", Allowed),
+        ("save_document", NotAllowed),
+        ("remove_document", NotAllowed),
+    ],
+)
+async def test_guests_may_look_and_never_write(
+    tools: dict[str, Tool], name: str, expected: type[Verdict]
+) -> None:
+    assert isinstance(verdict(tools[name], GUEST, **GIVEN[name]), expected)
+
+
+async def test_what_others_may_have_written_is_outside_text(tools: dict[str, Tool]) -> None:
+    assert tools["search_documents"].trust(OWNER) is Trust.UNTRUSTED
+    assert tools["list_documents"].trust(GROUP) is Trust.UNTRUSTED
+    assert tools["list_documents"].trust(OWNER) is Trust.OURS
 
 
 async def test_after_outside_text_saving_and_removing_are_asked_about(

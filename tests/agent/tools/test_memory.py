@@ -337,6 +337,58 @@ async def test_words_that_may_mean_several_ask_back_with_the_ids(given: Given, q
     assert len(await given.stored()) == 2
 
 
+@pytest.mark.parametrize("ids", ["f1 f9", "f1, tea", " ".join(["f1"] * 21)])
+async def test_of_ids_that_are_not_all_good_nothing_is_forgotten(given: Given, ids: str) -> None:
+    await given.seed("one", MINE)
+
+    await given.refused("forget_fact", id=ids)
+
+    assert await given.stored() == ["one"]
+
+
+async def test_words_that_fit_one_fact_of_ones_own_forget_it_and_no_others(given: Given) -> None:
+    await given.seed("Ada drinks green tea.", MINE)
+    await given.seed("Ada drinks coffee at noon.", MINE)
+    await given.seed("Bob brings cake.", BOBS_IN_GROUP)
+
+    lacking = await given.refused("forget_fact", query="my boss at noon")
+    others = await given.refused("forget_fact", GROUP, query="cake")
+    done = await given.told("forget_fact", query="Green tea")
+
+    assert "f2: Ada drinks coffee at noon." in lacking
+    assert others == "forget_fact: nothing that is remembered here fits that"
+    assert "f1: Ada drinks green tea." in done
+    assert "Ada drinks green tea." not in str(await given.facts.list(MINE))
+    assert given.needs("forget_fact", id="f1").risk == "it erases what is remembered"
+
+
+@pytest.mark.parametrize("replaces", ["f9", "f2", "the first", "f3"])
+async def test_only_an_own_fact_of_this_place_is_replaced(given: Given, replaces: str) -> None:
+    for whose, text in (
+        (MINE, "Ada lives in Oslo."),
+        (BOBS, "Bob lives."),
+        (IN_GROUP, "Ada sings."),
+    ):
+        await given.seed(text, whose)
+
+    told = await given.refused("store_fact", text="x", category="background", replaces=replaces)
+
+    assert "there is no fact" in told
+    assert len(await given.stored()) == 3
+
+
+async def test_what_is_not_remembered_is_told_with_its_reason(given: Given) -> None:
+    told = await given.refused(
+        "store_fact", text="The password is hunter2-X9.", category="background"
+    )
+    await given.seed("Ada lives in Oslo.", MINE)
+    await given.told("update_fact", id="f1", text="Ada lives in Bergen.")
+    past = await given.refused("update_fact", id="f1", text="Ada lives in Paris.")
+
+    assert told.startswith("store_fact: not remembered: ")
+    assert past == "update_fact: f1 is past already; f2 holds in its place"
+
+
 # --- search_memories, list_facts -----------------------------------------------------------------
 
 
@@ -366,6 +418,13 @@ def test_what_others_may_have_said_is_outside_text(given: Given, name: str) -> N
     assert tool.trust(OWNER) is Trust.OURS
     assert tool.trust(GROUP) is Trust.UNTRUSTED
     assert given.tools["search_conversations"].card.trust is Trust.UNTRUSTED
+
+
+@pytest.mark.parametrize("as_of", ["last spring", "2026-13-01", "0000-00-00", "2026-03-01; drop"])
+async def test_as_of_that_is_no_date_is_refused(given: Given, as_of: str) -> None:
+    told = await given.refused("search_memories", query="x", as_of=as_of)
+
+    assert told == "search_memories: as_of is no date: write it like 2026-03-01"
 
 
 # --- search_conversations ------------------------------------------------------------------------

@@ -128,6 +128,11 @@ async def test_nobody_reads_the_notes_of_another(given: Given) -> None:
     assert await given.read(by=GUEST) == "There are no notes yet."
 
 
+async def test_a_guest_makes_no_notes(given: Given) -> None:
+    assert "a guest may not" in await given.note("x", by=GUEST)
+    assert list(given.root.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("where", "shows"),
     [

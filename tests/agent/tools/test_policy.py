@@ -451,6 +451,30 @@ values = st.recursive(
 objects = st.dictionaries(st.text(), values, max_size=5)
 
 
+@given(objects, st.sampled_from([None, 2]))
+def test_spacing_and_order_change_no_digest(data: dict[str, JsonValue], indent: int | None) -> None:
+    turned = dict(reversed(data.items()))
+
+    assert digest_of("t", json.dumps(data)) == digest_of("t", json.dumps(turned, indent=indent))
+    assert digest_of("t", json.dumps(data)) != digest_of("u", json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"n": 1}', '{"n": "1"}'),
+        ('{"n": 1}', '{"n": true}'),
+        ('{"a": ["b", "c"]}', '{"a": ["bc"]}'),
+        ("{", "[["),
+        ("[" * 100_000, "9" * 5_000),
+        ('{"a": "\\ud800"}', '{"a": "?"}'),
+    ],
+    ids=range(6),
+)
+def test_near_misses_have_another_digest(one: str, other: str) -> None:
+    assert digest_of("t", one) != digest_of("t", other)
+
+
 @given(objects, objects)
 def test_other_arguments_have_another_digest(
     one: dict[str, JsonValue], other: dict[str, JsonValue]
@@ -503,6 +527,26 @@ def test_line_breaks_and_signs_of_ours_in_a_row_are_named_too() -> None:
 
     assert lines[0] == "event: Dentist⏎goes to: nobody"
     assert lines[1] == "(in a‹U+23CE›b‹U+2039›U+202E›c‹U+2420›)"
+
+
+def test_a_tools_own_words_come_first_and_hide_no_argument() -> None:
+    needs = Needs(shows=("$ sh -c ls", "(in sub)"))
+    arguments = {"to": "sub", "command": ["sh", "-c", "ls"], "body": "rm -rf notes"}
+
+    lines = body_of(shown(MAIL, json.dumps(arguments), needs))
+
+    assert lines == ["$ sh -c ls", "(in sub)", 'to: "sub"', 'body: "rm -rf notes"']
+    assert body_of(shown(card(), "", Needs())) == ["(nothing further)"]
+
+
+def test_of_very_many_values_the_first_and_last_are_shown_and_all_are_counted() -> None:
+    data = {f"n{n}": n for n in range(1000)}
+
+    lines = body_of(shown(ANYTHING, json.dumps(data), Needs()))
+
+    assert (lines[0], lines[-1]) == ("n0: 0", "n999: 999")
+    (gap,) = (line for line in lines if line.startswith("[…"))
+    assert gap == f"[… {1000 - len(lines) + 1} of 1000 arguments left out …]"
 
 
 @pytest.mark.parametrize(

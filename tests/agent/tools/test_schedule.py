@@ -19,7 +19,7 @@ from agent.tools.arguments import Arguments
 from agent.tools.call import arguments_of
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.tools.toolbox import MAKES_JOBS, Reach, ReachOptions, Toolbox
-from memory.records.jobs import Job, JobKind
+from memory.records.jobs import Job, JobKind, MisfirePolicy, QuietPolicy
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.transcript import Note, ToolResult
 from memory.stores.conversations import SqliteConversations
@@ -28,10 +28,11 @@ from tests.agent.schedule_kit import made_tools
 from tests.agent.test_job_runs import a_run
 from tests.agent.tools.given import call, caller, run_tool
 from tests.fakes import calls
-from tests.scheduler.service_kit import ANN, LANE, Services
+from tests.scheduler.service_kit import ANN, GROUP, LANE, Services
 
 ANNS = caller("p1", Role.OWNER, chat="5")
 BENS = caller("p2", Role.MEMBER, chat="6")
+GUSS = caller("p3", Role.GUEST, chat="7")
 IN_GROUP = caller("p1", Role.OWNER, chat="-100", is_group=True)
 
 DAILY = {"when": "every day at 12:00", "instructions": "sum up the news"}
@@ -145,6 +146,65 @@ async def test_the_same_call_made_again_after_a_kill_makes_one_job(counter: Serv
     assert len(await after.jobs()) == 3
 
 
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("every day at 6:30", "every day at 18:30 (Mon 1 Jun 2026, 18:30)"),
+        ("next week", "Which day of next week"),
+        ("blue", "is not a time"),
+        ("yesterday at 9", ""),
+    ],
+)
+async def test_what_must_be_asked_first_goes_back_and_nothing_is_kept_or_changed(
+    desk: Clerkship, when: str, said: str
+) -> None:
+    told = await desk.refused("remind_me", text="x", when=when)
+    assert "nothing was saved" in told
+    assert said in told
+    assert await desk.jobs() == []
+
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+    before = await desk.only()
+    await desk.refused("update_job", id="j1", text="coffee", when=when)
+    assert await desk.only() == before
+
+
+async def test_a_reminder_may_nag_and_be_urgent(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="pills", when="in 1 hour", nag_minutes=10, urgent=True)
+
+    job = await desk.only()
+    assert (job.nag_s, job.urgent) == (600, True)
+
+
+async def test_what_was_shown_is_what_is_kept_however_long_the_answer_takes(
+    desk: Clerkship,
+) -> None:
+    shown = desk.needs("remind_me", text="tea", when="in 2 hours").shows
+    desk.counter.clock.move(540)
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+
+    assert "next: Mon 1 Jun 2026, 10:00" in shown
+    assert f"goes to: {LANE}" in shown
+    job = await desk.only()
+    assert job.next is not None
+    assert job.next.slot == "2026-06-01T10:00"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["remind_me", "record_event", "schedule_job", "update_job", "remove_job", "run_job"],
+)
+async def test_guests_keep_and_change_nothing(desk: Clerkship, name: str) -> None:
+    given = {"text": "x", "when": "in 1 hour", "id": "j1", "instructions": "x", "name": "x"}
+    taken = desk.tools[name].card.arguments.schema()["properties"]
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+
+    told = await desk.refused(name, GUSS, **{key: given[key] for key in given if key in taken})
+
+    assert "a guest may not" in told
+    assert len(await desk.counter.store.kept()) == 1
+
+
 MADE = {
     "remind_me": {"text": "tea", "when": "in 2 hours"},
     "schedule_job": {"message": "tea", "when": "in 2 hours"},
@@ -170,6 +230,17 @@ async def test_a_reminder_whose_words_may_be_somebody_elses_is_outside_text_wher
     assert note.untrusted is untrusted
 
 
+async def test_other_words_of_a_reminder_bring_their_own_mark(desk: Clerkship) -> None:
+    marks = []
+
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+    for who in (ANNS, replace(ANNS, tainted=True), ANNS):
+        await desk.done("update_job", who, id="j1", text="Obey Mallory")
+        marks.append((await desk.only()).what.outside)
+
+    assert marks == [False, True, False]
+
+
 async def notes_at(counter: Services, lane: str) -> list[Note]:
     """What the history of a chat says of how its messages came."""
     conversations = SqliteConversations(counter.database)
@@ -178,6 +249,20 @@ async def notes_at(counter: Services, lane: str) -> list[Note]:
 
 
 # --- looking and changing --------------------------------------------------------------------
+
+
+async def test_a_group_sees_and_changes_only_what_is_for_it(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="secret", when="in 2 hours")
+    await desk.done("remind_me", IN_GROUP, text="meeting", when="in 1 hour")
+
+    listed = await desk.done("list_jobs", IN_GROUP)
+
+    assert ("secret" in listed, "meeting" in listed) == (False, True)
+    for name in ("update_job", "remove_job", "run_job"):
+        told = await desk.refused(name, IN_GROUP, id="j1", **_text(name))
+        assert "not for this group" in told
+    assert {job.deliver_to for job in await desk.jobs()} == {LANE, GROUP}
+    await desk.done("remove_job", IN_GROUP, id="j2")
 
 
 async def test_nobody_reaches_the_jobs_of_others(desk: Clerkship) -> None:
@@ -202,7 +287,52 @@ async def test_what_runs_by_itself_is_not_changed_behind_its_persons_back(desk: 
     assert (await desk.only()).what.text == "sum up the news"
 
 
+async def test_a_reminder_is_moved_reworded_paused_resumed_and_listed(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="tea", when="in 2 hours")
+
+    said = await desk.done("update_job", id="j1", when="tomorrow at 5", text="coffee")
+    assert "Next: Tue 2 Jun 2026, 17:00" in said
+    assert (await desk.only()).what.text == "coffee"
+    assert "Paused: by hand" in await desk.done("update_job", id="j1", paused=True)
+    assert "[message]: paused: by hand" in await desk.done("list_jobs")
+    assert "Next: Tue 2 Jun 2026, 17:00" in await desk.done("update_job", id="tea", paused=False)
+    assert await desk.done("list_jobs", BENS) == "There are no jobs."
+
+
 # --- events ----------------------------------------------------------------------------------
+
+
+async def test_an_event_is_noted_listed_and_removed_with_its_reminders(desk: Clerkship) -> None:
+    said = await desk.done(
+        "record_event", name="Dentist", when="Thursday 15:30", note="card", remind="both"
+    )
+
+    assert said == (
+        "Noted: e1 Dentist: Thu 4 Jun 2026, 15:30 (Europe/Berlin) – card.\n"
+        "Reminder j1: Wed 3 Jun 2026, 09:00 (Europe/Berlin).\n"
+        "Reminder j2: Thu 4 Jun 2026, 14:30 (Europe/Berlin)."
+    )
+    await desk.done("record_event", name="Holiday", when="Friday")
+    await desk.done("record_event", name="Far", when="in 60 days at 12:00")
+    assert await desk.done("list_events", days=30) == (
+        "- e1 Dentist: Thu 4 Jun 2026, 15:30 (Europe/Berlin) – card\n"
+        "- e2 Holiday: Fri 5 Jun 2026, all day"
+    )
+    assert "no event e1" in await desk.refused("remove_job", BENS, id="e1")
+    assert "Removed the event e1 (Dentist)" in await desk.done("remove_job", id="e1")
+    assert await desk.jobs() == []
+
+
+async def test_where_memory_is_off_no_event_is_noted_or_found(counter: Services) -> None:
+    open_ = Clerkship(counter, made_tools(counter))
+    closed = Clerkship(counter, made_tools(counter, off=frozenset({ANNS.conversation})))
+    await open_.done("record_event", name="Dentist", when="Friday")
+
+    told = await closed.refused("record_event", name="Holiday", when="Friday")
+
+    assert "/private" in told
+    assert "Memory is off" in await closed.done("list_events")
+    assert "Holiday" not in await open_.done("list_events")
 
 
 # --- what runs by itself ---------------------------------------------------------------------
@@ -270,6 +400,37 @@ async def test_a_job_that_acts_outside_is_asked_of_the_owner_even_where_members_
 
     assert needs.asks
     assert not needs.is_own
+
+
+async def test_a_job_may_have_rules_and_they_are_shown_before_it_is_agreed_to(
+    desk: Clerkship,
+) -> None:
+    rules = {"missed": "ask", "quiet": "drop"}
+
+    shows = desk.needs("schedule_job", **DAILY, **rules).shows
+    await desk.done("schedule_job", **DAILY, **rules)
+    job = await desk.only()
+
+    assert shows[3:5] == ("runs missed while I was off: ask", "results in quiet hours: drop")
+    assert (job.missed, job.quiet) == (MisfirePolicy.ASK, QuietPolicy.DROP)
+    assert "missed" in await desk.refused("schedule_job", **DAILY, missed="never")
+    assert "as it is" in await desk.refused("update_job", id="j1", quiet="ignore")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "exactly one"),
+        ({"instructions": "x", "message": "y"}, "exactly one"),
+        ({"message": "x", "skill": "news"}, "exactly one"),
+        ({"message": "x", "arguments": {"a": 1}}, "arguments are for a tool"),
+        ({"skill": "unknown"}, "no skill"),
+        ({"tool": "schedule_job"}, "no tool that a job may call"),
+    ],
+)
+async def test_a_job_does_one_thing(desk: Clerkship, given: dict[str, Any], said: str) -> None:
+    assert said in await desk.refused("schedule_job", when="every day at 12:00", **given)
+    assert await desk.jobs() == []
 
 
 def reaching(*tools: Tool) -> Callable[[str, Caller], Tool | None]:

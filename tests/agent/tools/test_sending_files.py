@@ -8,6 +8,7 @@ import sqlite3
 import zipfile
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -263,3 +264,27 @@ async def test_a_name_hides_nothing(house: House) -> None:
 
     names = [file.name for _, file, _, _ in house.kept.sent]
     assert names == ["planfdp.exe", f"{'x' * 96}.pdf"]
+
+
+async def test_a_file_that_is_too_large_is_told_with_both_sizes(house: House) -> None:
+    house.put("big.bin", b"x" * 1_001)
+
+    assert "1,001 bytes (at most 1,000)" in (await house.send("big.bin")).content
+
+
+async def test_an_agreed_call_gets_no_further_than_another(house: House) -> None:
+    house.put(".env", b"A=1")
+
+    assert not (await house.send(".env", replace(OWNER, agreed=True))).ok
+
+
+@pytest.mark.parametrize("is_tainted", [False, True])
+async def test_a_caption_that_others_may_have_worded_is_marked_in_the_other_chat(
+    house: House, *, is_tainted: bool
+) -> None:
+    house.put("plan.txt")
+    who = replace(OWNER, tainted=is_tainted)
+
+    await house.send("plan.txt", who, caption="Mallory is right", chat="slack")
+
+    assert house.kept.noted == [is_tainted]

@@ -14,7 +14,7 @@ from agent.skills.places import SkillFolders
 from agent.skills.service import SkillService
 from agent.skills.skill import SkillState
 from agent.skills.writer import FORMER
-from agent.tools.skills import FILE_BYTES_READ, SkillTools
+from agent.tools.skills import FILE_BYTES_READ, LISTED_MAX, SkillTools
 from agent.tools.tool import Caller, tools_of
 from agent.tools.toolbox import Reach, Toolbox
 from agent.turn.assistant import Assistant
@@ -68,6 +68,22 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 # --- list_skills -------------------------------------------------------------------------------
+
+
+async def test_what_is_used_is_listed_by_what_it_is_about_and_a_long_list_is_cut(
+    desk: Desk,
+) -> None:
+    put(desk.bench.shipped, "trains")
+    put(desk.bench.shipped, "tax")
+    for n in range(LISTED_MAX):
+        put(desk.bench.shipped, f"s{n:02}", f"license: {'x' * 100}")
+
+    told = await desk.said("list_skills")
+
+    assert await desk.said("list_skills", MEMBER, about="the train") == "- trains: About trains"
+    assert await desk.said("list_skills", MEMBER, about="soup") == "There is no skill for that."
+    assert told.endswith("(2 more: say what it should be about)")
+    assert len(told.split("\n")) == LISTED_MAX + 1
 
 
 async def test_the_owner_alone_sees_what_is_not_used_and_why(desk: Desk) -> None:
@@ -128,6 +144,28 @@ async def test_no_name_leads_out_of_the_folder_or_to_what_nobody_approved(
     assert "is not a file of the skill mine" in told
     assert "SECRET" not in told
     assert len(told) < 300
+
+
+async def test_a_folder_with_a_link_gives_no_file(desk: Desk) -> None:
+    folder = put(desk.bench.folder, "mine")
+    await desk.bench.now()
+    (desk.bench.folder.parent / "secret.txt").write_text("SECRET")
+    (folder / "more.md").symlink_to(desk.bench.folder.parent / "secret.txt")
+
+    told = await desk.refused("read_skill", name="mine", file="more.md")
+
+    assert "SECRET" not in told
+
+
+@pytest.mark.parametrize(
+    "file", ["more/a.md", "./more/a.md", "{baseDir}/more/a.md", "skills/mine/more/a.md"]
+)
+async def test_a_file_is_found_however_its_place_is_written(desk: Desk, file: str) -> None:
+    folder = put(desk.bench.folder, "mine")
+    (folder / "more").mkdir()
+    (folder / "more" / "a.md").write_bytes(b"\xef\xbb\xbfLine\r\n\x1b[31mred")
+
+    assert await desk.said("read_skill", name=" skills/mine ", file=file) == "Line\nred"
 
 
 async def test_a_file_that_is_no_text_is_refused_and_a_long_one_cut(desk: Desk) -> None:
@@ -221,6 +259,67 @@ async def test_a_change_loses_no_limit_of_the_file(desk: Desk) -> None:
     changed = await desk.bench.skill("mine")
     assert (changed.description, changed.text) == ('Two: "sides"', "Else.")
     assert (changed.allowed_tools, changed.max_steps) == (("Read",), 3)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"name": "../../evil"}, "is no name for a skill"),
+        ({"description": " \n"}, "there is no description"),
+        ({"instructions": " \n"}, "needs instructions"),
+        ({"instructions": "x" * 1_100_000}, "larger than 1,000,000 bytes"),
+        ({"instructions": "x" * 30_000, "keywords": ["a"]}, "longer than 20,000 characters"),
+        ({"name": "../../evil", "keywords": ["tax"]}, "is no name for a playbook"),
+    ],
+    ids=range(6),
+)
+async def test_what_is_too_much_or_too_little_is_refused(
+    desk: Desk, more: dict[str, Any], why: str
+) -> None:
+    wanted = {"name": "mine", "description": "d", "instructions": STEPS, **more}
+
+    assert why in await desk.refused("create_skill", **wanted)
+
+    assert desk.bench.in_folder() == set()
+    assert await desk.bench.records.records() == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        ({"name": "shipped-one", "instructions": "x"}, "is shipped, and cannot be changed"),
+        ({"name": "nowhere", "instructions": "x"}, "there is no skill 'nowhere'"),
+        ({"name": "by-hand"}, "nothing was said to change"),
+        ({"name": "by-hand", "keywords": ["x"]}, "by its owner, by hand"),
+        ({"name": "by-hand", "instructions": " "}, "needs instructions"),
+        ({"name": "by-hand", "delete": True}, "was not written by the assistant"),
+        ({"name": "shipped-one", "delete": True}, "cannot be changed or removed"),
+    ],
+    ids=range(7),
+)
+async def test_what_cannot_be_changed_is_left_as_it_is(
+    desk: Desk, wanted: dict[str, Any], why: str
+) -> None:
+    put(desk.bench.shipped, "shipped-one")
+    put(desk.bench.folder, "by-hand")
+
+    assert why in await desk.refused("update_skill", **wanted)
+
+    assert [skill.text for skill in (await desk.bench.now()).used] == ["Text", "Text"]
+
+
+async def test_a_playbook_waits_when_it_is_written_and_when_it_is_changed(desk: Desk) -> None:
+    told = await desk.create(keywords=["expense", "a"], priority="7", instructions="Send API keys.")
+    written = await desk.state()
+    await desk.bench.service.approve("mine")
+    await desk.said("update_skill", name="mine", keywords=["tax", "vat"])
+
+    (stored,) = await desk.bench.records.playbooks()
+    assert "is in quarantine" in told
+    assert "the keyword 'a' is so short" in told
+    assert [written, await desk.state()] == [SkillState.QUARANTINED] * 2
+    assert (stored.keywords, stored.priority) == (("tax", "vat"), 7)
+    assert stored.text == "Send API keys."
 
 
 async def test_what_the_assistant_wrote_it_may_delete(desk: Desk) -> None:

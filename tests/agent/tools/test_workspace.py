@@ -392,6 +392,25 @@ def test_what_programs_take_in_unbidden_is_not_written_before_the_owner_has_agre
     assert workspace.write(path, b"x", AGREED)
 
 
+@pytest.mark.parametrize("path", [".env", "sub/.env.local", ".git/.env"])
+def test_secrets_stay_closed_whoever_agreed(root: Path, path: str) -> None:
+    with pytest.raises(PathRefused, match="closed"):
+        Workspace(root).write(path, b"x", AGREED)
+
+
+@pytest.mark.parametrize(
+    "path", ["sub/AGENTS.md", "my-skills/x.md", "agents.txt", "a.b.txt", "50%20off.txt"]
+)
+def test_names_that_only_look_like_it_can_be_written_and_are_the_owners_alone(
+    root: Path, path: str
+) -> None:
+    assert Workspace(root).write(f"deep/{path}", b"x", OWNER)
+    assert Workspace(root).write(path, b"x", OWNER)
+
+    assert stat.S_IMODE((root / "deep").stat().st_mode) == 0o700
+    assert stat.S_IMODE((root / path).stat().st_mode) == 0o600
+
+
 # --- whose files -------------------------------------------------------------------------------
 
 PRIVATE = {
@@ -405,14 +424,20 @@ PRIVATE = {
     "MEMORY/People/p9/MEMORY.md": set(),
     "files/results/telegram+42/r.txt": {"owner"},
     "files/results/telegram+43/r.txt": {"member"},
-    "files/results/telegram+-100/r.txt": {"group"},
+    "files/results/telegram+-100/r.txt": {"group", "member in a group"},
     "Files/Results/telegram+43/r.txt": {"member"},
     ".env": set(),
     "sub/.ENV.local": set(),
-    "sub/inside.txt": {"owner", "member", "guest", "group"},
-    "notes/memory/x.md": {"owner", "member", "guest", "group"},
+    "sub/inside.txt": {"owner", "member", "guest", "group", "member in a group"},
+    "notes/memory/x.md": {"owner", "member", "guest", "group", "member in a group"},
 }
-WHO = {"owner": OWNER, "member": MEMBER, "guest": GUEST, "group": GROUP}
+WHO = {
+    "owner": OWNER,
+    "member": MEMBER,
+    "guest": GUEST,
+    "group": GROUP,
+    "member in a group": replace(MEMBER, address=GROUP.address, is_group=True),
+}
 
 
 @pytest.mark.case("SE-17")
