@@ -106,9 +106,9 @@ log = structlog.get_logger()
 STEP = "files"
 
 FETCH_S = 60.0
-RETRY_AFTER_S = 1.0
+RETRY_AFTER_S = (1.0, 2.0, 5.0)
 RETRY_AFTER_S_MAX = 10.0
-"""How long one try may take, and how long the second and last one is waited for."""
+"""How long one try may take, and how long the next ones are waited for."""
 
 AT_ONCE = 4
 """Files that are fetched, and pictures that are made smaller, at the same time, of all chats: each
@@ -310,17 +310,21 @@ class AttachedFiles:
         return path, b""
 
     async def _fetched(self, arrival: _Arrival, attachment: Attachment) -> bytes:
-        """Tried twice."""
-        try:
-            return await self._try_fetch(arrival, attachment)
-        except Temporary as error:
-            wait_s = min(error.retry_after_s or RETRY_AFTER_S, RETRY_AFTER_S_MAX)
-        await self._clock.sleep(wait_s)
+        """Tried again for some seconds; a try that was slow itself is the last but one."""
+        began_s = self._clock.monotonic()
+        for least_s in RETRY_AFTER_S:
+            try:
+                return await self._try_fetch(arrival, attachment)
+            except Temporary as error:
+                wait_s = min(max(error.retry_after_s or 0, least_s), RETRY_AFTER_S_MAX)
+            await self._clock.sleep(wait_s)
+            if self._clock.monotonic() - began_s > FETCH_S / 2:
+                break
         try:
             return await self._try_fetch(arrival, attachment)
         except Temporary as error:
             raise FileUnavailable(
-                f"it could not be fetched, twice ({error}). It may be sent again"
+                f"it could not be fetched ({error}). It may be sent again"
             ) from error
 
     async def _try_fetch(self, arrival: _Arrival, attachment: Attachment) -> bytes:

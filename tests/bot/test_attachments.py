@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bot.lab.faults import answer, bad_gateway, hold
+from bot.lab.faults import FaultAction, answer, bad_gateway, hold
 from bot.lab.server import LabServer
 from tests.agent.files_kit import JPEG, PNG, VOICE, jpeg
 from tests.agent.reading.made import docx, locked_pdf, paragraph, pdf, unpacks_to
@@ -224,6 +224,27 @@ def _refusal(words: str) -> dict[str, Any]:
     return {"ok": False, "error_code": 400, "description": words}
 
 
+@pytest.mark.parametrize(
+    ("method", "action"),
+    [
+        ("getFile", bad_gateway()),
+        ("getFile", answer(401, {"ok": False, "description": "Unauthorized"})),
+        ("file", bad_gateway()),
+    ],
+)
+async def test_trouble_of_some_seconds_costs_no_file(
+    rig: Rig, method: str, action: FaultAction
+) -> None:
+    rig.telegram.fault(method, action=action, times=3)
+    async with rig.running(OWNER, hurry=100) as bot:
+        rig.says("look", photo=JPEG)
+        await eventually(lambda: rig.wrote(1))
+        await rig.quiet(bot)
+
+    assert "could not be fetched" not in told(rig)
+    assert "refuses it" not in told(rig)
+
+
 async def test_trouble_that_lasts_is_told_without_the_token(rig: Rig) -> None:
     rig.telegram.fault("file", action=bad_gateway(), times=None)
     async with rig.running(OWNER, hurry=100) as bot:
@@ -231,7 +252,7 @@ async def test_trouble_that_lasts_is_told_without_the_token(rig: Rig) -> None:
         await eventually(lambda: rig.wrote(1))
         await rig.quiet(bot)
 
-    assert "could not be fetched, twice" in told(rig)
+    assert "could not be fetched (" in told(rig)
     assert "SECRETSECRET" not in str(rig.model.requests)
 
 

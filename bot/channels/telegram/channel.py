@@ -21,7 +21,6 @@ from telegram.error import (
     BadRequest,
     ChatMigrated,
     Forbidden,
-    InvalidToken,
     RetryAfter,
     TelegramError,
 )
@@ -412,7 +411,7 @@ class TelegramChannel(Channel):
         except RetryAfter as error:
             wait_s = seconds(error.retry_after)
             raise Temporary("Telegram asks for a pause", retry_after_s=wait_s) from error
-        except (BadRequest, Forbidden, InvalidToken) as error:
+        except (BadRequest, Forbidden) as error:  # a token is refused by mistake too
             raise FileUnavailable(why_not(str(error))) from error
         except TelegramError as error:
             raise Temporary(why(error)) from error
