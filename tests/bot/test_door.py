@@ -391,6 +391,61 @@ async def test_what_a_command_could_not_do_on_a_full_disk_is_done_once_there_is_
     assert rig.texts()[1].startswith("A new conversation begins.")
 
 
+async def test_a_chat_is_told_once_that_the_disk_is_full_and_a_command_each_time(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rig.running(OWNER, MEMBER, hurry=20) as bot:
+        await bot.access.approve(f"telegram:{GROUP}")
+        disk = Disk()
+        monkeypatch.setattr(SqliteInbox, "store", disk.keeps(SqliteInbox.store))
+        rig.says("anybody?", by=STRANGER)
+        rig.says("not for you", by=MEMBER, chat=GROUP)
+        for number in range(3):
+            rig.says(f"message {number}")
+        await rig.reads(DISK_FULL)
+        for command in ("/status", "/help"):
+            rig.says(command, by=MEMBER)
+        await rig.reads(DISK_FULL, DISK_FULL, chat=MEMBER)
+        tries = len(rig.clock.paused_s)
+        await eventually(lambda: len(rig.clock.paused_s) > tries + 3)
+        before = rig.texts(), rig.texts(MEMBER)
+        disk.is_full = False
+        await eventually(lambda: "message 2" in "".join(rig.texts()))
+        await rig.quiet(bot)
+
+    assert before == ([DISK_FULL], [DISK_FULL] * 2), "however often it is tried"
+    assert rig.texts(GROUP) == []
+    assert DISK_FULL not in rig.texts(STRANGER)
+    assert [text[:10] for text in rig.texts(MEMBER)[2:]] == ["Hearthbot ", "Just write"]
+
+
+async def test_a_bot_that_stops_does_not_wait_for_a_full_disk(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteInbox, "end", Disk().keeps(SqliteInbox.end))
+    async with asyncio.timeout(8), rig.running(OWNER):
+        rig.says("/stop")
+        await eventually(lambda: rig.inbox() == ["received"])
+        await eventually(lambda: not rig.telegram.pending())
+    monkeypatch.undo()
+
+    async with rig.running() as bot:
+        await rig.reads(DISK_FULL, "Nothing was running here.")
+        await rig.quiet(bot)
+
+
+async def test_two_albums_are_two_messages(rig: Rig) -> None:
+    rig.set(turns__queue="followup")
+    async with rig.running(OWNER) as bot:
+        for group in ("g1", "g2"):
+            for number in (1, 2):
+                photo(rig, number, group=group)
+        await eventually(partial(rig.wrote, 2))
+        await rig.quiet(bot)
+
+    assert with_photos(rig) == [2, 2]
+
+
 # --- resuming ----------------------------------------------------------------------------------
 
 

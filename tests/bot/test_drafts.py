@@ -12,7 +12,7 @@ import pytest
 from agent.tools.agents import SUBAGENT_STATUS
 from bot.lab.faults import hold
 from bot.lab.model_script import prose
-from bot.lab.telegram import flood
+from bot.lab.telegram import flood, refusal
 from bot.outbox.drafts import STREAM_AFTER_S
 from bot.outbox.outbox import REPEATED
 from tests.bot.kit import GROUP, OWNER, US, Rig, SlowTool, eventually
@@ -294,3 +294,30 @@ async def test_a_turn_that_fails_in_mid_stream_says_so_in_the_same_message(rig: 
 
     assert len(rig.telegram.sent(OWNER)) == 1
     assert rig.inbox() == ["failed"]
+
+
+@pytest.mark.usefixtures("slow_model")
+async def test_a_streamed_message_that_somebody_deleted_is_sent_anew(rig: Rig) -> None:
+    rig.model.say(LONG)
+    async with rig.running(OWNER) as bot:
+        rig.says("tell me")
+        await eventually(partial(rig.wrote, 1))
+        rig.telegram._chats.delete(OWNER, rig.seen()[0].message_id)
+        await rig.reads(LONG_SHOWN)
+        await rig.quiet(bot)
+
+    assert rig.outbox() == ["sent"]
+    assert len(rig.telegram.sent(OWNER)) == 2
+
+
+@pytest.mark.usefixtures("slow_model")
+async def test_an_edit_that_is_refused_for_good_leads_to_a_new_message(rig: Rig) -> None:
+    rig.model.say(LONG)
+    refused = refusal(400, "Bad Request: MESSAGE_ID_INVALID")
+    rig.telegram.fault("editMessageText", action=refused, times=None)
+    async with rig.running(OWNER) as bot:
+        rig.says("tell me")
+        await eventually(lambda: rig.outbox() == ["sent"])
+        await rig.quiet(bot)
+
+    assert rig.texts()[1:] == [LONG_SHOWN]

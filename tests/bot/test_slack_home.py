@@ -316,6 +316,26 @@ async def test_a_press_counts_for_whoever_pressed(rig: SlackRig) -> None:
 # --- trouble -------------------------------------------------------------------------------------
 
 
+async def test_who_was_let_in_or_removed_sees_so_and_presses_nothing_any_more(
+    rig: SlackRig,
+) -> None:
+    async with rig.serving_slack(ANN, hurry=HURRY) as bot:
+        before = await opens(rig, BOB)
+        await bot.access.approve(f"slack:{TEAM}:{BOB}")
+        await reminded(bot, rig, "call Bob", by=BOB)
+        within = await opens(rig, BOB)
+        await bot.access.remove(f"slack:{TEAM}:{BOB}")
+        rig.slack.press(action_id=buttons(rig, BOB)["Done"], user=BOB)
+        await rig.quiet(bot)
+        pressed = rig.rows("select state, reason from inbox order by id desc limit 1")
+        after = await opens(rig, BOB)
+        await rig.quiet(bot)
+
+    assert before == after
+    assert "What I know of you" in within
+    assert pressed == [("refused", "stranger")]
+
+
 @pytest.mark.parametrize("fault", [twice(), lose_ack()], ids=["twice", "lost ack"])
 @pytest.mark.parametrize("who", [ANN, STRANGER])
 async def test_an_opening_that_comes_again_is_published_once(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.skills.rules import Rule
-from agent.skills.skill import Skill, SkillSchedule, SkillState
+from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from agent.skills.why import Explanation, SkillVerdict, SkillWhy, why
 from tests.agent.skills.shelves import shelf, skill
 
@@ -77,3 +77,39 @@ def test_every_skill_gets_a_reason(
     one = skill("one", *keywords, state=state, patterns=tuple(patterns))
 
     assert all(of(text, one).reasons)
+
+
+def test_what_picked_a_skill_or_came_near_is_named() -> None:
+    by_keyword = of("Any Emails?", skill("mail", "email", "inbox"))
+    by_rule = of(
+        "Deploy it",
+        skill("review", "audit"),
+        Rule(source="prompt.force_include[0]", patterns=("x", r"\bdeploy"), skills=("review",)),
+    )
+    by_pattern = of("go home", skill("own", patterns=("^go",)))
+    by_score = of("what is the weather", skill("weather", description="Forecasts."))
+    near = of("the forecasts of gold", skill("weather", description="Forecasts for a place."))
+    unlike = of("stay", skill("own", description="Forecasts.", patterns=("^go",)))
+
+    for found in (by_keyword, by_rule, by_pattern, by_score):
+        assert found.verdict is SkillVerdict.PICKED
+    assert by_keyword.reasons == ("the keyword 'email' stands in the message, as 'emails'",)
+    assert by_rule.reasons[0] == (
+        "the rule prompt.force_include[0], whose pattern '\\\\bdeploy' fits 'Deploy'"
+    )
+    assert by_pattern.reasons[0] == "its own pattern '^go' fits 'go'"
+    assert "shares 'weather' with its name and description: score 0.60" in by_score.reasons[0]
+    assert "score 0.25, and 0.47 is needed" in near.reasons[0]
+    assert "none of its own patterns fits ('^go')" in unlike.reasons
+    assert "the message shares no word with its name or description" in unlike.reasons
+
+
+def test_a_skill_that_runs_by_the_clock_or_is_shadowed_is_not_called_up() -> None:
+    timed = of("mail", skill("briefing", "mail", schedule=SkillSchedule(cron="0 8 * * *")))
+    shadowed = skill("mail", "mail", place=SkillPlace.SHIPPED, location="skills/mail/SKILL.md")
+    both = why(SkillSet(skills=(skill("mail", "mail"),), shadowed=(shadowed,)), (), "mail")
+
+    assert timed.verdict is SkillVerdict.NOT_PICKED
+    assert "runs by the clock" in timed.reasons[0]
+    assert [one.verdict for one in both.skills] == [SkillVerdict.PICKED, SkillVerdict.CANNOT]
+    assert "workspace/skills/mail/SKILL.md is used instead" in both.skills[1].reasons[0]

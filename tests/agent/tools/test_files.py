@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,53 @@ def desk(tmp_path: Path) -> Desk:
 
 
 # --- read_file ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "read"),
+    [
+        ({}, "one\ntwo\nthree"),
+        ({"last_line": 99}, "one\ntwo\nthree"),
+        ({"first_line": "2"}, "two\nthree\n[lines 2 to 3 of 3]"),
+        ({"first_line": 2, "last_line": 2}, "two\n[lines 2 to 2 of 3; go on with first_line=3]"),
+        ({"first_line": 4}, "read_file: there are no such lines: the file has 3"),
+        ({"path": "empty.txt"}, "(the file is empty)"),
+        ({"path": "none.txt"}, "read_file: 'none.txt' does not exist in the workspace"),
+        ({"path": "sub"}, "read_file: 'sub' is a folder, not a file"),
+    ],
+    ids=range(8),
+)
+async def test_a_file_is_read_whole_or_by_its_lines_or_it_is_said_why_not(
+    desk: Desk, lines: dict[str, Any], read: str
+) -> None:
+    (desk.root / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n")
+    (desk.root / "empty.txt").touch()
+    (desk.root / "sub").mkdir()
+
+    result = await desk.use("read_file", **{"path": "a.txt", **lines})
+
+    assert (result.content, result.ok) == (read, not read.startswith("read_file:"))
+
+
+async def test_a_file_is_written_again_and_edited_at_its_only_place(desk: Desk) -> None:
+    said = [
+        (await desk.use("write_file", path="notes/a.md", content=text)).content
+        for text in ("é\n", "half \ud83d\ntwo\n")
+    ]
+    edited = await desk.use("edit_file", path="notes/a.md", old="two", new="2")
+
+    assert said == ["Created notes/a.md (3 bytes).", "Replaced notes/a.md (13 bytes)."]
+    assert edited.content == "Edited notes/a.md at line 2."
+    assert (desk.root / "notes" / "a.md").read_text() == "half \ufffd\n2\n"
+
+
+async def test_a_large_folder_is_cut_and_says_so(desk: Desk) -> None:
+    for number in range(505):
+        (desk.root / f"{number:03}.txt").touch()
+
+    lines = (await desk.use("list_dir", path=".")).content.split("\n")
+
+    assert lines[499:] == ["499.txt (0 bytes)", "[the first 500 of 505 entries]"]
 
 
 @pytest.mark.case("TO-01")

@@ -455,6 +455,20 @@ async def test_nobody_searches_what_another_said(given: Given) -> None:
 # --- the profile ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("path", ["nothing", "name.first", "preferences.units.x"])
+async def test_a_profile_is_read_whole_or_in_part_and_says_what_there_is(
+    given: Given, path: str
+) -> None:
+    assert await given.told("get_profile", MEMBER) == "Nothing is known of the person yet."
+    await given.profiles.update(PersonId("p1"), "name", "Ada", reason="x")
+    await given.profiles.update(PersonId("p1"), "preferences.units", "metric", reason="x")
+
+    told = await given.refused("get_profile", path=path)
+
+    assert await given.told("get_profile", path=" preferences . units ") == '"metric"'
+    assert told == f"get_profile: nothing is known under '{path}' (there is: name, preferences)"
+
+
 @pytest.mark.case("ME-03")
 @pytest.mark.parametrize("value", [["English", "German"], {"a": 1}, 3, True])
 async def test_a_value_may_be_any_json(given: Given, value: object) -> None:

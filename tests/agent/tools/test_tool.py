@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
@@ -25,7 +25,7 @@ from agent.tools.tool import (
     tool,
     tools_of,
 )
-from memory.records.errors import Permanent
+from memory.records.errors import Permanent, StorageFull
 from memory.records.messages import Role
 from memory.records.request import ToolSpec
 from memory.records.transcript import ToolResult
@@ -199,6 +199,28 @@ class Shelf:
     async def __call__(self, text: str, caller: Caller) -> StoredResult:
         self.texts.append(text)
         return StoredResult(path="files/results/x.txt", whole=self._whole)
+
+
+async def test_of_a_long_result_that_cannot_be_kept_it_is_said_how_much_there_was() -> None:
+    async def full(text: str, caller: Caller) -> StoredResult:
+        raise StorageFull("the disk is full")
+
+    cut = await run(giving("x" * 20_000), keep=Shelf(whole=False))
+    lost = await run(giving("x" * 20_000), keep=full)
+
+    assert "its beginning (the rest was too long to keep)" in cut.content
+    assert lost.ok
+    assert "20,000 characters in all; the rest could not be kept" in lost.content
+
+
+@pytest.mark.parametrize("given", [None, b"text", 3, ["text"]])
+async def test_what_is_no_text_becomes_one_plain_sentence(given: Any) -> None:
+    result = await run(giving(given))
+    of_effect = await run(giving(given, effect=Effect.OUTSIDE))
+
+    assert not result.ok
+    assert result.content == f"probe failed: it gave no text ({type(given).__name__})."
+    assert of_effect.content.endswith("It may have taken effect: check before trying again.")
 
 
 @pytest.mark.case("TO-01", "HI-07")
