@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -42,7 +43,9 @@ from memory.records.ports import (
 )
 from memory.records.section import Section
 from memory.records.text import clean, cut_middle, one_line
-from memory.stores.conversations import SqliteConversations
+
+if TYPE_CHECKING:  # the settings of subagents are read by commands that open no database
+    from memory.stores.conversations import SqliteConversations
 
 HEAD_CHARS_MAX = 80
 RESULT_CHARS_MAX = 16_000

@@ -21,9 +21,9 @@ from bot.channels.base import (
 )
 from bot.outbox.outbox import BACK_OFF_S, Outbox
 from memory.database.connection import Database
-from memory.records.messages import Address, OutboxId, RunId
+from memory.records.messages import Address, OutboxId
 from memory.records.rows import Button, NewMessage, OutboxState, OutPart, PartState
-from memory.stores.outbox import SqliteOutbox, close_reply
+from memory.stores.outbox import SqliteOutbox
 from tests.bot.dying import Dying
 from tests.bot.kit import eventually
 from tests.bot.test_outbox import ScriptedChannel
@@ -388,24 +388,3 @@ async def test_a_death_at_any_write_ends_with_the_outcome_once_it_was_wished(
     # The death is a doubt as well, and each doubt is worth one more copy.
     assert len(channel.arrived) <= 2 + script.count(DOUBT)
     assert await left(store, OutboxId(1)) == (OTHER, (), None)
-
-
-# --- the reply of a turn -------------------------------------------------------------------------
-
-
-async def test_the_edit_that_completes_a_streamed_reply_brings_its_buttons(
-    run: Any, store: SqliteOutbox, channel: ShowingChannel, database: Database
-) -> None:
-    async with run() as outbox:
-        draft = await store.open_draft(RunId("r1"), LANE)
-        channel.messages["7"] = "shall"
-        await store.mark(draft.id, OutPart(n=0, state=PartState.READY, message_id="7"))
-        reply = NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS)
-        await database.write(lambda c: close_reply(c, RunId("r1"), reply, now_ms=1))
-        outbox.deliver([(LANE, draft.id)])
-        await idle(outbox)
-
-    assert (channel.messages, channel.buttons) == ({"7": "shall I?"}, {"7": True})
-    row = await store.row(draft.id)
-    assert row is not None
-    assert (row.buttons, row.state) == (BUTTONS, OutboxState.SENT)

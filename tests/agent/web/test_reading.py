@@ -53,9 +53,9 @@ async def test_the_process_knows_nothing_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
-    reading = asyncio.create_task(PageReader(read_s=5.0).article(SLOW, url=URL))
+    reading = asyncio.create_task(PageReader(read_s=60.0).article(SLOW, url=URL))
     environment = ""
-    while not environment and not reading.done():
+    while "PYTHONPATH" not in environment and not reading.done():  # else it is ours yet
         await asyncio.sleep(0.05)
         for child in children():
             environment = Path(f"/proc/{child}/environ").read_text()
