@@ -112,7 +112,7 @@ class ZoneQuestions:
                 said = f"You have set {person.time_zone} since, and that stays."
             case [_, word, _] if word == YES:
                 await self._access.set_time_zone(person, self._zone)
-                said = f"Your time zone is {self._zone}. Say again what I am to save."
+                said = f"Your time zone is {self._zone}. Now say again what I shall save."
             case [_, word, _] if word == OTHER:
                 said = as_typed(HOW, pressed.address.key)
             case _:

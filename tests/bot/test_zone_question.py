@@ -77,9 +77,9 @@ async def test_the_zone_is_asked_before_the_first_time_of_the_day_is_saved(rig: 
 
     assert unasked == []
     assert "In which time zone are you?" in refusal
-    assert "Nothing was saved" in refusal
+    assert "Nothing is saved yet" in refusal
     assert QUESTION.fullmatch(card)
-    assert said == "Your time zone is Europe/Berlin. Say again what I am to save."
+    assert said == "Your time zone is Europe/Berlin. Now say again what I shall save."
     assert (kept, jobs(rig), zone_of(rig)) == (1, 2, "Europe/Berlin")
     assert asked(rig) == [f"{card}\n\n{said}"]
 

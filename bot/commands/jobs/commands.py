@@ -109,7 +109,7 @@ class TimeQuestions:
             case NoTime(why=why):
                 return why
             case TimeAsked(text=question, options=()):
-                return f"{question} Nothing was saved; write it again with that."
+                return f"{question} Nothing is saved yet: once that is clear, write it again."
             case TimeRead():
                 options: tuple[TimeRead, ...] = (answer,)
                 shown = f"{head}\n{words.read_words(answer, zone)}"
