@@ -99,14 +99,14 @@ def test_programs_that_ran_out_of_time_leave_no_process_no_zombie_and_no_open_fi
     assert len(results) == 1 + programs_run
     assert all("did not end within 0.5 s" in said for said in results), results
     assert programs(bot) == []
-    assert alive_with("sleep 200") == []
+    assert alive_with("sleep 3144") == []
     assert files_after == files_before
 
 
 def times_out(telegram: Telegram, name: str, *, count: int) -> None:
     """One turn with some programs that have children and do not end."""
     telegram.says(ANN, "/new")
-    script = "sleep 200{n} & sleep 200{n} & wait"
+    script = "sleep 3144{n} & sleep 3144{n} & wait"
     calls = [
         runs(script.format(n=n), say="", timeout_s=0.5).removeprefix("\n") for n in range(count)
     ]

@@ -184,8 +184,8 @@ class Home(House):
         self._orders = 0
 
     @asynccontextmanager
-    async def lived_in(self, scripted: ScriptedModel) -> AsyncIterator[Home]:
-        """A life of the process."""
+    async def lived_in(self, scripted: ScriptedModel, *, dies: bool = False) -> AsyncIterator[Home]:
+        """A life of the process; one that `dies` tells nobody that it ends."""
         self.model = scripted
         async with Database.open(self.path / "hearthbot.db", clock=self.clock) as database:
             self.database = database
@@ -211,7 +211,8 @@ class Home(House):
                 self.engine = engine
                 await engine.start()
                 yield self
-                await engine.stop(0)
+                if not dies:
+                    await engine.stop(0)
             awaits = "select run_id from turns where status = 'suspended' and waits_for glob ?"
             waiting = {row[0] for row in await self.rows(awaits, "child:*")}
         assert self.seen.open_now <= waiting, "a draft was left open"
@@ -544,7 +545,7 @@ async def test_one_that_dies_with_the_process_again_and_again_is_given_up_and_to
     home.tools = [home.endless]
     for life in range(RESUMES_MAX + 2):
         lines = [calls(("look", "{}"))] if life == 0 else []
-        async with home.lived_in(model(*lines)):
+        async with home.lived_in(model(*lines), dies=True):
             if life == 0:
                 await home.order(order(waited("x") if waits else behind("x")))
             await home.at_work(life + 1)
