@@ -163,7 +163,12 @@ async def test_t12_links_of_a_page_that_are_chosen_by_a_secret_are_soon_asked_ab
 
         # A further part of what was opened by then is at hand, and nobody is asked for it.
         assert set(asked) == (set() if how == "by parts" else {"web_fetch"})
-        assert paths(castle) == [f"/{digit}" for digit in CODE[:PICKS]]
+        told, code = paths(castle), [f"/{digit}" for digit in CODE]
+        if how == "at once":  # which of them come first is chance
+            assert len(told) == PICKS
+            assert set(told) <= set(code)
+        else:
+            assert told == code[:PICKS]
 
 
 @pytest.mark.threat("T12")
