@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from memory.records.usage import MICROS, BudgetUnit, Charge, Expected, Limit, Period, Scope
+from memory.records.usage import MICROS, BudgetUnit, Charge, Limit, Period, Scope
 
 _FOR = {Period.TURN: "one answer", Period.DAY: "today", Period.MONTH: "this month"}
 
@@ -118,19 +118,6 @@ def busy_words(limit: Limit, charge: Charge, subject: str) -> str:
         f"What is left of {name} is taken by answers that are being made right now. Please try "
         "again in a minute."
     )
-
-
-def forecast_words(expected: Expected, *, runs_a_day: float) -> str:
-    """What something by the clock will cost: said before it is enabled."""
-    tokens = f"about {expected.tokens:,} tokens a run"
-    if expected.micros is None:
-        a_day = amount_words(BudgetUnit.TOKENS, round(expected.tokens * runs_a_day))
-        return f"{tokens}, at most {a_day} a day (what that costs is not known for this model)"
-    run, day, month = (
-        amount_words(BudgetUnit.MONEY, round(expected.micros * times))
-        for times in (1, runs_a_day, runs_a_day * 30)
-    )
-    return f"{tokens} ({run}), at most {day} a day and {month} a month"
 
 
 def _upper(text: str) -> str:

@@ -45,7 +45,6 @@ TOOLS_MAX = 500
 REASON_CHARS_MAX = 300
 SECRET_CHARS_MIN = 6
 CLOSED = -32000
-TIMED_OUT = -32001
 SDK = "mcp"
 
 HERE = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -151,7 +151,7 @@ def rests_on_memory(entries: Iterable[Entry]) -> bool:
 def has_said(entries: Iterable[Entry], target: str, *, person_id: str) -> bool:
     """Whether the name of a chat stands in what this person wrote here, as a whole. What they only
     forwarded, they did not say; what a model wrote never counts, whichever way it came back."""
-    return any(stands_in(target, text) for text in own_texts(entries, person_id))
+    return any(is_named_in(target, text) for text in own_texts(entries, person_id))
 
 
 def own_texts(entries: Iterable[Entry], person_id: str) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _is_run(text: str, said: Sequence[str], own: str) -> bool:
 _PLAIN_WORD = re.compile(r"[\"'(]*[^\W_]+(?:['’-][^\W_]+)*[\"')]*[.,:;!?]*")
 
 
-def stands_in(target: str, text: str) -> bool:
+def is_named_in(target: str, text: str) -> bool:
     """Whether the name of a chat stands in a text, as a whole."""
     whole = rf"(?<![\w.@%/-]){re.escape(target.strip())}(?![\w%=&/?#+~-]|[.,:;@!][\w%])"
     return bool(target.strip()) and re.search(whole, text) is not None

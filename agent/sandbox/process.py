@@ -32,7 +32,6 @@ _log = structlog.get_logger(__name__)
 
 KEPT_BYTES = 256 * 1024
 """Of each stream, from its beginning and again from its end."""
-CONTROL_BYTES_MAX = 1_000_000
 END_S = 3.0
 """How long the end of killed processes is waited for."""
 LINGER_S = 0.5

@@ -1,7 +1,7 @@
 """Checks of everything that can be wrong, each bounded, side by side: for `hearthbot doctor`.
 
-What is checked stands in `doctor_machine`, `doctor_home`, `doctor_texts`, `doctor_reach` and
-`doctor_stored`. A check changes nothing; a finding may bring along how to mend it safely.
+What is checked stands in `machine`, `home`, `reach` and `stored`. A check changes nothing; a
+finding may bring along how to mend it safely.
 """
 
 from __future__ import annotations

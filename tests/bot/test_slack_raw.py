@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.policy.taint import stands_in
+from agent.policy.taint import is_named_in
 from agent.web.addresses import addresses_in
 from bot.channels.base import Ignored, Pressed
 from bot.channels.slack.parse import DELETED, GroupPolicy, SlackParser
@@ -392,7 +392,7 @@ def test_a_name_that_is_mentioned_names_no_address(name: str, said: str) -> None
     assert isinstance(found, IncomingMessage)
     assert found.text == f"ask {said}"
     assert "evil.example" not in {url.whole for url in addresses_in(found.text)}
-    assert not stands_in("eve@evil.example", found.text)
+    assert not is_named_in("eve@evil.example", found.text)
 
 
 def test_a_shared_message_is_quoted() -> None:
