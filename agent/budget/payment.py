@@ -1,28 +1,45 @@
 """Pays for a call of a model: reserves what it may cost, and settles what it did cost (SPEC §13).
 
-Every call goes through here: those of turns, of dry runs, and those that nobody waits for.
+Every call goes through here: those of turns, of dry runs, those that nobody waits for, and
+transcripts.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from agent.budget.budget import Budget
 from agent.budget.rate_limit import RateLimiter
+from memory.records.ports import Model
 from memory.records.request import ModelRequest
-from memory.records.transcript import Answered
+from memory.records.transcript import Answered, Usage
 from memory.records.usage import Charge, SpendingRefused, Verdict
 
 
 @dataclass(slots=True, kw_only=True)
 class PaidCall:
-    """A call that may be made: of this model, with this request. `answer` is what came of it."""
+    """A call that may be made: of this model, for an answer of `tokens_out` at most. What came of
+    it is told by `answered`."""
 
     model: str
-    request: ModelRequest
-    answer: Answered | None = None
+    tokens_out: int
+    usage: Usage | None = None
+    answered_by: str = ""
+
+    async def ask(
+        self, model: Model, request: ModelRequest, *, on_text: Callable[[str], None]
+    ) -> Answered:
+        """Have a model answer within what is allowed. Raise its errors."""
+        bounded = replace(request, max_output_tokens=self.tokens_out)
+        answer = await model.answer(bounded, on_text=on_text)
+        self.answered(answer.usage, by=answer.model)
+        return answer
+
+    def answered(self, usage: Usage, *, by: str) -> None:
+        """Note what the call took, and which model answered."""
+        self.usage, self.answered_by = usage, by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +54,25 @@ class Payment:
     async def call(
         self,
         model: str,
-        request: ModelRequest,
         charge: Charge,
         *,
-        tokens: int,
+        tokens_in: int,
+        tokens_out: int,
         cheap_model: str = "",
     ) -> AsyncIterator[PaidCall]:
-        """Reserve what a request of `tokens` may cost; whoever makes the call sets its `answer`.
+        """Reserve what a call may cost; whoever makes it says what was `answered`.
 
         Near the end of a budget the `cheap_model` is to be asked, or for a shorter answer. Raises
         SpendingRefused with a sentence for the person.
         """
-        call, reservation = PaidCall(model=model, request=request), None
+        call, reservation = PaidCall(model=model, tokens_out=tokens_out), None
         if self.budget is not None:
             allowed = await self.budget.before(
                 charge,
                 model=model,
                 cheap_model=cheap_model,
-                tokens_in=tokens,
-                tokens_out=request.max_output_tokens,
+                tokens_in=tokens_in,
+                tokens_out=tokens_out,
             )
             reservation = allowed.reservation
             if allowed.verdict is Verdict.REFUSE or reservation is None:
@@ -63,23 +80,22 @@ class Payment:
                     allowed.words, passes=allowed.passes, free_at_ms=allowed.free_at_ms
                 )
             call.model = allowed.model
-            tokens_out = min(request.max_output_tokens, allowed.tokens_out)
-            call.request = replace(request, max_output_tokens=tokens_out)
+            call.tokens_out = min(tokens_out, allowed.tokens_out)
         try:
             if self.rates is not None:
-                await self.rates.take(call.model, tokens)
+                await self.rates.take(call.model, tokens_in)
             yield call
         except BaseException as error:
             if self.budget is not None and reservation is not None:
                 self.budget.ended(reservation, error)
             raise
-        answer = call.answer
-        if answer is None:
+        usage = call.usage
+        if usage is None:
             return
-        if self.rates is not None and (used := answer.usage.prompt + answer.usage.completion):
-            self.rates.correct(call.model, estimated=tokens, actual=used)
+        if self.rates is not None and (used := usage.prompt + usage.completion):
+            self.rates.correct(call.model, estimated=tokens_in, actual=used)
         if self.budget is not None and reservation is not None:
-            await self.budget.after(reservation, answer.usage, model=answer.model)
+            await self.budget.after(reservation, usage, model=call.answered_by)
 
 
 NO_PAYMENT = Payment()

@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.budget.budget import Budget
 from agent.budget.ledger import charge_of
+from agent.budget.payment import NO_PAYMENT, Payment
 from agent.files.extract import FileReader, FileText
 from agent.files.images import PicturesShown, caller_of
 from agent.files.scaler import PillowScaler
@@ -39,7 +39,7 @@ from memory.records.messages import Attachment, TurnInput
 from memory.records.ports import Clock, Json, Models, TurnContext
 from memory.records.text import clean
 from memory.records.transcript import Note, Picture, Usage, entry_from_json, to_json
-from memory.records.usage import Charge, SpendingRefused, Verdict
+from memory.records.usage import Charge
 
 # --- transcription ------------------------------------------------------------------------------
 #
@@ -70,34 +70,24 @@ class Sound:
 class PaidTranscriber:
     """Turns speech into text, within a budget."""
 
-    def __init__(self, model: str, transcribe: Transcribe, budget: Budget | None = None) -> None:
-        """Without a budget calls are neither counted nor bounded."""
+    def __init__(
+        self, model: str, transcribe: Transcribe, *, payment: Payment = NO_PAYMENT
+    ) -> None:
         self._model = model
         self._transcribe = transcribe
-        self._budget = budget
+        self._payment = payment
 
     async def transcript(self, sound: Sound) -> str:
         """What is said in it. Raises SpendingRefused and the model errors of
         `memory.records.errors`."""
-        if self._budget is None:
-            return clean(await self._transcribe(sound.name, sound.content))
         seconds = sound.seconds or len(sound.content) // BYTES_A_SECOND + 1
         tokens_in = seconds * TOKENS_A_SECOND
-        allowed = await self._budget.before(
-            sound.charge,
-            model=self._model,
-            tokens_in=tokens_in,
-            tokens_out=TOKENS_OUT_MAX,
-        )
-        if allowed.verdict is Verdict.REFUSE or allowed.reservation is None:
-            raise SpendingRefused(allowed.words)
-        try:
+        async with self._payment.call(
+            self._model, sound.charge, tokens_in=tokens_in, tokens_out=TOKENS_OUT_MAX
+        ) as call:
             text = await self._transcribe(sound.name, sound.content)
-        except BaseException as error:
-            self._budget.ended(allowed.reservation, error)
-            raise
-        usage = Usage(prompt=tokens_in, completion=max(1, estimate_tokens(text)))
-        await self._budget.after(allowed.reservation, usage, model=self._model)
+            usage = Usage(prompt=tokens_in, completion=max(1, estimate_tokens(text)))
+            call.answered(usage, by=self._model)
         return clean(text)
 
 

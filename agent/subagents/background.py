@@ -64,10 +64,13 @@ class Background:
                 f"The request has about {tokens} tokens; {model.name} takes {room}."
             )
         async with self._payment.call(
-            model.name, request, charge, tokens=estimate_tokens(text)
+            model.name,
+            charge,
+            tokens_in=estimate_tokens(text),
+            tokens_out=request.max_output_tokens,
         ) as call:
-            call.answer = await model.answer(call.request, on_text=_unseen)
-        said = visible(call.answer.text).strip()
+            answer = await call.ask(model, request, on_text=_unseen)
+        said = visible(answer.text).strip()
         if not said:
             raise BrokenAnswer(f"{model.name} answered nothing.")
         return said

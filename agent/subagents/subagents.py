@@ -11,9 +11,6 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-from pydantic import Field
 
 from agent.prompt.templates import UNTRUSTED_CLOSE, UNTRUSTED_OPEN, disarmed
 from memory.records.errors import Permanent, Temporary
@@ -41,11 +38,9 @@ from memory.records.ports import (
     RunStatus,
     TurnEnd,
 )
-from memory.records.section import Section
+from memory.records.section import AgentTasksSettings
 from memory.records.text import clean, cut_middle, one_line
-
-if TYPE_CHECKING:  # the settings of subagents are read by commands that open no database
-    from memory.stores.conversations import SqliteConversations
+from memory.stores.conversations import SqliteConversations
 
 HEAD_CHARS_MAX = 80
 RESULT_CHARS_MAX = 16_000
@@ -73,19 +68,6 @@ class TooManySubagents(Temporary):
 
 class NotPossible(Permanent):
     """A task that cannot be given like that."""
-
-
-class AgentTasksSettings(Section):
-    """Subagents: work that the assistant hands to a turn of its own."""
-
-    at_once: int = Field(default=5, ge=0, le=50, description="At work for one chat at once.")
-    minutes: int = Field(
-        default=5, ge=1, le=30, description="Minutes for one, where its task names none."
-    )
-    steps: int = Field(
-        default=10, ge=1, le=50, description="Model calls with tools in one of them."
-    )
-    tokens: int = Field(default=200_000, ge=0, description="Tokens that one may use. 0: no bound.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

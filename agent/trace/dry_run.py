@@ -157,12 +157,11 @@ class DryRunner:
         )
         async with self._payment.call(
             model.name,
-            request,
             charge_of(RunId(""), turn),
-            tokens=tokens + tools_part(request.tools).tokens,
+            tokens_in=tokens + tools_part(request.tools).tokens,
+            tokens_out=request.max_output_tokens,
         ) as call:
-            call.answer = await model.answer(call.request, on_text=_unseen)
-        return call.answer
+            return await call.ask(model, request, on_text=_unseen)
 
     async def _plan(self, turn: TurnInput) -> PromptPlan:
         job = turn.job

@@ -11,13 +11,11 @@ import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from memory.records.errors import StepUnknown, StorageError, TurnChanged, TurnStopped
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Journal, Json, NewRun, Redo, StepFunction, StepRecord, StoredRun
-
-QueuePolicy = Literal["steer", "followup", "collect"]
+from memory.records.section import QueuePolicy
 
 
 @dataclass(slots=True)

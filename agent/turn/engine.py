@@ -15,10 +15,9 @@ from types import TracebackType
 from typing import Self
 
 import structlog
-from pydantic import Field
 
 from agent.budget.circuit_breaker import HandPause
-from agent.turn.active_runs import ConversationQueue, QueuedRun, QueuePolicy, RunningTurn, Suspended
+from agent.turn.active_runs import ConversationQueue, QueuedRun, RunningTurn, Suspended
 from memory.records.errors import StorageError
 from memory.records.messages import OutboxId, PersonId, RunId
 from memory.records.ports import (
@@ -31,7 +30,7 @@ from memory.records.ports import (
     TurnEnd,
     TurnProgram,
 )
-from memory.records.section import Section
+from memory.records.section import TurnsSettings
 
 log = structlog.get_logger()
 
@@ -47,24 +46,6 @@ CANCEL_WAIT_S = 2.0
 TIME_LIMIT = "time limit"
 BY_PERSON = "stopped by the person"
 PARENT_ENDED = "nobody waits for it any more"
-
-
-class TurnsSettings(Section):
-    """How messages become turns."""
-
-    parallel: int = Field(default=64, ge=1, description="Conversations that are served at once.")
-    queue: QueuePolicy = Field(
-        default="steer",
-        description="A message that arrives during a turn: is handed into it; or waits as a turn "
-        "of its own; or is joined with others that arrive soon after.",
-    )
-    collect_s: float = Field(
-        default=1.5, ge=0, description="With collect: how long it waits for more, seconds."
-    )
-    limit_s: float = Field(default=300.0, gt=0, description="Limit of one turn, seconds.")
-    drain_s: float = Field(
-        default=10.0, ge=0, description="At a stop, seconds that running turns get to finish."
-    )
 
 
 class LocalEngine:

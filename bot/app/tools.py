@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from agent.budget.payment import Payment
 from agent.files.attachments import AttachedFiles, PaidTranscriber
 from agent.files.scaler import PillowScaler, is_installed
 from agent.files.values import AttachedOptions
@@ -260,4 +261,4 @@ def _transcriber_of(app: App) -> PaidTranscriber | None:
         api_key=wanted.api_key,
         timeout_s=settings.llm.timeout_s,
     )
-    return PaidTranscriber(speech.name, speech.text, app.budget)
+    return PaidTranscriber(speech.name, speech.text, payment=Payment(budget=app.budget))

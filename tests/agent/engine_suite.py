@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from agent.turn.engine import RESUMES_MAX, TIME_LIMIT, TurnsSettings
+from agent.turn.engine import RESUMES_MAX, TIME_LIMIT
 from memory.records.errors import StepUnknown, StorageFull, StorageLocked, TurnChanged, TurnStopped
 from memory.records.messages import Address, ConversationId, PersonId, RunId
 from memory.records.ports import (
@@ -29,6 +29,7 @@ from memory.records.ports import (
     TurnEnd,
     TurnEngine,
 )
+from memory.records.section import TurnsSettings
 from memory.records.transcript import Answered, Entry, Said, Turn
 from tests.fakes import FixedClock
 

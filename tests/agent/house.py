@@ -32,7 +32,7 @@ from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, tools_of
 from agent.tools.toolbox import Reach, ReachOptions, Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
-from agent.turn.engine import LocalEngine, TurnsSettings
+from agent.turn.engine import LocalEngine
 from agent.turn.loop import Loop
 from agent.turn.steps.begin import BeginStep, PromptOptions
 from agent.turn.steps.model import ModelStep, ModelStepOptions
@@ -44,6 +44,7 @@ from memory.records.messages import Address, IncomingMessage, PersonId, Role, Ru
 from memory.records.ports import Journal, NewRun, Recall, Redo, waits_on
 from memory.records.request import ModelRequest
 from memory.records.rows import NewApproval, NewEvent, Outcome
+from memory.records.section import TurnsSettings
 from memory.records.transcript import Context, Entry, Said
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox

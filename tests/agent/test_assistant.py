@@ -23,7 +23,6 @@ from agent.turn.end import (
     STEPS_DONE,
     TIME_NOTICE,
 )
-from agent.turn.engine import TurnsSettings
 from agent.turn.progress import INTERRUPTED
 from agent.turn.steps.tools import SKIPPED, UNKNOWN_FATE
 from memory.records.errors import (
@@ -43,6 +42,7 @@ from memory.records.errors import (
 from memory.records.messages import Attachment, PersonId, RunId
 from memory.records.ports import NewRun
 from memory.records.request import ModelRequest, ModelTraits
+from memory.records.section import TurnsSettings
 from memory.records.transcript import Answered, Context, Entry, Note, Said, ToolResult
 from memory.stores.turns import SqliteJournal
 from tests.agent.engine_suite import leap

@@ -15,11 +15,12 @@ from typing import Any, cast
 
 import pytest
 
-from agent.turn.engine import LocalEngine, TurnsSettings
+from agent.turn.engine import LocalEngine
 from memory.database.connection import Database
 from memory.records.messages import ConversationId, InboxId, PersonId, RunId
 from memory.records.ports import Journal, Json, NewRun, TurnContext
 from memory.records.rows import NewEvent
+from memory.records.section import TurnsSettings
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
 from memory.stores.turns import SqliteJournal

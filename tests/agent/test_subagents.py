@@ -24,7 +24,6 @@ from agent.skills.skill import AutoInvoke
 from agent.subagents.subagents import (
     NEVER_GIVEN,
     RESULT_CHARS_MAX,
-    AgentTasksSettings,
     NotPossible,
     PeopleDrafts,
     SubagentCall,
@@ -67,6 +66,7 @@ from memory.records.ports import (
 )
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.rows import Person
+from memory.records.section import AgentTasksSettings
 from memory.records.transcript import Answered, Context, Note, Said, ToolResult, Turn
 from memory.stores.conversations import SqliteConversations
 from memory.stores.people import SqlitePeople

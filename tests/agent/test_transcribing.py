@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.budget.budget import Budget
+from agent.budget.payment import Payment
 from agent.files.attachments import PaidTranscriber, Sound
 from memory.records.errors import ModelRefused
 from memory.records.usage import SpendingRefused
@@ -31,7 +32,7 @@ class Ears:
 
 
 def transcriber(ears: Ears, budget: Budget | None = None) -> PaidTranscriber:
-    return PaidTranscriber("openai/whisper-1", ears.text, budget)
+    return PaidTranscriber("openai/whisper-1", ears.text, payment=Payment(budget=budget))
 
 
 async def used(one: Purse) -> int:

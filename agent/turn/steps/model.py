@@ -129,19 +129,18 @@ class ModelStep:
         try:
             await self._require_fit(model, request)
             stream = _DraftStream(draft, reply_of(state.entries))
-            charge = charge_of(ctx.run_id, turn)
             async with self._payment.call(
                 model.name,
-                request,
-                charge,
-                tokens=facts["prefix"]["tokens"],
+                charge_of(ctx.run_id, turn),
+                tokens_in=facts["prefix"]["tokens"],
+                tokens_out=request.max_output_tokens,
                 cheap_model=self._cheap_model,
             ) as call:
                 asked = model
                 if call.model != model.name:
                     facts["cheaper"] = call.model
                     asked = await self._models.named(call.model, agent=turn.agent)
-                answer = call.answer = await asked.answer(call.request, on_text=stream)
+                answer = await call.ask(asked, request, on_text=stream)
             if answer.calls:
                 stream.ended()
         except StorageError:

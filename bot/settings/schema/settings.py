@@ -22,8 +22,6 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from agent.subagents.subagents import AgentTasksSettings
-from agent.turn.engine import TurnsSettings
 from bot.settings.schema.agents import AgentsSettings
 from bot.settings.schema.sections import (
     AttachmentsSettings,
@@ -57,7 +55,7 @@ from bot.settings.schema.values import (
     listed,
 )
 from bot.settings.tree import ANY_NAME, KeyPath, keys_of, secrets_of, sections_of
-from memory.records.section import Section
+from memory.records.section import AgentTasksSettings, Section, TurnsSettings
 
 CONFIG_NAME = "config.toml"
 ENV_PREFIX = "HEARTHBOT_"

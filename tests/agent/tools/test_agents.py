@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.subagents.subagents import AgentTasksSettings, SubagentCall, Subagents
+from agent.subagents.subagents import SubagentCall, Subagents
 from agent.tools.agents import TASK_CHARS_MAX, AgentTools
 from agent.tools.tool import Caller
 from memory.database.connection import Database
@@ -21,6 +21,7 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.ports import NewRun
+from memory.records.section import AgentTasksSettings
 from memory.records.transcript import ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
