@@ -119,7 +119,19 @@ class Budget:
 
         Raises StorageError.
         """
-        await self._take_up()
+        now_ms = self._now_ms()
+        found = await self._ledger.open(minutes_from_ms=now_ms - 3_600_000)
+        if found.settled:
+            log.info("usage.settled_by_estimate", calls=found.settled)
+        self._books.begin(found.next_id, found.notices_known, found.notices_untold)
+        brakes: dict[str, Paused] = {}
+        for paused in found.pauses:
+            if paused.kind is Pause.HAND:
+                self.hand.put(paused)
+            else:
+                brakes[paused.agent] = paused
+        for tripped in self._brakes.restore(found.minutes, brakes):
+            self._trip(tripped)
         writing = asyncio.create_task(self._books.write_on())
         try:
             yield self
@@ -165,7 +177,13 @@ class Budget:
         was settled before. Raises nothing, and settles also when it is cancelled.
         """
         call = reservation.call
-        counted = _sane(usage)
+        # Without what cannot be.
+        prompt = min(max(usage.prompt, 0), TOKENS_MAX)
+        counted = Usage(
+            prompt=prompt,
+            completion=min(max(usage.completion, 0), TOKENS_MAX),
+            cached=min(max(usage.cached, 0), prompt),
+        )
         if not (counted.prompt or counted.completion):
             return self.abandoned(reservation)
         answered = model or call.model
@@ -280,21 +298,6 @@ class Budget:
 
     # --- steps ---------------------------------------------------------------------------------
 
-    async def _take_up(self) -> None:
-        now_ms = self._now_ms()
-        found = await self._ledger.open(minutes_from_ms=now_ms - 3_600_000)
-        if found.settled:
-            log.info("usage.settled_by_estimate", calls=found.settled)
-        self._books.begin(found.next_id, found.notices_known, found.notices_untold)
-        brakes: dict[str, Paused] = {}
-        for paused in found.pauses:
-            if paused.kind is Pause.HAND:
-                self.hand.put(paused)
-            else:
-                brakes[paused.agent] = paused
-        for tripped in self._brakes.restore(found.minutes, brakes):
-            self._trip(tripped)
-
     async def _wish(
         self, purpose: Purpose, model: str, tokens_in: int, tokens_out: int
     ) -> CallWish:
@@ -330,7 +333,17 @@ class Budget:
             else:
                 worst = next((one for one in fits if one[0] is _Fit.BUSY), fits[-1])
                 return self._refuse(charge, bound[worst[1]], wishes[-1], fit=worst[0])
-            await self._until(freed, gives_up_at)
+            # Until a call is settled, or it is time to give up.
+            waking = asyncio.ensure_future(freed.wait())
+            sleeping = asyncio.ensure_future(
+                self._clock.sleep(max(0.0, gives_up_at - self._clock.monotonic()))
+            )
+            try:
+                await asyncio.wait({waking, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (waking, sleeping):
+                    task.cancel()
+                await asyncio.gather(waking, sleeping, return_exceptions=True)
             if paused := self._brakes.of(charge.agent).paused:
                 words = brake_words(paused, is_owner=charge.is_owner)
                 return Allowance(verdict=Verdict.REFUSE, words=words)
@@ -345,7 +358,13 @@ class Budget:
         tight: bool,
     ) -> Allowance:
         if tight:
-            cut = wish.cut_to(_room(bound))
+            # What the fullest budgets of tokens and of money have left.
+            left = {unit: [10**15] for unit in BudgetUnit}
+            for limit, _, total, _ in bound:
+                left[limit.unit].append(
+                    limit.amount - total.spent(limit.unit) - total.held(limit.unit)
+                )
+            cut = wish.cut_to(Spent(min(left[BudgetUnit.TOKENS]), min(left[BudgetUnit.MONEY])))
             tight = _fit(bound, cut)[0] is _Fit.TIGHT
         else:
             cut = wish
@@ -449,19 +468,6 @@ class Budget:
                 ]
             await self._books.load([account for _, account in wanted])
 
-    async def _until(self, freed: asyncio.Event, gives_up_at: float) -> None:
-        """Until a call is settled, or it is time to give up."""
-        waking = asyncio.ensure_future(freed.wait())
-        sleeping = asyncio.ensure_future(
-            self._clock.sleep(max(0.0, gives_up_at - self._clock.monotonic()))
-        )
-        try:
-            await asyncio.wait({waking, sleeping}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (waking, sleeping):
-                task.cancel()
-            await asyncio.gather(waking, sleeping, return_exceptions=True)
-
     def _wake_waiting(self) -> None:
         self._freed.set()
         self._freed = asyncio.Event()
@@ -527,21 +533,3 @@ def _fit_one(bound: Bound, wish: CallWish) -> _Fit:
     if usual <= left and not total.tight:
         return _Fit.TIGHT
     return _Fit.BUSY if usual <= room and total.is_held else _Fit.NO
-
-
-def _room(bound: Sequence[Bound]) -> Spent:
-    """What the fullest budgets of tokens and of money have left."""
-    left = {unit: [10**15] for unit in BudgetUnit}
-    for limit, _, total, _ in bound:
-        left[limit.unit].append(limit.amount - total.spent(limit.unit) - total.held(limit.unit))
-    return Spent(min(left[BudgetUnit.TOKENS]), min(left[BudgetUnit.MONEY]))
-
-
-def _sane(usage: Usage) -> Usage:
-    """Without what cannot be."""
-    prompt = min(max(usage.prompt, 0), TOKENS_MAX)
-    return Usage(
-        prompt=prompt,
-        completion=min(max(usage.completion, 0), TOKENS_MAX),
-        cached=min(max(usage.cached, 0), prompt),
-    )

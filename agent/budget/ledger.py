@@ -14,7 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from memory.records.errors import AssistantError, StorageError
-from memory.records.messages import Role, RunId, TurnInput
+from memory.records.messages import ConversationId, Role, RunId, TurnInput
 from memory.records.ports import Clock
 from memory.records.transcript import Usage
 from memory.records.usage import (
@@ -249,7 +249,15 @@ class Books:
             missing = [one for one in dict.fromkeys(accounts) if one not in self._accounts]
             if not missing:
                 return
-            self._make_room()
+            # Drop what is past, and all that nobody uses once there are many: it is loaded again.
+            is_full = len(self._accounts) >= ACCOUNTS_KEPT_MAX
+            now_ms = int(self._clock.now().timestamp() * 1000)
+            self._accounts = {
+                account: total
+                for account, total in self._accounts.items()
+                if total.is_held
+                or not (is_full or (not account.run_id and account.end_ms <= now_ms))
+            }
             for account, spent in zip(missing, await self._write(missing), strict=True):
                 total = Total(spent)
                 for call in self._settled_meanwhile:
@@ -261,16 +269,6 @@ class Books:
                         total.hold(opened.reservation)
                         opened.totals.append(total)
                 self._accounts[account] = total
-
-    def _make_room(self) -> None:
-        """Drop what is past, and all that nobody uses once there are many: it is loaded again."""
-        is_full = len(self._accounts) >= ACCOUNTS_KEPT_MAX
-        now_ms = int(self._clock.now().timestamp() * 1000)
-        self._accounts = {
-            account: total
-            for account, total in self._accounts.items()
-            if total.is_held or not (is_full or (not account.run_id and account.end_ms <= now_ms))
-        }
 
     # --- notices and pauses --------------------------------------------------------------------
 
@@ -404,5 +402,20 @@ def charge_of(run_id: RunId, turn: TurnInput) -> Charge:
         run_id=run_id,
         job="" if turn.job is None else turn.job.name,
         agent=turn.agent,
+        time_zone=turn.time_zone,
+    )
+
+
+def background_charge(
+    purpose: Purpose, turn: TurnInput, conversation: ConversationId | None = None
+) -> Charge:
+    """Return on whose account work goes that nobody waits for, in the turn's conversation or in
+    the one that it joined."""
+    return Charge(
+        purpose=purpose,
+        person_id=turn.person_id,
+        is_owner=turn.role is Role.OWNER,
+        lane=turn.message.address.key,
+        conversation=turn.conversation if conversation is None else conversation,
         time_zone=turn.time_zone,
     )

@@ -29,9 +29,14 @@ class PaidCall:
     answered_by: str = ""
 
     async def ask(
-        self, model: Model, request: ModelRequest, *, on_text: Callable[[str], None]
+        self,
+        model: Model,
+        request: ModelRequest,
+        *,
+        on_text: Callable[[str], None] = lambda piece: None,
     ) -> Answered:
-        """Have a model answer within what is allowed. Raise its errors."""
+        """Have a model answer within what is allowed, to nobody where there is no `on_text`. Raise
+        its errors."""
         bounded = replace(request, max_output_tokens=self.tokens_out)
         answer = await model.answer(bounded, on_text=on_text)
         self.answered(answer.usage, by=answer.model)

@@ -24,8 +24,9 @@ from memory.records.errors import AssistantError
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
+from memory.records.section import HistorySettings
 from memory.records.text import clean
-from memory.records.usage import Charge, Purpose, Scope, zone_for
+from memory.records.usage import Scope, zone_for
 from memory.stores.compactions import (
     NEVER,
     Dated,
@@ -49,24 +50,11 @@ REGROWN = 1.25
 
 EFFECTS_MAX = 12
 
+ASK_S, ASK_IN_TURN_S = 90.0, 30.0
+"""Bounds all model calls of one compaction together, and where somebody waits for it; as long again
+may be looked for facts."""
+
 Extract = Callable[[ConversationId], Awaitable[object]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOptions:
-    """The settings `history.*`. `ask_s` bounds all model calls of one compaction together, and
-    `ask_in_turn_s` where somebody waits for it; as long again may be looked for facts."""
-
-    tokens_max: int = 24_000
-    window_share: float = 0.75
-    messages_max: int = 50
-    every_s: float = 120.0
-    tail_tokens: int = 4_000
-    tail_exchanges: int = 2
-    confidence_min: float = 0.5
-    summary_tokens: int = 500
-    ask_s: float = 90.0
-    ask_in_turn_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +88,10 @@ class SqliteCompactor:
         summaries: Summaries,
         *,
         host_zone: tzinfo,
-        options: CompactionOptions,
+        options: HistorySettings,
         now_ms: Callable[[], int],
         extract: Extract | None = None,
+        ask_s: float = ASK_S,
     ) -> None:
         """`models` answer in the conversation, `summaries` asks the cheap one; `extract` finds
         lasting facts in a conversation before any of it is no longer sent."""
@@ -113,17 +102,18 @@ class SqliteCompactor:
         self._options = options
         self._now_ms = now_ms
         self._extract = extract
+        self._ask_s = ask_s
         self._locks: dict[ConversationId, asyncio.Lock] = {}
 
     async def compact(self, wanted: CompactionWanted) -> Compaction | None:
         """Compact if it is due, or forced and there is something to compact; None when nothing was
         done. One at a time in a conversation. Raise StorageError alone: without a model there is a
         mechanical digest."""
-        async with self._alone(wanted.conversation):
-            found = await self._compactions.stretch(wanted.conversation)
+        async with self._alone(wanted.charge.conversation):
+            found = await self._compactions.stretch(wanted.charge.conversation)
             if found is None or not found.sent:
                 return None
-            window = (await self._models.at(wanted.lane)).traits.window
+            window = (await self._models.at(wanted.charge.lane)).traits.window
             # A long history takes its time to be looked through, and others wait meanwhile.
             cut = await asyncio.to_thread(self._cut, found, wanted, window)
             if cut is None:
@@ -132,26 +122,26 @@ class SqliteCompactor:
                 # What is worth keeping for good is looked for while all of it is there.
                 try:
                     async with asyncio.timeout(self._limit_s(wanted)):
-                        await self._extract(wanted.conversation)
+                        await self._extract(wanted.charge.conversation)
                 except (AssistantError, TimeoutError) as trouble:
                     log.warning("compaction.no_facts", why=str(trouble) or "it took too long")
-            material = await self._compactions.unsummed(wanted.conversation, found.floor)
+            material = await self._compactions.unsummed(wanted.charge.conversation, found.floor)
             summed = await self._summed(material, found, cut, wanted)
             row = await asyncio.to_thread(_row, found, cut, summed)
             # It is shown answers, which may quote text from outside.
             entries = (one.stored.entry for one in material)
-            is_tainted = bool(tainted_by(entries, person_id=wanted.person_id))
+            is_tainted = bool(tainted_by(entries, person_id=wanted.charge.person_id))
             was_tainted = found.former is not None and found.former.tainted
             row = replace(row, tainted=is_tainted or was_tainted)
             if row.tokens_after >= row.tokens_before:
                 return None  # a summary as long as what it stands for
             made = await self._compactions.add(
-                wanted.conversation, row, after=found.newest, generation=found.generation
+                wanted.charge.conversation, row, after=found.newest, generation=found.generation
             )
         if made is not None:
             log.info(
                 "history.compacted",
-                conversation=wanted.conversation,
+                conversation=wanted.charge.conversation,
                 kind=made.kind,
                 messages=made.messages,
                 tokens_before=made.tokens_before,
@@ -211,7 +201,7 @@ class SqliteCompactor:
             return False
         if max(tokens, last_request(sent)) > window * options.window_share:
             return True
-        if self._now_ms() - newest.made_ms < options.every_s * 1000:
+        if self._now_ms() - newest.made_ms < options.compact_every_s * 1000:
             return False
         if newest.undone_ms is not None and tokens <= newest.tokens_before * REGROWN:
             return False
@@ -244,8 +234,7 @@ class SqliteCompactor:
     # --- summing up ------------------------------------------------------------------------------
 
     def _limit_s(self, wanted: CompactionWanted) -> float:
-        options = self._options
-        return options.ask_in_turn_s if wanted.tokens_max else options.ask_s
+        return min(self._ask_s, ASK_IN_TURN_S) if wanted.tokens_max else self._ask_s
 
     async def _summed(
         self,
@@ -269,22 +258,15 @@ class SqliteCompactor:
     async def _by_model(
         self, material: Sequence[Dated], former: str, cut: _CutPoint, wanted: CompactionWanted
     ) -> _Summed:
-        zone = zone_for(Scope.PERSON, wanted.time_zone, self._host_zone)
-        charge = Charge(
-            purpose=Purpose.COMPACTION,
-            person_id=wanted.person_id,
-            is_owner=wanted.is_owner,
-            lane=wanted.lane,
-            conversation=wanted.conversation,
-            time_zone=wanted.time_zone,
-        )
+        charge = wanted.charge
+        zone = zone_for(Scope.PERSON, charge.time_zone, self._host_zone)
         lines = await asyncio.to_thread(lines_of, material, zone)
         detected = await self._summaries.detect(lines, former, charge)
         boundary = detected.boundary
         if (
             boundary is not None
             and boundary >= cut.start
-            and detected.confidence >= self._options.confidence_min
+            and detected.confidence >= self._options.boundary_confidence
         ):
             turns = exchanges_in(material)
             # Where the turn of that message begins.

@@ -36,7 +36,16 @@ def digest(entries: Sequence[Dated], former: str, *, tokens_max: int) -> str:
     """What can be kept of the entries and of the former summary within so many tokens."""
     parts = _taken_up(former)
     parts[DONE] += effects_of(entries)
-    parts[OPEN] = [*parts[OPEN], *_questions(entries)][-OPEN_MAX:]
+    # With what an exchange ended: a question to the person, or one that nobody answered.
+    found = []
+    for turn in exchanges_in(entries):
+        answers = [one.stored.entry for one in turn if isinstance(one.stored.entry, Answered)]
+        said = [one.stored.entry for one in turn if isinstance(one.stored.entry, Said)]
+        text = _words(answers[-1]) if answers else _words(said[-1]) if said else ""
+        last = _SENTENCE_END.sub(lambda end: f"{end[0]}\n", text).strip().rpartition("\n")[2]
+        if last.strip().endswith(("?", "？", "؟")):
+            found.append(one_line(last, chars_max=120))
+    parts[OPEN] = [*parts[OPEN], *found][-OPEN_MAX:]
     parts[MENTIONED] += [
         word
         for one in entries
@@ -127,19 +136,6 @@ def _telling(phrase: str) -> str:
 
 def _words(entry: Said | Answered) -> str:
     return own_words(entry) if isinstance(entry, Said) else visible(entry.text)
-
-
-def _questions(entries: Sequence[Dated]) -> list[str]:
-    """With what an exchange ended: a question to the person, or one that nobody answered."""
-    found = []
-    for turn in exchanges_in(entries):
-        answers = [one.stored.entry for one in turn if isinstance(one.stored.entry, Answered)]
-        said = [one.stored.entry for one in turn if isinstance(one.stored.entry, Said)]
-        text = _words(answers[-1]) if answers else _words(said[-1]) if said else ""
-        last = _SENTENCE_END.sub(lambda end: f"{end[0]}\n", text).strip().rpartition("\n")[2]
-        if last.strip().endswith(("?", "？", "؟")):
-            found.append(one_line(last, chars_max=120))
-    return found
 
 
 # --- the lines -----------------------------------------------------------------------------------

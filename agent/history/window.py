@@ -266,7 +266,15 @@ def shorten(
 def _shorter(entry: Entry, names: dict[str, str], keep_chars: int) -> Entry:
     match entry:
         case ToolResult():
-            return _shortened(entry, names, keep_chars)
+            size = len(entry.content)
+            marker = f"[{names.get(entry.call_id, 'tool')}: truncated, was {size} chars]"
+            if size <= max(keep_chars, len(marker)) or _SHORTENED.fullmatch(entry.content):
+                return entry
+            known = _shortened_by(entry)
+            if marker not in known:
+                # Still untrusted: the answers after it stand, and may repeat what it said.
+                known[marker] = replace(entry, content=marker)
+            return known[marker]
         case Note() if entry.pictures or len(entry.content) > keep_chars:
             content = "" if len(entry.content) > keep_chars else entry.content
             # The answers after it stand, and may repeat what was in the files.
@@ -315,18 +323,6 @@ def shorten_before(stored: Sequence[StoredEntry], shortened_to: int) -> tuple[En
     if not old:
         return entries
     return (*shorten(entries[:old], OLD_RESULT_CHARS_MAX), *entries[old:])
-
-
-def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> ToolResult:
-    size = len(result.content)
-    marker = f"[{names.get(result.call_id, 'tool')}: truncated, was {size} chars]"
-    if size <= max(keep_chars, len(marker)) or _SHORTENED.fullmatch(result.content):
-        return result
-    known = _shortened_by(result)
-    if marker not in known:
-        # Still untrusted: the answers after it stand, and may repeat what it said.
-        known[marker] = replace(result, content=marker)
-    return known[marker]
 
 
 @once

@@ -18,6 +18,7 @@ from typing import Literal
 import structlog
 from pydantic import Field
 
+from agent.budget.ledger import background_charge
 from agent.guards.loose_json import called_name
 from agent.learning.evidence import has_foreign_address, is_carried, keys
 from agent.models.json_answer import ModelAnswer, plain_text, read_answer
@@ -31,7 +32,7 @@ from memory.records.messages import Origin, PersonId, Role, TurnInput
 from memory.records.ports import CheapModel, Clock, TurnEnd
 from memory.records.text import clean, one_line
 from memory.records.transcript import Answered, Said, ToolCall, ToolResult
-from memory.records.usage import Charge, Purpose
+from memory.records.usage import Purpose
 from memory.records.words import fold, is_unbordered, unbordered_runs, words
 from memory.stores.lines import own_words
 
@@ -134,15 +135,7 @@ class InsightMaker:
             )
             if traits.demo or prompt.tokens > traits.window - tokens_max:
                 return None
-            charge = Charge(
-                purpose=Purpose.INSIGHTS,
-                person_id=turn.person_id,
-                is_owner=turn.role is Role.OWNER,
-                lane=lane,
-                conversation=turn.conversation,
-                agent="default",
-                time_zone=turn.time_zone,
-            )
+            charge = background_charge(Purpose.INSIGHTS, turn)
             answer = await self._model.ask(prompt.user, charge, tokens_max=tokens_max)
             found = read_answer(answer, FoundInsights)
         except StorageError:

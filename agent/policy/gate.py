@@ -162,7 +162,11 @@ class Gate:
         is_wary = asked.remembered or caller.tainted or caller.described
         if card.name not in HANDS_ON and not (needs.target and is_wary):
             return ""
-        entries = [*await self._history(caller, asked), *_now(asked)]
+        stored = await self._conversations.entries(
+            caller.conversation, upto=asked.state.prompt.upto
+        )
+        since = asked.state.prompt.sent_from or 0
+        entries = [*[one.entry for one in stored if one.id >= since], *_now(asked)]
         if card.name not in {*HANDS_ON, FETCH}:  # a person names a chat of theirs
             return "" if has_said(entries, needs.target, person_id=caller.person_id) else NAMELESS
         named = await asyncio.to_thread(self._egress.named, turn, caller.run_id, entries)
@@ -170,13 +174,6 @@ class Gate:
             self._egress.hand_on(turn, caller.run_id, named)
             return ""
         return self._egress.open_page(turn, caller.run_id, needs.target, named)
-
-    async def _history(self, caller: Caller, asked: ToolCallState) -> Sequence[Entry]:
-        stored = await self._conversations.entries(
-            caller.conversation, upto=asked.state.prompt.upto
-        )
-        since = asked.state.prompt.sent_from or 0
-        return [one.entry for one in stored if one.id >= since]
 
 
 def _now(asked: ToolCallState) -> Sequence[Entry]:

@@ -238,9 +238,9 @@ class Prompt:
     room.
     """
 
-    system: str
-    context: str
-    layers: tuple[PromptLayer, ...]
+    system: str = ""
+    context: str = ""
+    layers: tuple[PromptLayer, ...] = ()
     whole_context: str = ""
     user: str = ""
     spared: tuple[str, ...] = ()
@@ -271,7 +271,9 @@ def assemble(
     is as much as they want. A prompt that is over it even so says so by its `tokens`.
     """
     if scene.kind is PromptKind.SUBAGENT:
-        return _subagent(scene, count)
+        prompt = _of_one("base", scene.texts["subagent"], source="prompts/subagent.md")
+        task = scene.task.strip()
+        return replace(prompt, user=task, tokens=prompt.tokens + count(task))
     made = _built(scene, placement)
     static, turn = _static(made), _of_turn(made)
     in_block = scene.kind is PromptKind.CHAT and placement.turn_layers == "user"
@@ -319,18 +321,13 @@ def from_template(texts: Mapping[str, str], name: str, **values: str) -> Prompt:
     template = texts[name]
     guarded = {key: harmless_in(template, value) for key, value in values.items()}
     user = fill(template, **guarded).strip()
-    return Prompt(system="", context="", layers=(), user=user, tokens=estimate_tokens(user))
-
-
-def _subagent(scene: Scene, count: Count) -> Prompt:
-    prompt = _of_one("base", scene.texts["subagent"], source="prompts/subagent.md")
-    user = scene.task.strip()
-    return replace(prompt, user=user, tokens=count(prompt.system) + count(user))
+    return Prompt(user=user, tokens=estimate_tokens(user))
 
 
 def _of_one(name: str, text: str, *, source: str) -> Prompt:
     layer = PromptLayer.of(name, text, source=source, stability=Stability.STATIC)
-    return Prompt(system=layer.render(), context="", layers=(layer,))
+    system = layer.render()
+    return Prompt(system=system, layers=(layer,), tokens=estimate_tokens(system))
 
 
 # --- the layers of a kind ----------------------------------------------------------------------

@@ -69,7 +69,7 @@ class Background:
             tokens_in=estimate_tokens(text),
             tokens_out=request.max_output_tokens,
         ) as call:
-            answer = await call.ask(model, request, on_text=_unseen)
+            answer = await call.ask(model, request)
         said = visible(answer.text).strip()
         if not said:
             raise BrokenAnswer(f"{model.name} answered nothing.")
@@ -78,7 +78,3 @@ class Background:
     async def _model(self, lane: str) -> Model:
         name = self._options.cheap_model or (await self._models.at(lane)).name
         return await self._models.named(name)
-
-
-def _unseen(piece: str) -> None:
-    """Nobody reads it as it comes."""

@@ -102,15 +102,23 @@ def explained(record: TurnRecord, texts: Mapping[str, str]) -> Explained | None:
         calls=tuple(_calls(record)),
         thought=_thought(begin, asked, record.entries),
         requests=len(asked),
-        errors=tuple(kind for one in asked if (kind := _error(one))),
+        errors=tuple(
+            str(error.get("kind", ""))
+            for one in asked
+            if isinstance(error := one.get("error"), dict) and error.get("kind")
+        ),
         acted=tuple(_acted(record, asked, len(begins), texts)),
     )
 
 
 def _sources(begin: Json) -> dict[str, tuple[str, ...]]:
     """What each layer is from."""
-    layers = _maps(begin.get("layers"))
-    return {str(layer.get("name")): _texts(layer.get("sources")) for layer in layers}
+    layers = begin.get("layers")
+    return {
+        str(layer.get("name")): _texts(layer.get("sources"))
+        for layer in (layers if isinstance(layers, list) else ())
+        if isinstance(layer, dict)
+    }
 
 
 def _facts(sources: Sequence[str]) -> tuple[int, ...]:
@@ -130,11 +138,6 @@ def _thought(begin: Json, asked: Sequence[Json], entries: Sequence[Entry]) -> Th
         cheaper=cheaper[-1] if cheaper else "",
         direct=bool(begin.get("direct")),
     )
-
-
-def _error(asked: Json) -> str:
-    error = asked.get("error")
-    return str(error.get("kind", "")) if isinstance(error, dict) else ""
 
 
 def _acted(
@@ -209,10 +212,6 @@ class _Times:
 
 
 # --- JSON of any version ------------------------------------------------------------------------
-
-
-def _maps(value: object) -> list[Json]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from memory.records.messages import ConversationId, IncomingMessage, PersonId, R
 from memory.records.ports import ChildRun, Clock, RunStatus, TurnEngine
 from memory.records.rows import Person
 from memory.records.transcript import Said, Session, SessionEntry, to_json
-from memory.records.usage import Scope, zone_for
+from memory.records.usage import Charge, Purpose, Scope, zone_for
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
 from memory.stores.sessions import SqliteSessions
@@ -61,11 +61,14 @@ class CompactionCommands:
         conversation = await self._conversations.current(lane)
         made = await self._compactor.compact(
             CompactionWanted(
-                conversation=conversation,
-                lane=lane,
-                person_id=person.id,
-                is_owner=person.role is Role.OWNER,
-                time_zone=person.time_zone,
+                charge=Charge(
+                    purpose=Purpose.COMPACTION,
+                    conversation=conversation,
+                    lane=lane,
+                    person_id=person.id,
+                    is_owner=person.role is Role.OWNER,
+                    time_zone=person.time_zone,
+                ),
                 forced=True,
             )
         )

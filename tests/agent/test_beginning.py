@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.history.window import SAVED_TOKENS_MIN, shorten_before, shortening_step
-from agent.prompt.context import ContextOptions, PromptOccasion
+from agent.prompt.context import ContextOptions
 from agent.prompt.prefix_cache import PrefixPart, compare, part_of
-from agent.prompt.scene import PromptKind
+from agent.prompt.scene import PromptKind, PromptOccasion
 from agent.prompt.tokens import estimate_tokens, text_of
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke

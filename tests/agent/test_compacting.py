@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.compaction import SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.prompt.tokens import estimate_tokens, text_of
 from agent.turn.end import SHRUNK_NOTICE
@@ -21,7 +21,9 @@ from memory.records.errors import ContextTooLong
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import PersonId
 from memory.records.request import ModelRequest, ModelTraits
+from memory.records.section import HistorySettings
 from memory.records.transcript import Answered, Context, Said, ToolResult
+from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.traces import SqliteTraces
 from tests.agent.house import (
@@ -45,7 +47,7 @@ PREVIOUS = "## Previous Conversation Context"
 class Kept(SqliteCompactor):
     """The real one, its calls kept."""
 
-    def __init__(self, house: House, cheap: ScriptedCheap, options: CompactionOptions) -> None:
+    def __init__(self, house: House, cheap: ScriptedCheap, options: HistorySettings) -> None:
         super().__init__(
             SqliteCompactions(house.database),
             OneModel(house.model),
@@ -72,14 +74,14 @@ class Summed:
         house: House,
         *,
         cheap: ScriptedCheap | None = None,
-        options: CompactionOptions | None = None,
+        options: HistorySettings | None = None,
     ) -> None:
         self.house = house
         self.cheap = cheap or ScriptedCheap(lambda prompt: detected("They spoke of boats."))
         self.compactor: Kept | None = None
 
         def made(house: House) -> Kept:
-            self.compactor = Kept(house, self.cheap, options or CompactionOptions())
+            self.compactor = Kept(house, self.cheap, options or HistorySettings())
             return self.compactor
 
         house.compactor = made
@@ -87,7 +89,13 @@ class Summed:
     async def after_turn(self, lane: str = OWNER.address.key) -> Compaction | None:
         """What is done behind the scenes."""
         conversation = await self.house.conversations.current(lane)
-        wanted = CompactionWanted(conversation=conversation, lane=lane, person_id=PersonId("p1"))
+        charge = Charge(
+            purpose=Purpose.COMPACTION,
+            conversation=conversation,
+            lane=lane,
+            person_id=PersonId("p1"),
+        )
+        wanted = CompactionWanted(charge=charge)
         assert self.compactor is not None
         return await self.compactor.compact(wanted)
 
@@ -448,7 +456,7 @@ async def test_between_compactions_each_request_begins_with_the_whole_former_one
         return "r " * chance.randint(1, 40)
 
     house.tools = [FakeTool("work", work)]
-    options = CompactionOptions(messages_max=12, every_s=0)
+    options = HistorySettings(messages_max=12, compact_every_s=0)
     kept = Summed(house, options=options)
     script = model()
     began: list[int] = []

@@ -28,11 +28,11 @@ from agent.trace.sent import (
     NotRecorded,
     StoredTexts,
     Where,
-    sent_by_plan,
+    recorded,
     sent_by_trace,
     why,
 )
-from agent.turn.steps.plan import PromptPlan, PromptTokens, layers_as_json
+from agent.turn.steps.plan import PromptPlan, PromptTokens, plan_as_json
 from bot.settings.home import shipped
 from memory.records.facts import Fact, Recalled
 from memory.records.messages import PersonId, RunId
@@ -111,7 +111,7 @@ def trace_of(
     **begin: Any,
 ) -> PromptTrace:
     """The steps that a turn with this plan records."""
-    _, parts = sent_by_plan(plan)
+    *_, parts = recorded(plan)
     before = None if former is None else str(former.asked[-1]["digests"]).split()
     prefix = compare(before, parts)
     return PromptTrace(
@@ -119,23 +119,7 @@ def trace_of(
         lane="telegram:5",
         person_id=PersonId("p1"),
         started_ms=1,
-        begin={
-            "conversation": "c1",
-            "upto": len(plan.sent),
-            "sent_from": plan.sent_from,
-            "shortened_to": plan.shortened_to,
-            "notes": [[note.id, note.text, note.untrusted] for note in plan.history.notes],
-            "system": plan.prompt.digest,
-            "context": plan.prompt.context,
-            "tools": [tool.name for tool in plan.tools],
-            "kind": plan.gathered.scene.kind.value,
-            "layers": layers_as_json(plan),
-            "spared": list(plan.prompt.spared),
-            "cuts": [asdict(cut) for cut in plan.prompt.cuts],
-            "picked": [list(pick) for pick in plan.gathered.picked],
-            "tokens": asdict(plan.tokens),
-            **begin,
-        },
+        begin={**plan_as_json(plan), **begin},
         asked=(
             {
                 "prefix": {
@@ -330,7 +314,7 @@ def test_the_cached_tokens_are_those_that_the_guard_counts(library: PromptLibrar
     plan = plan_of(where, entries=said_before(first))
     former = trace_of(first)
 
-    _, parts = sent_by_plan(plan)
+    *_, parts = recorded(plan)
     kept = compare(str(former.asked[-1]["digests"]).split(), parts).kept_tokens
 
     assert now(plan, former).cached_tokens == kept
@@ -459,7 +443,8 @@ def test_what_broke_is_said_even_when_the_turn_before_is_not_known(library: Prom
 
 
 def test_nothing_broke_where_nothing_changed(library: PromptLibrary) -> None:
-    sent, _ = sent_by_plan(plan_of(scene(OWNER, library)))
+    trace, known, _ = recorded(plan_of(scene(OWNER, library)))
+    sent = sent_by_trace(trace, known)
 
     assert why("", sent, sent) == ""
 
@@ -537,7 +522,7 @@ def test_a_block_with_markers_of_ours_in_it_is_taken_apart_by_lengths(
     assert {row.name: row.text for row in view.rows if row.where is Where.BLOCK} == {
         row.name: row.text for row in now(plan).rows if row.where is Where.BLOCK
     }
-    assert sent_by_trace(trace_of(plan)).in_block
+    assert any(row.where is Where.BLOCK for row in sent_by_trace(trace_of(plan)).rows)
 
 
 # --- money -------------------------------------------------------------------------------------

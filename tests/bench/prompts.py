@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from agent.prompt.context import PromptOccasion
+from agent.prompt.scene import PromptOccasion
 from agent.prompt.tokens import text_of
 from agent.turn.steps.begin import PromptOptions
 from bot.settings.home import shipped

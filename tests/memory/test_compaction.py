@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.compaction import SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.history.window import repair, since_compaction
 from agent.prompt.tokens import estimate_tokens
@@ -21,6 +21,7 @@ from memory.database.connection import Database
 from memory.records.errors import Overloaded
 from memory.records.facts import Compaction
 from memory.records.messages import ConversationId
+from memory.records.section import HistorySettings
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, Usage
 from memory.records.usage import Charge
 from memory.search.archive import SqliteArchive
@@ -125,7 +126,7 @@ async def test_a_long_history_is_looked_through_beside_the_event_loop(
         Window(),
         Summaries(says("x"), Texts()),
         host_zone=zone,
-        options=CompactionOptions(),
+        options=HistorySettings(),
         now_ms=now_ms,
     ).compact(wanted(conversation))
 
@@ -216,9 +217,7 @@ async def test_what_the_provider_counted_for_the_whole_request_tells_a_full_wind
     turns[-1] = [Said(text="and?"), Answered(text="So.", usage=usage)]
     await talks.add(turns)
 
-    small = await talks.compact(
-        says("x"), window=10_000, options=CompactionOptions(tail_tokens=200)
-    )
+    small = await talks.compact(says("x"), window=10_000, options=HistorySettings(tail_tokens=200))
 
     assert small is not None
 
@@ -295,7 +294,7 @@ async def test_a_cut_is_never_within_a_turn(
 async def test_up_to_ten_messages_need_one_call_and_more_need_halves_and_a_merge(
     talks: Talks,
 ) -> None:
-    options = CompactionOptions(messages_max=10)
+    options = HistorySettings(messages_max=10)
     cheap = ScriptedCheap(lambda prompt: detected("one" if "<first>" not in prompt else "both"))
     await talks.add([talk(f"q{n}") for n in range(7)])
     few = await talks.compact(cheap, options=options)
@@ -426,7 +425,7 @@ async def test_a_window_without_room_ends_in_a_digest_and_a_small_one_is_used(
     talks: Talks, window: int
 ) -> None:
     cheap = ScriptedCheap(lambda prompt: detected("Small."), window=window)
-    options = CompactionOptions(messages_max=10)
+    options = HistorySettings(messages_max=10)
     await talks.add([talk("q " + "word " * 300)] * 7)
 
     made = await talks.summed(cheap, options=options)
@@ -461,10 +460,9 @@ async def test_a_model_that_never_answers_is_not_waited_for(talks: Talks) -> Non
         async def ask(self, prompt: str, charge: Charge, *, tokens_max: int) -> str:
             return await asyncio.Event().wait() or ""  # type: ignore[return-value]
 
-    options = CompactionOptions(ask_s=0.01)
     await talks.add([talk("q")] * 30)
 
-    made = await talks.summed(Silent(never), options=options)
+    made = await talks.summed(Silent(never), ask_s=0.01)
 
     assert (made.kind, made.reason) == ("digest", "the model took too long")
 
@@ -733,7 +731,7 @@ async def test_histories_with_compactions_at_random_points_stay_valid_for_all_pr
     looked_at = 0
     while looked_at < rounds(150, 10_000):
         conversation = await conversations.start_new(LANE)
-        options = CompactionOptions(
+        options = HistorySettings(
             messages_max=chance.randint(4, 30), tail_tokens=chance.randint(100, 2_000)
         )
         answer = detected("x", boundary=chance.randint(-1, 50))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.learning.extraction import Extracted, ExtractionOptions, Extractor, Skipped
+from agent.learning.extraction import Extracted, Extractor, Skipped
 from agent.learning.proposals import FactRefusal
 from agent.models.json_answer import AnswerUnreadable
 from memory.database.connection import Database
@@ -26,6 +26,7 @@ from memory.records.errors import (
 from memory.records.facts import FactSource, NewFact, Stored, StoredFact, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.request import ModelTraits
+from memory.records.section import ExtractionSettings
 from memory.records.transcript import Answered, Said
 from memory.records.usage import Purpose, SpendingRefused
 from memory.search.indexes import Indexes
@@ -50,7 +51,7 @@ from tests.memory.extraction_kit import (
 from tests.memory.facts_kit import WORDS_ALONE, facts_in
 from tests.memory.kit import START, StillClock, rows
 
-OPTIONS = ExtractionOptions()
+OPTIONS = ExtractionSettings()
 PRIVATE = Whose(person_id=ANA.id)
 BERGEN = a_fact("Ana moved to Bergen in July 2026.", "I moved to Bergen last week")
 
@@ -74,14 +75,14 @@ class House:
         """What holds, oldest first."""
         return [fact.text for fact in reversed(await self.facts.list(of))]
 
-    def extractor(self, model: Cheap, options: ExtractionOptions = OPTIONS) -> Extractor:
+    def extractor(self, model: Cheap, options: ExtractionSettings = OPTIONS) -> Extractor:
         return Extractor(self.lines, self.facts, model, self.library.texts, options=options)
 
     async def extract(
         self, conversation: ConversationId, *lines: str | AssistantError, **options: Any
     ) -> Extracted:
         """The look at the newest exchanges."""
-        looks = await self.extractor(Cheap(*lines), ExtractionOptions(**options))(conversation)
+        looks = await self.extractor(Cheap(*lines), ExtractionSettings(**options))(conversation)
         return looks[-1]
 
     async def moved(self) -> ConversationId:
@@ -562,7 +563,7 @@ async def test_before_something_is_dropped_all_of_it_is_looked_at_oldest_first(
 
 async def test_everything_has_a_bound(house: House) -> None:
     conversation = await many_houses(house, 8)
-    options = ExtractionOptions(exchanges_max=1, messages_min=1)
+    options = ExtractionSettings(max_turns=1, min_messages=1)
 
     looks = await house.extractor(Cheap(*[answer()] * 6), options).everything(conversation)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.compaction import SqliteCompactor
 from agent.history.summaries import Summaries
-from agent.learning.extraction import ExtractionOptions, Extractor
+from agent.learning.extraction import Extractor
 from agent.learning.insights import InsightMaker
 from memory.facts.insights import SqliteInsights
 from memory.facts.tombstones import ForgottenMeanwhile
@@ -20,8 +20,9 @@ from memory.records.erasure import ForgetWish
 from memory.records.facts import CompactionWanted, FactSource, NewFact, Storing, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, Role, TurnInput
 from memory.records.request import ModelTraits
+from memory.records.section import ExtractionSettings, HistorySettings
 from memory.records.transcript import Answered, Said
-from memory.records.usage import Charge
+from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.lines import SqliteLines
 from tests.memory.extraction_kit import ANA, Talk, a_fact, answer, shipped
@@ -82,7 +83,7 @@ async def test_facts_that_a_model_finds_meanwhile_are_not_stored(
         model = Waiting(answer(a_fact("Ana's clinic for chemo is in Zurich.", CLINIC)))
         lines = SqliteLines(opened.database, lambda person_id: ANA)
         extractor = Extractor(
-            lines, opened.facts, model, shipped(tmp_path).texts, options=ExtractionOptions()
+            lines, opened.facts, model, shipped(tmp_path).texts, options=ExtractionSettings()
         )
 
         raised = await forgotten_while(opened, model, lambda: extractor(conversation), wish)
@@ -106,12 +107,13 @@ async def test_a_summary_that_a_model_writes_meanwhile_is_not_stored(
             Window(),
             Summaries(model, Texts()),
             host_zone=UTC,
-            options=CompactionOptions(tail_tokens=500),
+            options=HistorySettings(tail_tokens=500),
             now_ms=opened.database.now_ms,
         )
-        wanted = CompactionWanted(
-            conversation=conversation, lane=LANE, person_id=ANA.id, forced=True
+        charge = Charge(
+            purpose=Purpose.COMPACTION, conversation=conversation, lane=LANE, person_id=ANA.id
         )
+        wanted = CompactionWanted(charge=charge, forced=True)
 
         await forgotten_while(opened, model, lambda: compactor.compact(wanted), wish)
 
