@@ -37,7 +37,6 @@ from memory.records.usage import (
     BudgetUnit,
     CallState,
     Charge,
-    Expected,
     Level,
     Limit,
     ModelCall,
@@ -108,7 +107,6 @@ class Budget:
         self._clock = clock
         self._host_zone = host_zone
         self._books = Books(ledger, clock, flush_s=options.flush_s, tell=tell)
-        self._limits = _LimitTable(options.limits)
         self._usual = Usual(options.output_usual)
         self._freed = asyncio.Event()
         self.hand = HandPause()
@@ -155,7 +153,7 @@ class Budget:
             words = brake_words(paused, is_owner=charge.is_owner)
             return Allowance(verdict=Verdict.REFUSE, words=words)
         wishes = [await self._wish(charge.purpose, model, tokens_in, tokens_out)]
-        limits = self._limits.of(charge)
+        limits = self._limits_of(charge)
         if not limits:
             opened = self._books.reserve(charge, wishes[0], tight=False, bound=())
             return Allowance(
@@ -217,7 +215,7 @@ class Budget:
 
     async def level(self, charge: Charge) -> Level:
         """How much the prompt of the next call may hold. Raises StorageError."""
-        limits = self._limits.of(charge)
+        limits = self._limits_of(charge)
         for limit, _, total, _ in await self._bound(charge, limits) if limits else ():
             left = limit.amount - total.spent(limit.unit) - total.held(limit.unit)
             typical = self._usual.typical(charge.purpose, limit.unit)
@@ -245,7 +243,7 @@ class Budget:
     async def standings(self, charge: Charge) -> Sequence[Standing]:
         """How the budgets stand that a call of this charge would be on; those of turns only where
         it has one. Raises StorageError."""
-        limits = self._limits.of(charge)
+        limits = self._limits_of(charge)
         return [
             Standing(
                 limit=limit,
@@ -256,14 +254,6 @@ class Budget:
             )
             for limit, account, total, _ in await self._bound(charge, limits)
         ]
-
-    async def expect(
-        self, purpose: Purpose, *, model: str, tokens_in: int, tokens_out: int
-    ) -> Expected:
-        """What one call will take, by what such calls took of late: for whoever is about to enable
-        something that runs by the clock."""
-        wish = await self._wish(purpose, model, tokens_in, tokens_out)
-        return Expected(tokens=wish.needed(BudgetUnit.TOKENS), micros=wish.micros)
 
     async def flush(self) -> None:
         """Writes what waits to be written: for whoever reads the rows. Raises StorageError."""
@@ -446,6 +436,19 @@ class Budget:
         self._books.announce(trip_notice(paused))
         self._wake_waiting()
 
+    def _limits_of(self, charge: Charge) -> tuple[Limit, ...]:
+        """Return the limits that a call is on: of one person, agent or job the special one, else
+        the general."""
+        found: dict[tuple[Scope, Period, BudgetUnit], Limit] = {}
+        for limit in self._options.limits:
+            subject = subject_of(limit.scope, charge)
+            if subject is None or limit.of not in ("", subject):
+                continue
+            key = limit.scope, limit.period, limit.unit
+            if limit.of or key not in found:
+                found[key] = limit
+        return tuple(found.values())
+
     async def _bound(self, charge: Charge, limits: Sequence[Limit]) -> list[Bound]:
         """Each limit with its account, as it stands now: nothing is awaited once all are known."""
         while True:
@@ -479,26 +482,6 @@ class Budget:
         return int(self._clock.now().timestamp() * 1000)
 
 
-class _LimitTable:
-    """Which limits a call is on: of one person, agent or job the special one, else the general."""
-
-    def __init__(self, limits: Sequence[Limit]) -> None:
-        self._limits = tuple(limits)
-
-    def of(self, charge: Charge) -> tuple[Limit, ...]:
-        if not self._limits:
-            return ()
-        found: dict[tuple[Scope, Period, BudgetUnit], Limit] = {}
-        for limit in self._limits:
-            subject = subject_of(limit.scope, charge)
-            if subject is None or limit.of not in ("", subject):
-                continue
-            key = limit.scope, limit.period, limit.unit
-            if limit.of or key not in found:
-                found[key] = limit
-        return tuple(found.values())
-
-
 class _Fit(IntEnum):
     """How a call fits into its budgets: with its longest answer; with a shorter one; only
     once others give back what they hold; not at all."""
@@ -515,21 +498,17 @@ def _fit(bound: Sequence[Bound], wish: CallWish) -> tuple[_Fit, int]:
     Only one call at a time may be tight in an account. So a budget is never passed by more than
     what one call takes beyond its estimate.
     """
-    return max(
-        ((_fit_one(one, wish), number) for number, one in enumerate(bound)),
-        key=lambda pair: pair[0],
-        default=(_Fit.FITS, 0),
-    )
-
-
-def _fit_one(bound: Bound, wish: CallWish) -> _Fit:
-    unit, total = bound.limit.unit, bound.total
-    room = bound.limit.amount - total.spent(unit)
-    left = room - total.held(unit)
-    most = wish.needed(unit, most=True)
-    if most <= left or most == 0:  # What costs nothing goes on where nothing is left.
-        return _Fit.FITS
-    usual = wish.needed(unit)
-    if usual <= left and not total.tight:
-        return _Fit.TIGHT
-    return _Fit.BUSY if usual <= room and total.is_held else _Fit.NO
+    fullest = (_Fit.FITS, 0)
+    for number, (limit, _, total, _) in enumerate(bound):
+        room = limit.amount - total.spent(limit.unit)
+        left = room - total.held(limit.unit)
+        usual, most = wish.needed(limit.unit), wish.needed(limit.unit, most=True)
+        if most <= left or most == 0:  # What costs nothing goes on where nothing is left.
+            continue
+        if usual <= left and not total.tight:
+            fit = _Fit.TIGHT
+        else:
+            fit = _Fit.BUSY if usual <= room and total.is_held else _Fit.NO
+        if fit > fullest[0]:
+            fullest = fit, number
+    return fullest

@@ -311,7 +311,11 @@ class Books:
             self._wake.clear()
             try:
                 await self.flush()
-                await self._tell_all()
+                while self._untold:
+                    await self._tell(self._untold[0])
+                    self._told.append(self._untold.pop(0).key)
+                if self._told:
+                    await self.flush()
             except AssistantError as error:
                 if pause_s == self._flush_s:
                     log.warning("usage.waits", why=str(error))
@@ -354,31 +358,19 @@ class Books:
         try:
             spent = await self._ledger.put(changes, sums)
         except BaseException:
-            self._put_back(changes)
+            # What was changed since stands; what was written after all is written again.
+            for call in changes.calls:
+                if call.id not in self._dropped:
+                    self._calls.setdefault(call.id, call)
+            self._dropped |= set(changes.dropped)
+            self._notices = [*changes.notices, *self._notices]
+            self._told = [*changes.told, *self._told]
+            for paused in changes.pauses:
+                self._pauses.setdefault((paused.kind, paused.agent), paused)
+            self._wake.set()
             raise
         self._untold += changes.notices
         return spent
-
-    def _put_back(self, changes: Changes) -> None:
-        """What was changed since stands; what was written after all is written again."""
-        for call in changes.calls:
-            if call.id not in self._dropped:
-                self._calls.setdefault(call.id, call)
-        self._dropped |= set(changes.dropped)
-        self._notices = [*changes.notices, *self._notices]
-        self._told = [*changes.told, *self._told]
-        for paused in changes.pauses:
-            self._pauses.setdefault((paused.kind, paused.agent), paused)
-        self._wake.set()
-
-    async def _tell_all(self) -> None:
-        while self._untold:
-            notice = self._untold[0]
-            await self._tell(notice)
-            self._untold.pop(0)
-            self._told.append(notice.key)
-        if self._told:
-            await self.flush()
 
 
 # --- charge -------------------------------------------------------------------------------------

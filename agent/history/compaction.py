@@ -127,12 +127,22 @@ class SqliteCompactor:
                     log.warning("compaction.no_facts", why=str(trouble) or "it took too long")
             material = await self._compactions.unsummed(wanted.charge.conversation, found.floor)
             summed = await self._summed(material, found, cut, wanted)
-            row = await asyncio.to_thread(_row, found, cut, summed)
+            sent = await asyncio.to_thread(_as_sent, found)
+            messages, tokens = sent_size([one for one in sent if one.id >= summed.start], 0)
             # It is shown answers, which may quote text from outside.
             entries = (one.stored.entry for one in material)
             is_tainted = bool(tainted_by(entries, person_id=wanted.charge.person_id))
-            was_tainted = found.former is not None and found.former.tainted
-            row = replace(row, tainted=is_tainted or was_tainted)
+            row = Compaction(
+                kind=summed.kind,
+                from_id=found.start,
+                sent_from=summed.start,
+                summary=summed.summary,
+                reason=summed.reason,
+                messages=cut.messages - messages,
+                tokens_before=cut.tokens,
+                tokens_after=tokens + estimate_tokens(summed.summary),
+                tainted=is_tainted or (found.former is not None and found.former.tainted),
+            )
             if row.tokens_after >= row.tokens_before:
                 return None  # a summary as long as what it stands for
             made = await self._compactions.add(
@@ -296,36 +306,18 @@ def _as_sent(found: HistoryStretch) -> list[StoredEntry]:
     return [replace(one, entry=entry) for one, entry in zip(stored, entries, strict=True)]
 
 
-def _row(found: HistoryStretch, cut: _CutPoint, summed: _Summed) -> Compaction:
-    tail = [one for one in _as_sent(found) if one.id >= summed.start]
-    messages, tokens = sent_size(tail, 0)
-    return Compaction(
-        kind=summed.kind,
-        from_id=found.start,
-        sent_from=summed.start,
-        summary=summed.summary,
-        reason=summed.reason,
-        messages=cut.messages - messages,
-        tokens_before=cut.tokens,
-        tokens_after=tokens + estimate_tokens(summed.summary),
-    )
-
-
 def _finished(summary: str, before: Sequence[Dated], tokens_max: int) -> str:
     """Within its bound, with what was really done at its end where it does not say so: what is
     forgotten may be done twice."""
     summary = clean(summary).strip()
-    told = summary.casefold()
-    effects = dict.fromkeys(effects_of(before))
-    missing = [one for one in effects if not _is_told(one, told)][-EFFECTS_MAX:]
+    told, missing = summary.casefold(), list[str]()
+    for effect in dict.fromkeys(effects_of(before)):
+        # It is told where a text names what a tool was called with; of one without, the tool.
+        tool, _, values = effect.casefold().partition(" ")
+        words = [word for word in values.split() if len(word) > 3 or any(map(str.isdigit, word))]
+        if not any(word in told for word in words or [tool]):
+            missing.append(effect)
     if not missing:
         return cut_at_sentence(summary, tokens_max)
-    line = cut_at_sentence(f"{DONE}{'; '.join(missing)}.", tokens_max // 2)
+    line = cut_at_sentence(f"{DONE}{'; '.join(missing[-EFFECTS_MAX:])}.", tokens_max // 2)
     return f"{cut_at_sentence(summary, tokens_max - estimate_tokens(line) - 1)}\n{line}".strip()
-
-
-def _is_told(effect: str, told: str) -> bool:
-    """Whether a text names what a tool was called with; of one without, the tool itself."""
-    tool, _, values = effect.casefold().partition(" ")
-    words = [word for word in values.split() if len(word) > 3 or any(map(str.isdigit, word))]
-    return any(word in told for word in words) if words else tool in told

@@ -62,8 +62,19 @@ def digest(entries: Sequence[Dated], former: str, *, tokens_max: int) -> str:
         if line:
             lines.append(line)
             left -= estimate_tokens(line) + 1
-    if began := _beginnings(parts[BEGAN], entries, left):
-        lines.append(began)
+    opened = [
+        words
+        for turn in exchanges_in(entries)
+        for one in turn[:8]
+        if isinstance(entry := one.stored.entry, Said) and (words := own_words(entry))
+    ]
+    began = ""
+    for chars in BEGINNING_CHARS:  # shortened until all fit, and else the newest
+        items = [one_line(words, chars_max=chars) for words in (*parts[BEGAN], *opened)]
+        began = _newest(BEGAN, items, left)
+        if began.count("; ") + 1 >= len({_item(item).casefold() for item in items}):
+            break
+    lines += [began] if began else []
     return "\n".join(lines)
 
 
@@ -109,7 +120,13 @@ def mentioned(text: str) -> list[str]:
     for match in _TELLING.finditer(text):
         word = match[0].strip(_TRIMMED)
         if match["number"]:
-            found.append(_telling(word))
+            # With the words beside it, unless they say nothing.
+            parts = word.split(" ")
+            if len(parts) > 1 and parts[0].casefold() in STOP_WORDS:
+                parts.pop(0)
+            if len(parts) > 1 and parts[-1].islower() and parts[-1] in STOP_WORDS:
+                parts.pop()
+            found.append(" ".join(parts).strip(_TRIMMED))
         elif not match["name"]:
             found.append(word)
         elif not word[:1].isupper() or len(word) < 2:
@@ -122,16 +139,6 @@ def mentioned(text: str) -> list[str]:
             found.append(word)
             name_ends = match.end()
     return found
-
-
-def _telling(phrase: str) -> str:
-    """A number with the words beside it, unless they say nothing."""
-    words = phrase.split(" ")
-    if len(words) > 1 and words[0].casefold() in STOP_WORDS:
-        words.pop(0)
-    if len(words) > 1 and words[-1].islower() and words[-1] in STOP_WORDS:
-        words.pop()
-    return " ".join(words).strip(_TRIMMED)
 
 
 def _words(entry: Said | Answered) -> str:
@@ -174,20 +181,3 @@ def _newest(label: str, items: Iterable[str], tokens_max: int) -> str:
 def _item(text: str) -> str:
     """On one line, and without what parts the items."""
     return " ".join(text.replace(";", ",").split())
-
-
-def _beginnings(former: Sequence[str], entries: Sequence[Dated], tokens_max: int) -> str:
-    """How each exchange began: shortened until all fit, and else the newest."""
-    said = [
-        words
-        for turn in exchanges_in(entries)
-        for one in turn[:8]
-        if isinstance(entry := one.stored.entry, Said) and (words := own_words(entry))
-    ]
-    line = ""
-    for chars in BEGINNING_CHARS:
-        items = [one_line(words, chars_max=chars) for words in (*former, *said)]
-        line = _newest(BEGAN, items, tokens_max)
-        if line.count("; ") + 1 >= len({_item(item).casefold() for item in items}):
-            break
-    return line

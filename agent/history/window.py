@@ -355,23 +355,18 @@ def share_out(entries: Sequence[Entry], tokens_max: int) -> tuple[Entry, ...]:
         more = max(min(wanted[key] - given[key], left), 0)
         given[key] += more
         left -= more
-    return tuple(
-        _cut_to(entry, given[id(entry)])
-        if isinstance(entry, ToolResult) and id(entry) in given
-        else entry
-        for entry in entries
-    )
-
-
-def _cut_to(result: ToolResult, tokens_max: int) -> ToolResult:
-    """Cut the result to about so many tokens, or to its shortest form if that is longer."""
-    text = result.content
-    chars = len(text)
-    while tokens_of(result) > tokens_max and chars > ROUND_CHARS_MIN:
-        share = min(tokens_max / tokens_of(result), 0.9)
-        chars = max(int(chars * share), ROUND_CHARS_MIN)
-        result = replace(result, content=cut_more(text, chars_max=chars, pointer=NO_ROOM))
-    return result
+    shared: list[Entry] = []
+    for entry in entries:
+        shared.append(entry)
+        if not isinstance(entry, ToolResult) or id(entry) not in given:
+            continue
+        cut, chars, most = entry, len(entry.content), given[id(entry)]
+        # To about so many tokens, or to its shortest form if that is longer.
+        while tokens_of(cut) > most and chars > ROUND_CHARS_MIN:
+            chars = max(int(chars * min(most / tokens_of(cut), 0.9)), ROUND_CHARS_MIN)
+            text = cut_more(entry.content, chars_max=chars, pointer=NO_ROOM)
+            shared[-1] = cut = replace(entry, content=text)
+    return tuple(shared)
 
 
 def _exchange_start(entries: Sequence[Entry], count: int) -> int:

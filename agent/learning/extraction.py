@@ -180,7 +180,15 @@ class Extractor:
                 await self._lines.looked_at(conversation, upto=stretch.upto)
             log.debug("extraction.skipped", conversation=conversation, why=skipped)
             return Extracted(conversation=conversation, skipped=skipped, upto=stretch.upto)
-        known = await self._known(stretch)
+        # What is known of those who speak, the most relevant first, then the newest: what is
+        # corrected need not share a word with its correction.
+        known: dict[int, StoredFact] = {}
+        for label, person in list(stretch.speakers().items())[-SPEAKERS_MAX:]:
+            said = " ".join(line.text for line in stretch.own() if line.speaker == label)
+            of = Whose(person_id=person.id, scope=stretch.scope)
+            likely = await self._facts.search(of, said[-QUERY_CHARS_MAX:], k=KNOWN_MAX)
+            theirs = {fact.id: fact for fact in (*likely, *await self._facts.list(of))}
+            known.update(islice(theirs.items(), KNOWN_MAX))
         found, asked = await self._ask(stretch, known, traits)
         judge = Judge(stretch, known, confidence_min=self._options.confidence_min)
         refused = [FactRefusal.UNREADABLE] * found.unreadable
@@ -233,19 +241,6 @@ class Extractor:
         if not any(keys(line.text) and plain(line.text) not in simple for line in own):
             return Skipped.SMALL_TALK
         return None
-
-    async def _known(self, stretch: SpokenStretch) -> dict[int, StoredFact]:
-        """What is known of those who speak, the most relevant first, then the newest: what is
-        corrected need not share a word with its correction."""
-        known: dict[int, StoredFact] = {}
-        for label, person in list(stretch.speakers().items())[-SPEAKERS_MAX:]:
-            said = " ".join(line.text for line in stretch.own() if line.speaker == label)
-            of = Whose(person_id=person.id, scope=stretch.scope)
-            found = await self._facts.search(of, said[-QUERY_CHARS_MAX:], k=KNOWN_MAX)
-            newest = await self._facts.list(of)
-            theirs = {fact.id: fact for fact in (*found, *newest)}
-            known.update(islice(theirs.items(), KNOWN_MAX))
-        return known
 
     async def _ask(
         self, stretch: SpokenStretch, known: Mapping[int, StoredFact], traits: ModelTraits

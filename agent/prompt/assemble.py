@@ -334,25 +334,17 @@ def _of_one(name: str, text: str, *, source: str) -> Prompt:
 
 
 def _built(scene: Scene, placement: Placement) -> list[PromptLayer]:
-    layers = _in_order(_of_kind(scene), placement)
+    layers: Sequence[Layer] = LAYERS
+    if scene.kind is PromptKind.HEARTBEAT:
+        layers = HEARTBEAT
+    elif scene.kind is PromptKind.PROACTIVE:
+        layers = PROACTIVE_FULL if scene.full_context else PROACTIVE
+    if placement.instruction != "end" and request.instruction in layers:
+        others = [layer for layer in layers if layer is not request.instruction]
+        others.insert(others.index(abilities.relevant_skills) + 1, request.instruction)
+        layers = others
     made = (layer for build in layers if (layer := build(scene)) is not None)
     return [guarded for layer in made if (guarded := _guarded(layer)).text]
-
-
-def _of_kind(scene: Scene) -> tuple[Layer, ...]:
-    if scene.kind is PromptKind.HEARTBEAT:
-        return HEARTBEAT
-    if scene.kind is PromptKind.PROACTIVE:
-        return PROACTIVE_FULL if scene.full_context else PROACTIVE
-    return LAYERS
-
-
-def _in_order(layers: tuple[Layer, ...], placement: Placement) -> tuple[Layer, ...]:
-    if placement.instruction == "end" or request.instruction not in layers:
-        return layers
-    others = [layer for layer in layers if layer is not request.instruction]
-    others.insert(others.index(abilities.relevant_skills) + 1, request.instruction)
-    return tuple(others)
 
 
 def _guarded(layer: PromptLayer) -> PromptLayer:

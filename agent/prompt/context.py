@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -128,19 +129,10 @@ class _SkillMatchers:
         )
 
 
-class _Reasoning:
-    """The rules of reasoning control, made anew when a word list changes."""
-
-    def __init__(self) -> None:
-        self._lists = ("", "")
-        self._control = ReasoningControl(simple="", analysis="")
-
-    def judge(self, text: str, texts: Mapping[str, str]) -> Thinking:
-        lists = texts["words_simple"], texts["words_analysis"]
-        if lists != self._lists:
-            self._lists = lists
-            self._control = ReasoningControl(simple=lists[0], analysis=lists[1])
-        return self._control.judge(text)
+@lru_cache(maxsize=2)
+def _reasoning(simple: str, analysis: str) -> ReasoningControl:
+    """Made anew when a word list changes."""
+    return ReasoningControl(simple=simple, analysis=analysis)
 
 
 class ContextBuilder:
@@ -165,7 +157,6 @@ class ContextBuilder:
         self._servers = tuple(servers)
         self._options = options
         self._of_shelf: _SkillMatchers | None = None
-        self._reasoning = _Reasoning()
 
     async def gather(self, occasion: PromptOccasion, history: History) -> PromptContext:
         """Everything for one prompt. `history` is what is sent along."""
@@ -184,7 +175,8 @@ class ContextBuilder:
                 if self._of_shelf is None or self._of_shelf.shelf is not shelf:
                     self._of_shelf = _SkillMatchers(shelf, self._rules)
                 matched = self._of_shelf.matched(occasion)
-                thinking = self._reasoning.judge(occasion.text, texts)
+                control = _reasoning(texts["words_simple"], texts["words_analysis"])
+                thinking = control.judge(occasion.text)
                 scene = self._scene(occasion, now=now, zone=zone)
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None

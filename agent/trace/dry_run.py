@@ -19,7 +19,7 @@ from agent.trace.sent import Where
 from agent.turn.steps.plan import PromptPlan
 from memory.records.hidden_text import visible
 from memory.records.messages import RunId, TurnInput
-from memory.records.ports import Model, Models
+from memory.records.ports import Models
 from memory.records.request import ModelRequest
 from memory.records.schedule import FREE_RUN, RunCost
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult, Usage
@@ -151,7 +151,15 @@ class DryRunner:
                 tools=plan.tools if number < ROUNDS_MAX - 1 else (),
                 max_output_tokens=model.traits.output_tokens(self._options.output_tokens_max),
             )
-            answer = await self._paid_for(turn, model, request)
+            async with self._payment.call(
+                model.name,
+                charge_of(RunId(""), turn),
+                tokens_in=estimate_tokens(request.system)
+                + sum(estimate_tokens(text_of(entry)) for entry in entries)
+                + tools_part(request.tools).tokens,
+                tokens_out=request.max_output_tokens,
+            ) as call:
+                answer = await call.ask(model, request)
             used = Usage(
                 prompt=used.prompt + answer.usage.prompt,
                 completion=used.completion + answer.usage.completion,
@@ -168,15 +176,3 @@ class DryRunner:
             usage=used,
             dollars=await self._priced(turn.message.address.key, used),
         )
-
-    async def _paid_for(self, turn: TurnInput, model: Model, request: ModelRequest) -> Answered:
-        tokens = estimate_tokens(request.system) + sum(
-            estimate_tokens(text_of(entry)) for entry in request.entries
-        )
-        async with self._payment.call(
-            model.name,
-            charge_of(RunId(""), turn),
-            tokens_in=tokens + tools_part(request.tools).tokens,
-            tokens_out=request.max_output_tokens,
-        ) as call:
-            return await call.ask(model, request)
