@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from agent.budget.ledger import charge_of
-from agent.budget.payment import NO_PAYMENT, Payment
+from agent.budget.payment import NO_PAYMENT, Payment, unheard
 from agent.prompt.prefix_cache import schema_tokens, tools_part
 from agent.prompt.scene import PromptOccasion
 from agent.prompt.tokens import estimate_tokens, text_of
@@ -159,7 +159,8 @@ class DryRunner:
                 + tools_part(request.tools).tokens,
                 tokens_out=request.max_output_tokens,
             ) as call:
-                answer = await call.ask(model, request)
+                answer = await model.answer(call.bounded(request), on_text=unheard)
+                call.answered(answer.usage, by=answer.model)
             used = Usage(
                 prompt=used.prompt + answer.usage.prompt,
                 completion=used.completion + answer.usage.completion,
