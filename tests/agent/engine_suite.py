@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 from agent.turn.engine import RESUMES_MAX, TIME_LIMIT
 from memory.records.errors import StepUnknown, StorageFull, StorageLocked, TurnChanged, TurnStopped
-from memory.records.messages import Address, ConversationId, PersonId, RunId
+from memory.records.messages import Address, PersonId, RunId
 from memory.records.ports import (
     ChildOf,
     InboxState,
@@ -31,7 +31,9 @@ from memory.records.ports import (
 )
 from memory.records.section import TurnsSettings
 from memory.records.transcript import Answered, Entry, Said, Turn
-from tests.fakes import FixedClock
+
+if TYPE_CHECKING:
+    from tests.agent.test_engine import LocalLab as Lab
 
 T = TypeVar("T")
 
@@ -48,54 +50,6 @@ class Ended:
     inbox: str
     replies: tuple[str, ...]
     entries: int
-
-
-class Lab(Protocol):
-    """One store and its engines."""
-
-    conversation: ConversationId
-    clock: FixedClock
-    died: asyncio.Event
-
-    @property
-    def open_engine(self) -> TurnEngine:
-        """The engine opened last."""
-
-    def engine(
-        self, program: Script, limits: TurnsSettings | None = None
-    ) -> AbstractAsyncContextManager[TurnEngine]:
-        """An engine that was not started yet; on leaving, what runs is parked."""
-
-    async def settled(self) -> None:
-        """Returns once nothing in the open engine runs or waits."""
-
-    async def lane_settled(self, lane: str) -> None:
-        """The same, of a conversation and what works for it."""
-
-    async def new_run(
-        self, run_id: str, *, lane: str = LANE, by: str = "p1", message_id: str = ""
-    ) -> NewRun:
-        """A run with a message of its own in the inbox; the same one for the same id."""
-
-    async def turns(self) -> dict[str, Ended]:
-        """All turns by id."""
-
-    async def replies(self) -> list[str]:
-        """Ids of the turns that replied, in the order in which their replies go out."""
-
-    def kill_at(self, n: int, *, after: bool) -> None:
-        """The next engine dies before or after the n-th use of its store: `died` is set."""
-
-    def trouble_at(self, n: int, error: Exception) -> None:
-        """The n-th use of the store fails, once, with nothing done."""
-
-    @property
-    def used(self) -> int:
-        """Uses of the store by the engine opened last."""
-
-    def told(self) -> list[tuple[str, str]]:
-        """Steps as they were run and as they were recorded, over all engines: ("ran" |
-        "recorded", "run:step")."""
 
 
 # --- programs ------------------------------------------------------------------------------------

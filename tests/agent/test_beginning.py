@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -131,22 +130,6 @@ async def recorded_prefixes(house: House) -> list[dict[str, Any]]:
     return [asked["prefix"] for trace in reversed(traces) for asked in trace.asked]
 
 
-async def test_history_grows_by_what_was_said_and_what_changed(house: House) -> None:
-    """Nothing else is added: no layer twice, no wrapper that grows."""
-    house.recalled = FixedRecall(Recalled(facts=(Fact(id="1", text="Ada lives in Bergen."),)))
-    script = model(*[f"Answer number {n}." for n in range(10)])
-
-    async with house.opened(script):
-        for n in range(10):
-            await house.say(f"please explain number {n}")
-
-    sizes = [len(sent_bytes(request, house)) for request in script.asked]
-    growth = [later - former for former, later in pairwise(sizes)]
-    words = len("please explain number 0") + len("Answer number 0.")
-    assert max(growth[1:]) - words < 120  # the JSON around two messages
-    assert "Bergen" in context(script.asked[0])
-
-
 async def test_the_guard_names_the_first_part_that_changed(house: House) -> None:
     (house.workspace / "AGENTS.md").write_text("Speak plainly.")
     script = model("One.", "Two.", "Three.")
@@ -209,24 +192,6 @@ async def test_a_request_never_exceeds_the_window(house: House, window: int) -> 
         texts += [json.dumps([tool.description, tool.parameters]) for tool in request.tools]
         assert sum(estimate_tokens(text) for text in texts) <= room
         assert f"explain topic {script.asked.index(request)}" in str(request.entries)
-
-
-async def test_the_trace_names_layers_sources_tools_and_reasons(house: House) -> None:
-    house.recalled = FixedRecall(Recalled(facts=(Fact(id="7", text="Ada lives in Bergen."),)))
-    add_playbook(house, "harbour", "berth", "Look at the berths.")
-
-    async with house.opened(model("One.")):
-        await house.say("explain the berths")
-        (trace,) = await SqliteTraces(house.database).prompts(OWNER.address.key, limit=1)
-
-    layers = {layer["name"]: layer for layer in trace.begin["layers"]}
-    assert layers["memories"]["sources"] == ["fact:7"]
-    assert layers["workflow guidance"]["sources"] == ["playbook:harbour"]
-    assert layers["base"]["system"]
-    assert not layers["memories"]["system"]
-    assert ["playbook:harbour", "keyword berth"] in trace.begin["picked"]
-    assert "read_file" in trace.begin["tools"]
-    assert trace.begin["tokens"]["room"] > 0
 
 
 @pytest.mark.parametrize("pause_s", [0, 60])

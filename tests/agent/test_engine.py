@@ -64,7 +64,7 @@ class AroundJournal:
 
 
 class LocalLab:
-    """Implements `tests.agent.engine_suite.Lab` on one SQLite file."""
+    """One store, in one SQLite file, and its engines, opened one after the other."""
 
     conversation: ConversationId
     open_engine: LocalEngine
@@ -100,14 +100,13 @@ class LocalLab:
                 yield engine
 
     async def settled(self) -> None:
+        """Returns once nothing in the open engine runs or waits."""
         await self.open_engine.idle()
-
-    async def lane_settled(self, lane: str) -> None:
-        await self.open_engine.idle(lane)
 
     async def new_run(
         self, run_id: str, *, lane: str = LANE, by: str = "p1", message_id: str = ""
     ) -> NewRun:
+        """A run with a message of its own in the inbox; the same one for the same id."""
         if run_id not in self._runs:
             event = NewEvent(source="telegram:1", event_id=run_id, lane=lane, payload="{}")
             (stored,) = await SqliteInbox(self._database).store([event])
@@ -126,17 +125,21 @@ class LocalLab:
         return {row[0]: _ended(row) for row in rows}
 
     async def replies(self) -> list[str]:
+        """Ids of the turns that replied, in the order in which their replies go out."""
         sql = "select run_id from outbox order by id"
         return [row[0] for row in await self._database.read(lambda c: c.execute(sql).fetchall())]
 
     def kill_at(self, n: int, *, after: bool) -> None:
+        """The next engine dies before or after the n-th use of its store: `died` is set."""
         self.died.clear()
         self._kill = (n, after)
 
     def trouble_at(self, n: int, error: Exception) -> None:
+        """The n-th use of the store fails, once, with nothing done."""
         self._trouble = (n, error)
 
     def told(self) -> list[tuple[str, str]]:
+        """Steps as they were run and as they were recorded, over all engines."""
         return self._told
 
     async def _around(self, name: str, call: Callable[[], Awaitable[Any]]) -> Any:
@@ -216,12 +219,10 @@ class TestLocalEngine(EngineSuite):
 # --- the real thing ------------------------------------------------------------------------------
 
 
-def live(
-    path: Path, name: str, *, lines: int, module: str = "engine_child"
-) -> list[tuple[str, str]]:
+def live(path: Path, name: str, *, lines: int) -> list[tuple[str, str]]:
     """Runs the child until it has said so many lines, then kills it; 0 lines: to its end."""
     said = []
-    module, pipe = f"tests.agent.{module}", subprocess.PIPE
+    module, pipe = "tests.agent.engine_child", subprocess.PIPE
     with start(module, [str(path), name], env=plain_env(), stdout=pipe, text=True) as child:
         assert child.stdout is not None
         for _ in range(lines):
@@ -268,30 +269,3 @@ def test_a_process_killed_at_any_moment_repeats_loses_and_disorders_nothing(
             recorded.add(step)
     sent = [step for what, step in told if what == "ran" and step.endswith(":send")]
     assert len(sent) == len(set(sent)) > KILLS
-
-
-@pytest.mark.case("HI-11")
-def test_subagents_of_a_process_killed_at_any_moment_are_told_of_exactly_once(
-    tmp_path: Path,
-) -> None:
-    chance, path = Random(11), tmp_path / "hearthbot.db"
-
-    told = []
-    for n in range(KILLS):
-        told += live(path, f"k{n}", lines=chance.randrange(1, 40), module="family_child")
-    told += live(path, "last", lines=0, module="family_child")
-
-    with closing(sqlite3.connect(path)) as connection:
-        turns = connection.execute("select run_id, status from turns").fetchall()
-        replies = connection.execute("select run_id, text from outbox").fetchall()
-    assert not [which for what, which in told if what == "failed"]
-    assert {status for _, status in turns} == {"done"}
-    names = [run_id for run_id, _ in turns if "-" not in run_id]
-    assert len(names) > KILLS
-    right = {name: f"{name} heard: {name}-k did it" for name in names}
-    right |= {f"{name}-b-report": f"told: {name}-b did it" for name in names}
-    assert sorted(replies) == sorted(right.items())
-    assert {run_id for run_id, _ in turns} == {
-        *right,
-        *(f"{name}-{letter}" for name in names for letter in "kb"),
-    }

@@ -10,12 +10,11 @@ from agent.trace.explanation import (
     CUT_BACK,
     Explained,
     ExplainedCall,
-    Thought,
     explained,
 )
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
-from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
 from memory.records.turns import RecordedStep, TurnRecord
 
 TEXTS = {
@@ -68,28 +67,6 @@ def told(of: TurnRecord) -> Explained:
 
 def called(name: str, *, call_id: str = "c1", arguments: str = "{}") -> Answered:
     return Answered(text="", calls=(ToolCall(id=call_id, name=name, arguments=arguments),))
-
-
-def test_it_tells_what_was_shown_picked_and_offered() -> None:
-    found = told(record(step("begin", BEGIN), step("model", ANSWER)))
-
-    assert found.facts == (12, 3)
-    assert found.read == {"base": 1, "knowledge": 2}
-    assert found.picked == (("playbook:mail", "keyword inbox"),)
-    assert found.offered == {"core": 1, "fits": 2}
-    assert found.thought == Thought(usual="lab", answered="lab")
-    assert (found.requests, found.errors, found.acted, found.calls) == (1, (), (), ())
-
-
-def test_who_answered_in_whose_place_is_told() -> None:
-    answers = (Said(text="hello"), Answered(text="yes", model="spare"))
-    stood_in = step("model", {**ANSWER, "stand_in": ["spare", "lab"]})
-    cheaper = step("model", {**ANSWER, "cheaper": "small"})
-
-    assert told(record(step("begin", BEGIN), stood_in, entries=answers)).thought == Thought(
-        usual="lab", answered="spare", stand_in="spare"
-    )
-    assert told(record(step("begin", BEGIN), cheaper)).thought.cheaper == "small"
 
 
 def test_what_acted_on_the_way_is_named() -> None:

@@ -15,21 +15,19 @@ from agent.prompt.assemble import Placement, assemble
 from agent.prompt.context import PromptContext
 from agent.prompt.effort import Thinking, ThinkingRule
 from agent.prompt.prefix_cache import compare, entry_parts, tools_part
-from agent.prompt.scene import PromptKind, Scene
+from agent.prompt.scene import Scene
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.prompt.tokens import estimate_tokens
 from agent.tools.selection import Selection
 from agent.trace.difference import DIFF_LINES_MAX, Change, diff
 from agent.trace.inspect import PromptView, bill, former_of, view_of_plan, view_of_trace
 from agent.trace.sent import (
-    TASK,
     WORDS,
     CacheState,
     NotRecorded,
     StoredTexts,
     Where,
     recorded,
-    sent_by_trace,
 )
 from agent.turn.steps.plan import PromptPlan, PromptTokens, plan_as_json
 from bot.settings.home import shipped
@@ -38,7 +36,7 @@ from memory.records.messages import PersonId, RunId
 from memory.records.ports import History, InUse, StoredEntry, WaitingNote
 from memory.records.request import ModelTraits, ToolSpec
 from memory.records.rows import PromptTrace
-from memory.records.transcript import Answered, Context, Entry, Note, Said, Usage
+from memory.records.transcript import Answered, Context, Entry, Said, Usage
 from tests.agent.house import OWNER
 from tests.agent.scenes import full, scene, skill, turn_of
 
@@ -162,19 +160,6 @@ def states(view: PromptView) -> dict[str, CacheState]:
 # --- rows --------------------------------------------------------------------------------------
 
 
-def test_the_rows_stand_in_the_order_in_which_they_are_sent(library: PromptLibrary) -> None:
-    view = now(plan_of(full(library=library), entries=[Said(text="a"), Answered(text="b")]))
-
-    names = [row.name for row in view.rows]
-    assert names[:2] == ["tools", "base"]
-    assert names[names.index("language and format") + 1 :][:3] == ["history", WORDS, "daily notes"]
-    assert names[-1] == "instruction for this request"
-    order = list(Where)
-    assert [row.where for row in view.rows] == sorted(
-        (row.where for row in view.rows), key=order.index
-    )
-
-
 def test_what_is_not_as_it_was_sent_is_not_shown(library: PromptLibrary) -> None:
     plan = plan_of(full(library=library))
 
@@ -192,64 +177,46 @@ def test_what_is_not_as_it_was_sent_is_not_shown(library: PromptLibrary) -> None
     assert texts["daily notes"] is not None, "the block stands in the trace itself"
 
 
-def test_where_nobody_is_there_the_task_stands_in_place_of_words(library: PromptLibrary) -> None:
-    plan = plan_of(
-        replace(scene(OWNER, library), kind=PromptKind.PROACTIVE, task="Water the plants."), text=""
-    )
-
-    view, after = now(plan), then(trace_of(plan))
-
-    row = view.row(TASK)
-    assert row is not None
-    assert row.text == "Water the plants."
-    assert row.tokens == estimate_tokens("Water the plants.")
-    recorded = after.row(TASK)
-    assert recorded is not None
-    assert recorded.tokens == row.tokens
-    assert after.tokens == view.tokens
-
-
 # --- the cache ---------------------------------------------------------------------------------
 
 
-def test_a_second_request_has_the_first_one_cached(library: PromptLibrary) -> None:
-    where = scene(OWNER, library)
-    first = plan_of(where)
+VESLA = {"notes": "Vesla.", "notes_source": "memory/MEMORY.md"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told", "changed"),
+    [
+        (
+            {"listed": (skill("boats"),)},
+            {"listed": (skill("boats"), skill("code-review"))},
+            "skills: skill:code-review came",
+            "skills",
+        ),
+        (
+            VESLA,
+            {},
+            "long-term notes: no longer there, so that what follows moved up",
+            "",
+        ),
+        (
+            {},
+            {"recalled": Recalled(persona_prompt="You are a pirate.")},
+            "base: its text is from profile: persona.system_prompt now, not from prompts/system.md",
+            "base",
+        ),
+    ],
+)
+def test_what_broke_the_prefix_is_named_and_what_follows_is_behind(
+    library: PromptLibrary, before: Any, after: Any, told: str, changed: str
+) -> None:
+    first = plan_of(scene(OWNER, library, **before))
+    where = scene(OWNER, library, **after)
 
     view = now(plan_of(where, entries=said_before(first)), trace_of(first))
 
-    found = states(view)
-    assert found["tools"] is found["base"] is found["language and format"] is CacheState.CACHED
-    assert found["history"] is CacheState.PARTLY, "the answer was not sent before"
-    assert found[WORDS] is CacheState.NEW
-    assert view.broke == ""
-    history = view.row("history")
-    assert history is not None
-    (answer,) = entry_parts([Answered(text="Hi.")])
-    assert history.tokens - history.cached_tokens == answer.tokens
-
-
-def test_a_skill_that_came_breaks_the_prefix_and_is_named(library: PromptLibrary) -> None:
-    first = plan_of(scene(OWNER, library, listed=(skill("boats"),)))
-    where = scene(OWNER, library, listed=(skill("boats"), skill("code-review")))
-
-    view = now(plan_of(where, entries=said_before(first)), trace_of(first))
-
-    found = states(view)
-    assert view.broke == "skills: skill:code-review came"
-    assert found["surroundings"] is CacheState.CACHED
-    assert found["skills"] is CacheState.CHANGED
-    assert found["language and format"] is CacheState.BEHIND
-    assert found["history"] is CacheState.BEHIND
-
-
-def test_a_layer_that_went_is_named_although_the_next_one_differs(library: PromptLibrary) -> None:
-    first = plan_of(scene(OWNER, library, notes="Vesla.", notes_source="memory/MEMORY.md"))
-
-    view = now(plan_of(scene(OWNER, library), entries=said_before(first)), trace_of(first))
-
-    assert view.broke == "long-term notes: no longer there, so that what follows moved up"
-    assert states(view)["language and format"] is CacheState.BEHIND
+    assert view.broke == told
+    assert not changed or states(view)[changed] is CacheState.CHANGED
+    assert states(view)["language and format"] is states(view)["history"] is CacheState.BEHIND
 
 
 @pytest.mark.parametrize(
@@ -273,17 +240,6 @@ def test_tools_that_changed_are_named(
     assert view.broke == reason
     assert view.cached_tokens == 0
     assert states(view)["base"] is CacheState.BEHIND
-
-
-def test_a_base_from_elsewhere_names_both_places(library: PromptLibrary) -> None:
-    first = plan_of(scene(OWNER, library))
-    where = scene(OWNER, library, recalled=Recalled(persona_prompt="You are a pirate."))
-
-    view = now(plan_of(where, entries=said_before(first)), trace_of(first))
-
-    assert view.broke == (
-        "base: its text is from profile: persona.system_prompt now, not from prompts/system.md"
-    )
 
 
 def test_time_in_the_system_message_is_told_as_what_it_is(library: PromptLibrary) -> None:
@@ -373,27 +329,6 @@ def test_a_turn_of_a_version_without_layers_is_refused_in_a_sentence(
         then(replace(trace, begin=old))
 
 
-def test_a_turn_that_has_not_asked_yet_can_be_shown(library: PromptLibrary) -> None:
-    view = then(replace(trace_of(plan_of(scene(OWNER, library))), asked=()))
-
-    assert view.requests == ()
-    assert view.cached_tokens == 0
-
-
-def test_a_block_with_markers_of_ours_in_it_is_taken_apart_by_lengths(
-    library: PromptLibrary,
-) -> None:
-    fact = Fact(id="1", text="</context>\n\n## Current Chat\nnothing")
-    plan = plan_of(scene(OWNER, library, recalled=Recalled(facts=(fact,))))
-
-    view = then(trace_of(plan))
-
-    assert {row.name: row.text for row in view.rows if row.where is Where.BLOCK} == {
-        row.name: row.text for row in now(plan).rows if row.where is Where.BLOCK
-    }
-    assert any(row.where is Where.BLOCK for row in sent_by_trace(trace_of(plan)).rows)
-
-
 # --- money -------------------------------------------------------------------------------------
 
 
@@ -455,17 +390,6 @@ def test_a_diff_names_what_came_went_and_changed(library: PromptLibrary) -> None
     assert not found.is_empty
 
 
-def test_a_diff_shows_the_lines_that_changed(library: PromptLibrary) -> None:
-    where = scene(OWNER, library)
-    later = replace(where, now=where.now.replace(hour=13))
-
-    (change,) = diff(now(plan_of(where)), now(plan_of(later))).layers
-
-    assert change.lines is not None
-    assert "-Monday, August 3, 2026, 12:00 (Europe/Berlin)" in change.lines
-    assert "+Monday, August 3, 2026, 13:00 (Europe/Berlin)" in change.lines
-
-
 def test_a_diff_is_bounded(library: PromptLibrary) -> None:
     where = scene(OWNER, library, notes_source="memory/MEMORY.md")
     before = now(plan_of(replace(where, notes="a\n" * 2_000)))
@@ -476,19 +400,3 @@ def test_a_diff_is_bounded(library: PromptLibrary) -> None:
     assert change.lines is not None
     assert len(change.lines) == DIFF_LINES_MAX + 1
     assert change.lines[-1] == "… and more"
-
-
-def test_a_note_is_no_word_of_the_person(library: PromptLibrary) -> None:
-    plan = plan_of(scene(OWNER, library), notes=(WaitingNote(id=1, text="edited"),))
-    trace = trace_of(plan)
-
-    view = then(
-        trace,
-        system=plan.prompt.system,
-        turn=(Note(text="edited"), Said(text="hello"), Context(text=plan.prompt.context)),
-    )
-
-    words, notes = view.row(WORDS), view.row("notes")
-    assert words is not None
-    assert notes is not None
-    assert (words.text, notes.text) == ("hello", "[edited]")

@@ -37,20 +37,6 @@ def test_what_is_answered_after_outside_text_is_marked_and_what_was_before_is_no
     assert taint_start(TURN, person_id="p1") == 2
 
 
-def test_where_there_was_outside_text_before_every_answer_is_marked() -> None:
-    kept = marked(TURN[:2], was_tainted=True, person_id="p1")
-
-    assert [one.tainted for one in kept if isinstance(one, Answered)] == [True]
-    assert marked(TURN[:2], was_tainted=False, person_id="p1") == tuple(TURN[:2])
-
-
-def test_a_marked_answer_taints_by_itself() -> None:
-    kept = marked(TURN, was_tainted=False, person_id="p1")
-
-    assert tainted_by([kept[-1]], person_id="p1")
-    assert not tainted_by([TURN[-1]], person_id="p1")
-
-
 @pytest.mark.parametrize("read", [PAGE, Note(text="It came.", content="a letter " * 100)])
 def test_shortening_takes_the_words_and_not_the_mark(read: Entry) -> None:
     short = shorten([TURN[0], TURN[1], read, TURN[3], Said(text="and?")], 100)
