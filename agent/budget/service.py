@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import get_args
 from zoneinfo import ZoneInfo
@@ -23,6 +23,7 @@ from memory.records.usage import (
     Purpose,
     Scope,
     Standing,
+    UsageFigures,
     UsageQuery,
     UsageSum,
     added,
@@ -35,20 +36,6 @@ DAYS, DAYS_MAX = 30, 3_660
 
 BY = ("day", "person", "chat", "job", "agent", "model", "purpose")
 """By what a report can be, in the order in which it is shown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageFigures:
-    """A sum as people read it. `micros` are millionths of a dollar; `unpriced` calls are not in
-    them."""
-
-    calls: int
-    prompt: int
-    completion: int
-    cached: int
-    micros: int
-    unpriced: int
-    estimated: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,8 +275,7 @@ def largest_first(sums: Mapping[str, UsageSum]) -> Sequence[str]:
 
 
 def _figures(one: UsageSum) -> dict[str, int]:
-    names = ("calls", "prompt", "completion", "cached", "micros", "unpriced", "estimated")
-    return {name: getattr(one, name) for name in names}
+    return {field.name: getattr(one, field.name) for field in fields(UsageFigures)}
 
 
 def _charge_of(person: Person) -> Charge:

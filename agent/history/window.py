@@ -121,31 +121,23 @@ def _closed(answer: Answered, results: _Results, taken: set[str]) -> list[Entry]
 # --- window ------------------------------------------------------------------------------------
 
 
-def window(
-    stored: Sequence[StoredEntry],
-    *,
-    messages_max: int,
-    tokens_max: int,
-) -> int | None:
-    """None while the history fits; else the id from which on it is to be sent.
+def window(stored: Sequence[StoredEntry], *, tokens_max: int) -> int | None:
+    """Return None while the history fits; else the id from which on it is to be sent.
 
-    The cut is a step: about half of both limits stay free, so that the next many turns only
-    append. It falls between turns. The newest turn stays as long as its tokens fit, whatever
-    the number of its messages; if not even it fits, the id is one past the last.
+    The cut is a step: about half of the limit stays free, so that the next many turns only append.
+    It falls between turns. The newest turn stays as long as it fits; if not even that does, the id
+    is one past the last.
     """
-    messages, tokens = _size(stored)
-    if not stored or (messages <= messages_max and tokens <= tokens_max):
-        return None
     turns = _turns(stored)
-    sizes = [_size(turn) for turn in turns]
-    if sizes[-1][1] > tokens_max:
+    sizes = [_size(turn)[1] for turn in turns]
+    if sum(sizes) <= tokens_max:
+        return None
+    if sizes[-1] > tokens_max:
         return stored[-1].id + 1
-    first = len(turns) - 1
-    messages, tokens = sizes[-1]
+    first, tokens = len(turns) - 1, sizes[-1]
     while first > 0:
-        messages += sizes[first - 1][0]
-        tokens += sizes[first - 1][1]
-        if messages > messages_max // 2 or tokens > tokens_max // 2:
+        tokens += sizes[first - 1]
+        if tokens > tokens_max // 2:
             break
         first -= 1
     start = turns[first][0].id

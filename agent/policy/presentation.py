@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agent.guards.signs import BREAK, pieces, visible
+from agent.guards.repetition import BREAK, pieces, visible
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
 from agent.tools.tool import COMMAND, Caller, Needs, Tool, ToolCard
 

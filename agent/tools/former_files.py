@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from agent.guards.signs import visible
+from agent.guards.repetition import visible
 from agent.tools.edits import ChangedMeanwhile
 from agent.tools.tool import Caller, ChangedFile
 from agent.tools.workspace import FileRead, PathRefused, Workspace

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from agent.guards.repetition import is_empty
-from agent.guards.signs import visible as unhidden
+from agent.guards.repetition import visible as unhidden
 from agent.policy.taint import marked, tainted_by
 from agent.prompt.layers import knowledge as notes
 from agent.subagents.subagents import ASKED_BY, reported

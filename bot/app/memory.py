@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from agent.budget.ledger import background_charge
 from agent.history.compaction import SqliteCompactor
-from agent.history.summaries import Summaries
+from agent.history.summaries import Background, BackgroundOptions, Summaries
 from agent.learning.extraction import Extractor
 from agent.learning.insights import InsightMaker
 from agent.prompt import tokens
-from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.aftermath import EndedTurn, FollowUp
 from bot.commands.memory.commands import MemoryCommands
 from bot.commands.memory.erasure import ForgetQuestions

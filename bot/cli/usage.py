@@ -12,7 +12,8 @@ from bot.cli import render as out
 from bot.cli.client import call
 
 if TYPE_CHECKING:
-    from agent.budget.service import BudgetRow, UsageFigures, UsageReport, UsageRow
+    from agent.budget.service import BudgetRow, UsageReport, UsageRow
+    from memory.records.usage import UsageFigures
 
 BY = ("day", "person", "chat", "job", "model", "agent", "purpose")
 USUALLY = ("day", "person", "chat", "job", "model")

@@ -14,12 +14,22 @@ from agent.budget.messages import (
     money,
     percent,
 )
-from agent.budget.service import UsageFigures, UsageService, grouped, largest_first
+from agent.budget.service import UsageService, grouped, largest_first
 from bot.people.register import called, gone
 from memory.records.messages import DEFAULT_AGENT, IncomingMessage, Role
 from memory.records.ports import Clock
 from memory.records.rows import Person
-from memory.records.usage import MICROS, BudgetUnit, Pause, Period, Scope, UsageSum, added, zone_for
+from memory.records.usage import (
+    MICROS,
+    BudgetUnit,
+    Pause,
+    Period,
+    Scope,
+    UsageFigures,
+    UsageSum,
+    added,
+    zone_for,
+)
 
 SHOWN_IN_CHAT_MAX = 8
 IN_PRIVATE = "What you used is nobody else's business: send `/usage` to me in a private chat."
@@ -175,7 +185,7 @@ def used_words(one: UsageSum, *, shows_money: bool = True) -> str:
     return f"{calls}, {one.tokens:,} tokens{cached}{price}"
 
 
-def cost_words(one: UsageSum | UsageFigures) -> str:
+def cost_words(one: UsageFigures) -> str:
     """The money, and what is not in it."""
     if one.unpriced == one.calls:
         return PRICE_UNKNOWN

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
-from agent.guards.signs import visible
+from agent.guards.repetition import visible
 from bot.people.register import plain_name, shown
 from memory.records.messages import Role
 from memory.records.rows import (

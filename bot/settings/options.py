@@ -122,8 +122,6 @@ def prompt_options_of(settings: Settings) -> PromptOptions:
             turn_layers=settings.prompt.turn_layers,
             instruction=settings.prompt.instruction_position,
         ),
-        messages_max=settings.history.messages_max,
-        tokens_max=settings.history.tokens_max,
         prompt_tokens_max=settings.prompt.max_tokens,
         max_output_tokens=settings.llm.max_output_tokens,
     )

@@ -434,12 +434,25 @@ class UsageQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageSum:
+class UsageFigures:
+    """A sum as people read it. `micros` are millionths of a dollar; `unpriced` calls have no known
+    price and are not in them; `estimated` ones have figures of our own, or are still being made."""
+
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    micros: int = 0
+    unpriced: int = 0
+    estimated: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSum(UsageFigures):
     """One sum. What was not asked for is empty.
 
-    `slot` is in quarters of an hour since the epoch. `unpriced` calls have no known price and are
-    not in `micros`; `estimated` ones have figures of our own, or are still being made. Of those
-    that the provider counted, `off_tokens` of `counted_tokens` were estimated wrong before.
+    `slot` is in quarters of an hour since the epoch. Of the calls that the provider counted,
+    `off_tokens` of `counted_tokens` were estimated wrong before.
     """
 
     slot: int = 0
@@ -449,13 +462,6 @@ class UsageSum:
     agent: str = ""
     model: str = ""
     purpose: str = ""
-    calls: int = 0
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-    micros: int = 0
-    unpriced: int = 0
-    estimated: int = 0
     counted_tokens: int = 0
     off_tokens: int = 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.budget.payment import Payment
-from agent.subagents.background import Background, BackgroundOptions
+from agent.history.summaries import Background, BackgroundOptions
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.request import ModelTraits
 from memory.records.transcript import Answered, Said, Usage

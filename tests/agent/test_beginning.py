@@ -19,7 +19,6 @@ from agent.prompt.scene import PromptOccasion
 from agent.prompt.tokens import estimate_tokens, text_of
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
-from agent.turn.steps.begin import PromptOptions
 from bot.settings.home import shipped
 from memory.records.errors import ContextTooLong
 from memory.records.facts import Coming, Fact, Recalled, RecallWanted
@@ -98,7 +97,6 @@ async def test_each_request_of_fifty_turns_begins_with_the_whole_former_one(
     chance = random.Random(seed)
     house.recalled = ScriptedRecall(seed)
     house.tools = [FakeTool("work", echo)]
-    house.options = PromptOptions(messages_max=1_000)
     for n in range(4):
         add_playbook(house, f"book-{n}", f"topic{n}", f"Begin of book {n}. " + "A step. " * 40)
     lines: list[Any] = []
@@ -280,7 +278,6 @@ async def test_a_long_conversation_with_tools_shortens_in_steps_and_grows_betwee
         return f"{text} " + "result words " * 600
 
     house.tools = [FakeTool("work", much)]
-    house.options = PromptOptions(messages_max=1_000, tokens_max=1_000_000)
     lines: list[Any] = []
     for n in range(12):
         lines += [calls(("work", json.dumps({"text": str(n)}))), f"Answer {n}."]

@@ -385,7 +385,7 @@ class Schedule:
                 self.calls.append((call.tokens, asked.guessed, *micros))
 
 
-SCHEDULES = rounds(150, 1_000)
+SCHEDULES = rounds(60, 1_000)
 
 
 async def test_no_schedule_passes_a_budget_by_more_than_the_estimate_error_of_one_call(

@@ -15,7 +15,6 @@ from agent.history.compaction import SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.prompt.tokens import estimate_tokens, text_of
 from agent.turn.end import SHRUNK_NOTICE
-from agent.turn.steps.begin import PromptOptions
 from memory.records.errors import ContextTooLong
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import PersonId
@@ -110,18 +109,6 @@ def blocks(request: ModelRequest) -> list[str]:
 
 
 # --- from the next turn on -----------------------------------------------------------------------
-
-
-async def test_nothing_is_dropped_before_it_is_summed_up(house: House) -> None:
-    house.options = PromptOptions(messages_max=10, tokens_max=500)
-    Summed(house)
-    script = model()
-
-    async with house.opened(script):
-        await talk(house, 30)
-
-    assert len(said(script.asked[-1])) == 30
-    assert_grows(script.asked, house)
 
 
 async def test_the_summary_stands_once_and_from_then_on_the_history_only_grows(

@@ -27,8 +27,9 @@ from memory.stores.turns import SqliteJournal
 from tests.agent.engine_suite import LANE, Ended, EngineSuite, Gate, Script, echo, plain
 from tests.fakes import FixedClock
 from tests.fork_server import plain_env, start
+from tests.thorough import rounds
 
-KILLS = 10
+KILLS = rounds(6, 20)
 
 _TURNS = """
 select turns.run_id, turns.status, inbox.state,

@@ -16,6 +16,7 @@ from memory.records.messages import PersonId, RunId
 from memory.records.ports import Json
 from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
 from memory.records.turns import RecordedStep, TurnRecord
+from tests.thorough import rounds
 
 TEXTS = {
     "hint_empty": "The last answer was empty.",
@@ -150,7 +151,7 @@ keys = st.sampled_from(
 outputs = st.dictionaries(keys, odd, max_size=5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=rounds(50, 150), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["begin", "model", "tool", "wait"]), outputs), max_size=5)
 )

@@ -10,6 +10,7 @@ import pytest
 from agent.guards.repetition import RepeatGuard, is_empty
 from memory.records.hidden_text import VisibleText, visible
 from memory.records.transcript import ToolCall, ToolResult
+from tests.thorough import rounds
 
 # --- hidden text -------------------------------------------------------------------------------
 
@@ -214,7 +215,7 @@ FRAGMENTS = [
 def test_pieces_of_any_size_show_the_same_as_the_whole() -> None:
     rng = random.Random(3)
     words = [*(part.replace("\t", " ") for part in FRAGMENTS), " ", "word " * 60]
-    for _ in range(4_000):
+    for _ in range(rounds(1_000, 4_000)):
         text = "".join(rng.choice(words) for _ in range(rng.randint(1, 9)))
         stream = VisibleText()
         given, rest = "", text

@@ -369,7 +369,7 @@ def check_structure(prompt: Prompt) -> None:
 
 
 @given(outside_texts)
-@settings(max_examples=rounds(100, 400), deadline=None)
+@settings(max_examples=rounds(50, 400), deadline=None)
 def test_no_text_from_outside_poses_as_a_layer_or_closes_a_block(text: str) -> None:
     for placement in (Placement(), Placement(turn_layers="system")):
         check_structure(assemble(poisoned(text), placement=placement))
@@ -381,7 +381,7 @@ def test_each_mark_of_ours_is_disarmed(mark: str) -> None:
 
 
 @given(outside_texts)
-@settings(max_examples=rounds(100, 400))
+@settings(max_examples=rounds(50, 400))
 def test_disarming_twice_changes_nothing_more(text: str) -> None:
     once = harmless(text)
 

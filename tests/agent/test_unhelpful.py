@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.guards.unhelpful import (
-    SHORT_CHARS,
-    asks_how,
-    looks_unhelpful,
-)
+from agent.guards.action_claims import SHORT_CHARS, asks_how, looks_unhelpful
 from tests.checkout import ROOT
 
 SHORT = (ROOT / "prompts" / "unhelpful_short.md").read_text(encoding="utf-8")

@@ -16,7 +16,6 @@ import structlog
 
 from agent.prompt.scene import PromptOccasion
 from agent.prompt.tokens import text_of
-from agent.turn.steps.begin import PromptOptions
 from bot.settings.home import shipped
 from memory.records.facts import Coming, Fact, Recalled, RecallWanted
 from memory.records.transcript import Answered, Context, Said, ToolResult
@@ -70,7 +69,6 @@ async def _measure(bench: Bench, folder: Path) -> None:
     house = House(folder)
     house.shipped_skills = shipped("skills")
     house.recalled = _Changing()
-    house.options = PromptOptions(messages_max=1_000)
     house.tools = [FakeTool("work", _work)]
     chance = random.Random(3)
     lines: list[Any] = []

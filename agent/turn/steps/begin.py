@@ -25,8 +25,7 @@ from agent.tools.selection import ToolSelector
 from agent.tools.toolbox import Toolbox
 from agent.turn.steps.plan import PromptPlan, PromptTokens, plan_as_json
 from memory.records.facts import CompactionWanted
-from memory.records.ports import Json, Models, StoredEntry, TurnContext
-from memory.records.request import ModelTraits
+from memory.records.ports import Json, Models, TurnContext
 from memory.records.transcript import Context
 from memory.records.turns import BeginRequest
 from memory.records.usage import Level, Purpose
@@ -52,8 +51,6 @@ class PromptOptions:
     of the window."""
 
     placement: Placement = field(default_factory=Placement)
-    messages_max: int = 50
-    tokens_max: int = 24_000
     prompt_tokens_max: int = 0
     max_output_tokens: int = 8_192
 
@@ -73,8 +70,8 @@ class BeginStep:
         budget: Budget | None = None,
         compactor: SqliteCompactor | None = None,
     ) -> None:
-        """Without a `compactor` nobody else keeps the history small: then it is cut here at the
-        limits of messages and tokens too, and not only where it does not fit the model."""
+        """Without a `compactor` a plan can be looked at, and no turn be begun whose history has to
+        be summed up."""
         self._conversations = conversations
         self._gathering = gathering
         self._toolbox = toolbox
@@ -134,10 +131,9 @@ class BeginStep:
             # With the summary of what is not sent any more.
             recalled = replace(gathered.scene.recalled, summary=history.compaction.summary)
             gathered = replace(gathered, scene=replace(gathered.scene, recalled=recalled))
-        # Where history is summed up behind the scenes, what fits is never cut here.
+        # History is summed up behind the scenes: what fits is never cut here.
         share = int(traits.window * WINDOW_SHARE_MAX)
-        tokens_max = share if self._compactor else min(self._options.tokens_max, share)
-        cut = self._window(history.entries, tokens_max, traits)
+        cut = window(history.entries, tokens_max=share)
         plan = _sending(
             PromptPlan(
                 model=model,
@@ -145,7 +141,7 @@ class BeginStep:
                 history=history,
                 sent_from=start if cut is None else cut,
                 # A demo model cannot sum up what it has no room for.
-                history_max=None if cut is None or traits.demo else tokens_max,
+                history_max=None if cut is None or traits.demo else share,
             )
         )
         if traits.tools and not traits.demo:
@@ -171,7 +167,8 @@ class BeginStep:
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.
         fits = output + int((traits.window - output) / TokenCounter(plan.model.name).factor)
-        prompt_max = self._options.prompt_tokens_max or int(traits.window * WINDOW_SHARE_MAX)
+        share = int(traits.window * WINDOW_SHARE_MAX)
+        prompt_max = self._options.prompt_tokens_max or share
         for attempt in range(FITTING_TRIES):
             entries = plan.entries()
             history_tokens = sum(part.tokens for part in entry_parts(entries))
@@ -196,7 +193,9 @@ class BeginStep:
                 break
             left = fits - around - prompt.tokens
             fitting = left if plan.history_max is None else min(left, plan.history_max)
-            moved = self._window(history.entries, left, traits) if attempt == 0 else None
+            moved = None
+            if attempt == 0:
+                moved = window(history.entries, tokens_max=min(left, share))
             # What does not even fit without layers gives way whole: the turn's words stay.
             past_all = history.entries[-1].id + 1
             sent_from = moved if moved is not None and moved != plan.sent_from else past_all
@@ -211,15 +210,6 @@ class BeginStep:
         )
         history_max = None if traits.demo else plan.history_max
         return replace(plan, prompt=prompt, tokens=tokens, history_max=history_max)
-
-    def _window(
-        self, entries: tuple[StoredEntry, ...], tokens_max: int, traits: ModelTraits
-    ) -> int | None:
-        return window(
-            entries,
-            messages_max=2 * len(entries) if self._compactor else self._options.messages_max,
-            tokens_max=min(tokens_max, int(traits.window * WINDOW_SHARE_MAX)),
-        )
 
 
 def _sending(plan: PromptPlan) -> PromptPlan:

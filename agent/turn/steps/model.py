@@ -11,7 +11,7 @@ import structlog
 from agent.budget.ledger import charge_of
 from agent.budget.payment import NO_PAYMENT, Payment
 from agent.files.images import KeptPictures, caller_of
-from agent.guards.unhelpful import looks_unhelpful
+from agent.guards.action_claims import looks_unhelpful
 from agent.history.window import repair, sent_since, shorten_before
 from agent.models.tokens import Encodings, TokenCounter
 from agent.prompt.layers import knowledge as notes

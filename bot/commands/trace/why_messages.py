@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from agent.budget.messages import percent
-from agent.guards.signs import visible
+from agent.guards.repetition import visible
 from agent.trace.explanation import BY_RULE, CUT_BACK, SUMMED_UP, Explained, ExplainedCall
 from bot.channels.base import EDIT_FACT
 from bot.commands.memory.commands import fact_from
