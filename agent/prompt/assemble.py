@@ -22,6 +22,7 @@ from agent.prompt.scene import PromptKind, Scene, fill
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN, TURN_HEADINGS, harmless, harmless_in
 from agent.prompt.tokens import estimate_tokens
 from memory.records.request import Piece, PromptLayer, Repeat, Stability
+from memory.records.section import LayersSettings
 from memory.records.transcript import Context, once
 
 # --- fitting ------------------------------------------------------------------------------------
@@ -222,14 +223,6 @@ _STATES = {headings.ABOUT: "about the user", headings.UPCOMING: "upcoming"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """Settings of where layers go (prompt.turn_layers, prompt.instruction_position)."""
-
-    turn_layers: str = "user"
-    instruction: str = "end"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """A finished prompt: the system message, the block of turn layers (may be empty), and, where
     nobody wrote a message, what stands in place of one. `layers` are those that are sent; `spared`
@@ -253,14 +246,14 @@ class Prompt:
         return hashlib.sha256(self.system.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-_PLACEMENT = Placement()
+_SETTINGS = LayersSettings()
 
 
 def assemble(
     scene: Scene,
     *,
     sent_contexts: Sequence[Context] = (),
-    placement: Placement = _PLACEMENT,
+    settings: LayersSettings = _SETTINGS,
     room_tokens: int | None = None,
     count: Count = estimate_tokens,
 ) -> Prompt:
@@ -274,9 +267,9 @@ def assemble(
         prompt = _of_one("base", scene.texts["subagent"], source="prompts/subagent.md")
         task = scene.task.strip()
         return replace(prompt, user=task, tokens=prompt.tokens + count(task))
-    made = _built(scene, placement)
+    made = _built(scene, settings)
     static, turn = _static(made), _of_turn(made)
-    in_block = scene.kind is PromptKind.CHAT and placement.turn_layers == "user"
+    in_block = scene.kind is PromptKind.CHAT and settings.turn_layers == "user"
     every, spared = static + turn, list[str]()
     if in_block:
         asides = [scene.texts.get(name, "").strip() for name in ("directness", "reminder")]
@@ -333,13 +326,13 @@ def _of_one(name: str, text: str, *, source: str) -> Prompt:
 # --- the layers of a kind ----------------------------------------------------------------------
 
 
-def _built(scene: Scene, placement: Placement) -> list[PromptLayer]:
+def _built(scene: Scene, settings: LayersSettings) -> list[PromptLayer]:
     layers: Sequence[Layer] = LAYERS
     if scene.kind is PromptKind.HEARTBEAT:
         layers = HEARTBEAT
     elif scene.kind is PromptKind.PROACTIVE:
         layers = PROACTIVE_FULL if scene.full_context else PROACTIVE
-    if placement.instruction != "end" and request.instruction in layers:
+    if settings.instruction_position != "end" and request.instruction in layers:
         others = [layer for layer in layers if layer is not request.instruction]
         others.insert(others.index(abilities.relevant_skills) + 1, request.instruction)
         layers = others

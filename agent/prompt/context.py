@@ -26,21 +26,9 @@ from agent.skills.skill import AutoInvoke, Skill, SkillSet
 from agent.version import VERSION
 from memory.records.facts import Recalled, RecallWanted, place_of
 from memory.records.ports import Clock, History, Recall
+from memory.records.section import LayersSettings
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextOptions:
-    """Settings of what is shown. `language` empty follows the person; `host_zone` is an IANA name;
-    `reminder_turns` 0 is never."""
-
-    language: str = ""
-    bootstrap_chars_max: int = 20_000
-    host_zone: str = "UTC"
-    skills_listed: int = 20
-    daily_notes: int = 3
-    reminder_turns: int = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +135,8 @@ class ContextBuilder:
         clock: Clock,
         rules: Sequence[Rule] = (),
         servers: Sequence[str] = (),
-        options: ContextOptions,
+        settings: LayersSettings,
+        host_zone: str,
     ) -> None:
         self._library = library
         self._skills = skills
@@ -155,12 +144,13 @@ class ContextBuilder:
         self._clock = clock
         self._rules = tuple(rules)
         self._servers = tuple(servers)
-        self._options = options
+        self.settings = settings
+        self._host_zone = host_zone
         self._of_shelf: _SkillMatchers | None = None
 
     async def gather(self, occasion: PromptOccasion, history: History) -> PromptContext:
         """Everything for one prompt. `history` is what is sent along."""
-        zone = occasion.turn.time_zone or self._options.host_zone
+        zone = occasion.turn.time_zone or self._host_zone
         now = self._clock.now().astimezone(ZoneInfo(zone))
         texts = self._library.texts()
         try:
@@ -180,15 +170,15 @@ class ContextBuilder:
                 scene = self._scene(occasion, now=now, zone=zone)
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
-        every = self._options.reminder_turns
+        every = self.settings.reminder_turns
         is_chat = occasion.kind is PromptKind.CHAT
         is_time = every > 0 and history.turns > 0 and history.turns % every == 0
         scene = replace(
             scene,
             recalled=recalling.result(),
             texts=texts,
-            listed=matched.listed[: self._options.skills_listed],
-            unlisted=max(0, len(matched.listed) - self._options.skills_listed),
+            listed=matched.listed[: self.settings.skills_listed],
+            unlisted=max(0, len(matched.listed) - self.settings.skills_listed),
             playbooks=tuple(match.skill for match in matched.playbooks),
             relevant=matched.skills(),
             instructions=matched.instructions(),
@@ -206,7 +196,7 @@ class ContextBuilder:
 
     def _scene(self, occasion: PromptOccasion, *, now: datetime, zone: str) -> Scene:
         """The person, the place and the moment."""
-        options, turn = self._options, occasion.turn
+        settings, turn = self.settings, occasion.turn
         base, base_source = self._library.base(turn.agent)
         notes, notes_source = self._library.notes(turn)
         return Scene(
@@ -217,8 +207,8 @@ class ContextBuilder:
             base_source=base_source,
             texts={},
             bootstrap=self._library.bootstrap(turn),
-            bootstrap_chars_max=options.bootstrap_chars_max,
-            fixed_language=options.language,
+            bootstrap_chars_max=settings.bootstrap_chars_max,
+            fixed_language="" if settings.language == "auto" else settings.language,
             version=VERSION,
             system=platform.system(),
             kind=occasion.kind,
@@ -227,7 +217,7 @@ class ContextBuilder:
             servers=self._servers,
             notes=notes,
             notes_source=notes_source,
-            daily_notes=self._library.daily_notes(turn, now.date(), days=options.daily_notes),
+            daily_notes=self._library.daily_notes(turn, now.date(), days=settings.daily_notes),
         )
 
     async def _recalled(

@@ -42,11 +42,9 @@ from bot.settings.options import (
     budget_options_of,
     configured_models,
     finder_of,
-    gathering_options_of,
     host_zone,
     paces_of,
     policy_of,
-    prompt_options_of,
     rules_of,
     selection_options_of,
     tool_limits_of,
@@ -122,7 +120,8 @@ def beginning_of(app: App) -> BeginStep:
             f"{name}: {server.about}" if server.about else name
             for name, server in settings.mcp.by_name.items()
         ),
-        options=gathering_options_of(settings),
+        settings=settings.prompt,
+        host_zone=host_zone(),
     )
     choosing = ToolSelector(
         app.abilities.toolbox,
@@ -138,7 +137,7 @@ def beginning_of(app: App) -> BeginStep:
         app.abilities.toolbox,
         choosing,
         app.models,
-        options=prompt_options_of(settings),
+        output_tokens_max=settings.llm.max_output_tokens,
         budget=app.budget if app.is_running else None,
         compactor=app.memories.compactor if app.is_running else None,
     )

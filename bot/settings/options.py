@@ -19,8 +19,6 @@ from agent.mcp.values import ServerOptions, ServerStart
 from agent.models.choose import ModelWish
 from agent.models.names import ConfiguredModels, ModelFinder, configured
 from agent.policy.approval import Action, Policy, PolicyRule
-from agent.prompt.assemble import Placement
-from agent.prompt.context import ContextOptions
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.sandbox.process import RunLimits
 from agent.skills.places import SkillFolders
@@ -32,7 +30,6 @@ from agent.tools.selection import SelectionOptions
 from agent.tools.tool import Effect, Trust
 from agent.tools.toolbox import ReachOptions
 from agent.turn.agents import Bindings
-from agent.turn.steps.begin import PromptOptions
 from agent.web.addresses import AllowedHosts, allowed_hosts
 from agent.web.search import SearchOptions
 from bot.settings.home import Home, shipped
@@ -115,18 +112,6 @@ def tool_limits_of(settings: Settings) -> ToolLimits:
     )
 
 
-def prompt_options_of(settings: Settings) -> PromptOptions:
-    """Where layers go, and how large a prompt may be."""
-    return PromptOptions(
-        placement=Placement(
-            turn_layers=settings.prompt.turn_layers,
-            instruction=settings.prompt.instruction_position,
-        ),
-        prompt_tokens_max=settings.prompt.max_tokens,
-        max_output_tokens=settings.llm.max_output_tokens,
-    )
-
-
 def reach_of(settings: Settings) -> Mapping[str, ReachOptions]:
     """Which tools a run may have, by agent."""
     return {
@@ -137,19 +122,6 @@ def reach_of(settings: Settings) -> Mapping[str, ReachOptions]:
         )
         for name, agent in settings.agents.by_name.items()
     }
-
-
-def gathering_options_of(settings: Settings) -> ContextOptions:
-    """What a prompt shows."""
-    prompt = settings.prompt
-    return ContextOptions(
-        language="" if prompt.language == "auto" else prompt.language,
-        bootstrap_chars_max=prompt.bootstrap_chars_max,
-        host_zone=host_zone(),
-        skills_listed=prompt.skills_listed,
-        daily_notes=prompt.daily_notes,
-        reminder_turns=prompt.reminder_turns,
-    )
 
 
 def places_of(home: Home, settings: Settings) -> SkillFolders:

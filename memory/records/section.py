@@ -74,6 +74,51 @@ class ExtractionSettings(Section):
     facts_max: int = Field(default=5, ge=1, le=20, description="Facts of one conversation at most.")
 
 
+class LayersSettings(Section):
+    """Which layers a prompt has, how large and where."""
+
+    language: str = Field(
+        default="auto",
+        min_length=1,
+        max_length=50,
+        description="Language of replies; auto is the person's own.",
+    )
+    turn_layers: Literal["user", "system"] = Field(
+        default="user",
+        description="Where the changing part of the prompt goes: after the person's words, which "
+        "keeps the provider's cache; or into the system message.",
+    )
+    bootstrap_chars_max: int = Field(
+        default=20_000,
+        ge=1,
+        description="Characters of a workspace file such as AGENTS.md that are shown whole.",
+    )
+    max_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="Tokens that the prompt may have, history aside. 0: 60 % of the window.",
+    )
+    instruction_position: Literal["end", "after_skills"] = Field(
+        default="end",
+        description="Where the instruction of a force_include rule stands: last of all, or right "
+        "behind the skills for the message.",
+    )
+    reminder_turns: int = Field(
+        default=20,
+        ge=0,
+        description="Every so many turns the model reads prompts/reminder.md again, unless it is "
+        "empty. 0: never.",
+    )
+    skills_listed: int = Field(
+        default=20,
+        ge=0,
+        description="Skills that are named in every prompt; the rest are found with list_skills.",
+    )
+    daily_notes: int = Field(
+        default=3, ge=0, le=366, description="Days whose notes are shown. 0: none."
+    )
+
+
 class HistorySettings(Section):
     """What of a conversation is sent along; all of it is kept."""
 

@@ -18,7 +18,7 @@ from agent.history.compaction import SqliteCompactor
 from agent.models.chat_request import body
 from agent.policy.approval import Policy
 from agent.policy.gate import Gate
-from agent.prompt.context import ContextBuilder, ContextOptions
+from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.skills.library import SkillLibrary
 from agent.skills.places import SkillFolders
@@ -34,7 +34,7 @@ from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
 from agent.turn.loop import Loop
-from agent.turn.steps.begin import BeginStep, PromptOptions
+from agent.turn.steps.begin import BeginStep
 from agent.turn.steps.model import ModelStep, ModelStepOptions
 from agent.turn.steps.tools import ToolStep
 from bot.settings.home import shipped
@@ -44,7 +44,7 @@ from memory.records.messages import Address, IncomingMessage, PersonId, Role, Ru
 from memory.records.ports import Journal, NewRun, Recall, Redo, waits_on
 from memory.records.request import ModelRequest
 from memory.records.rows import NewApproval, NewEvent, Outcome
-from memory.records.section import TurnsSettings
+from memory.records.section import LayersSettings, TurnsSettings
 from memory.records.transcript import Context, Entry, Said
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
@@ -138,8 +138,8 @@ class House:
         self.core: tuple[str, ...] = ()
         self.steps_max = 8
         self.limits = TurnsSettings()
-        self.options = PromptOptions()
-        self.gathering = ContextOptions(host_zone="Europe/Berlin")
+        self.layers = LayersSettings()
+        self.host_zone = "Europe/Berlin"
         self.rules: list[Rule] = []
         self.recalled: Recall | None = None
         self.shipped_skills = path / "shipped-skills"
@@ -293,7 +293,8 @@ class House:
             self.recalled or SqliteRecall(about=AboutPeople(self.database)),
             clock=self.clock,
             rules=self.rules,
-            options=self.gathering,
+            settings=self.layers,
+            host_zone=self.host_zone,
         )
         self.beginning = BeginStep(
             self.conversations,
@@ -301,7 +302,7 @@ class House:
             toolbox,
             selector,
             OneModel(model),
-            options=self.options,
+            output_tokens_max=8_192,
             compactor=self.compactor(self) if self.compactor else None,
         )
         drafts = PeopleDrafts(self.seen)

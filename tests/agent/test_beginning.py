@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.history.window import shorten_before, shortening_step
-from agent.prompt.context import ContextOptions
 from agent.prompt.prefix_cache import compare, part_of
 from agent.prompt.scene import PromptOccasion
 from agent.prompt.tokens import estimate_tokens, text_of
@@ -25,6 +24,7 @@ from memory.records.facts import Coming, Fact, Recalled, RecallWanted
 from memory.records.messages import RunId
 from memory.records.ports import StoredEntry
 from memory.records.request import ModelTraits
+from memory.records.section import LayersSettings
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
 from memory.stores.traces import SqliteTraces
 from tests.agent.house import (
@@ -317,7 +317,8 @@ async def test_a_greeting_asks_for_directness_and_less_thinking(house: House) ->
 async def test_the_reminder_comes_back_every_so_many_turns(house: House) -> None:
     (house.workspace / "prompts").mkdir()
     (house.workspace / "prompts" / "reminder.md").write_text("Keep your word.")
-    house.gathering = ContextOptions(reminder_turns=3)
+    house.layers = LayersSettings(reminder_turns=3)
+    house.host_zone = "UTC"
     script = model(*["Yes."] * 8)
 
     async with house.opened(script):

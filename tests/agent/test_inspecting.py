@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.prompt.assemble import Placement, assemble
+from agent.prompt.assemble import assemble
 from agent.prompt.context import PromptContext
 from agent.prompt.effort import Thinking, ThinkingRule
 from agent.prompt.prefix_cache import compare, entry_parts, tools_part
@@ -36,6 +36,7 @@ from memory.records.messages import PersonId, RunId
 from memory.records.ports import History, InUse, StoredEntry, WaitingNote
 from memory.records.request import ModelTraits, ToolSpec
 from memory.records.rows import PromptTrace
+from memory.records.section import LayersSettings
 from memory.records.transcript import Answered, Context, Entry, Said, Usage
 from tests.agent.house import OWNER
 from tests.agent.scenes import full, scene, skill, turn_of
@@ -59,7 +60,7 @@ def plan_of(
     text: str = "hello",
     entries: Sequence[Entry] = (),
     tools: tuple[ToolSpec, ...] = (READ,),
-    placement: Placement | None = None,
+    layers: LayersSettings | None = None,
     room: int | None = None,
     notes: tuple[WaitingNote, ...] = (),
     sent_from: int | None = None,
@@ -71,7 +72,7 @@ def plan_of(
     prompt = assemble(
         where,
         sent_contexts=[entry for entry in entries if isinstance(entry, Context)],
-        placement=placement or Placement(),
+        settings=layers or LayersSettings(),
         room_tokens=room,
     )
     return PromptPlan(
@@ -243,12 +244,12 @@ def test_tools_that_changed_are_named(
 
 
 def test_time_in_the_system_message_is_told_as_what_it_is(library: PromptLibrary) -> None:
-    placement = Placement(turn_layers="system")
+    layers = LayersSettings(turn_layers="system")
     where = scene(OWNER, library)
-    first = plan_of(where, placement=placement)
+    first = plan_of(where, layers=layers)
     later = replace(where, now=where.now.replace(hour=13))
 
-    view = now(plan_of(later, placement=placement, entries=said_before(first)), trace_of(first))
+    view = now(plan_of(later, layers=layers, entries=said_before(first)), trace_of(first))
 
     assert view.broke.startswith("date and time: it changes with every minute")
     assert states(view)["date and time"] is CacheState.CHANGED

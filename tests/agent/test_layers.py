@@ -20,7 +20,6 @@ from agent.prompt.assemble import (
     GONE,
     LAYERS,
     SHRINK_ORDER,
-    Placement,
     Prompt,
     assemble,
     fit,
@@ -39,6 +38,7 @@ from agent.prompt.tokens import estimate_tokens
 from bot.settings.home import shipped
 from memory.records.facts import Fact, Recalled
 from memory.records.request import Piece, PromptLayer, Stability
+from memory.records.section import LayersSettings
 from memory.records.transcript import Context
 from tests.agent.house import MEMBER_IN_GROUP, OWNER
 from tests.agent.scenes import NOW, RECALLED, full, scene, skill
@@ -86,10 +86,10 @@ def _of_a_german(made: Scene) -> Scene:
 KINDS: dict[str, Callable[[PromptLibrary], Prompt]] = {
     "chat": lambda library: assemble(full(library=library)),
     "chat_in_system": lambda library: assemble(
-        full(library=library), placement=Placement(turn_layers="system")
+        full(library=library), settings=LayersSettings(turn_layers="system")
     ),
     "chat_instruction_after_skills": lambda library: assemble(
-        full(library=library), placement=Placement(instruction="after_skills")
+        full(library=library), settings=LayersSettings(instruction_position="after_skills")
     ),
     "chat_in_a_group": lambda library: assemble(
         scene(MEMBER_IN_GROUP, library, recalled=Recalled(facts=(GROUP_FACT,)))
@@ -371,8 +371,8 @@ def check_structure(prompt: Prompt) -> None:
 @given(outside_texts)
 @settings(max_examples=rounds(50, 400), deadline=None)
 def test_no_text_from_outside_poses_as_a_layer_or_closes_a_block(text: str) -> None:
-    for placement in (Placement(), Placement(turn_layers="system")):
-        check_structure(assemble(poisoned(text), placement=placement))
+    for where in (LayersSettings(), LayersSettings(turn_layers="system")):
+        check_structure(assemble(poisoned(text), settings=where))
 
 
 @pytest.mark.parametrize("mark", MARKS)

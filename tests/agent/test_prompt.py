@@ -11,18 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.prompt.assemble import Placement, assemble
-from agent.prompt.context import ContextOptions
+from agent.prompt.assemble import assemble
 from agent.prompt.layers.instructions import bootstrap
 from agent.prompt.templates import (
     PersonaSettings,
     PromptLibrary,
 )
 from agent.prompt.tokens import estimate_tokens
-from agent.turn.steps.begin import PromptOptions
 from bot.settings.home import shipped
 from memory.records.errors import SettingsWrong
 from memory.records.request import ModelTraits
+from memory.records.section import LayersSettings
 from tests.agent.house import (
     MEMBER,
     MEMBER_IN_GROUP,
@@ -116,8 +115,8 @@ def test_the_system_message_does_not_change_with_the_moment(library: PromptLibra
 async def test_with_turn_layers_in_the_system_message_no_block_is_sent_or_stored(
     house: House,
 ) -> None:
-    house.options = PromptOptions(placement=Placement(turn_layers="system"))
-    house.gathering = ContextOptions(host_zone="UTC")
+    house.layers = LayersSettings(turn_layers="system")
+    house.host_zone = "UTC"
     script = model("Hello!")
     async with house.opened(script):
         await house.say("hello")

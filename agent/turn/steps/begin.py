@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import structlog
 
@@ -16,7 +16,7 @@ from agent.history.window import (
     window,
 )
 from agent.models.tokens import TokenCounter
-from agent.prompt.assemble import Placement, assemble, demo_prompt
+from agent.prompt.assemble import assemble, demo_prompt
 from agent.prompt.context import ContextBuilder
 from agent.prompt.prefix_cache import entry_parts, tools_part
 from agent.prompt.scene import PromptKind, PromptOccasion
@@ -45,16 +45,6 @@ LEAN_PROMPT_TOKENS = 1_500
 """Of all layers together, where a budget is near its end (SPEC §13)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptOptions:
-    """Bounds of a prompt, in tokens where not named otherwise. `prompt_tokens_max` 0 is the share
-    of the window."""
-
-    placement: Placement = field(default_factory=Placement)
-    prompt_tokens_max: int = 0
-    max_output_tokens: int = 8_192
-
-
 class BeginStep:
     """Assembles the prompt once; its output names all of it by ids and digests."""
 
@@ -66,7 +56,7 @@ class BeginStep:
         choosing: ToolSelector,
         models: Models,
         *,
-        options: PromptOptions,
+        output_tokens_max: int,
         budget: Budget | None = None,
         compactor: SqliteCompactor | None = None,
     ) -> None:
@@ -77,7 +67,7 @@ class BeginStep:
         self._toolbox = toolbox
         self._choosing = choosing
         self._models = models
-        self._options = options
+        self._output_tokens_max = output_tokens_max
         self._budget = budget
         self._compactor = compactor
         self._told_missing: set[str] = set()
@@ -163,12 +153,12 @@ class BeginStep:
         # A task, and what a job is to do, are counted with their prompt.
         is_chat = scene.kind is PromptKind.CHAT
         words = estimate_tokens(scene.turn.message.text) + brought_tokens if is_chat else 0
-        output = traits.output_tokens(self._options.max_output_tokens)
+        output = traits.output_tokens(self._output_tokens_max)
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.
         fits = output + int((traits.window - output) / TokenCounter(plan.model.name).factor)
         share = int(traits.window * WINDOW_SHARE_MAX)
-        prompt_max = self._options.prompt_tokens_max or share
+        prompt_max = self._gathering.settings.max_tokens or share
         for attempt in range(FITTING_TRIES):
             entries = plan.entries()
             history_tokens = sum(part.tokens for part in entry_parts(entries))
@@ -185,7 +175,7 @@ class BeginStep:
                 else assemble(
                     scene,
                     sent_contexts=[entry for entry in entries if isinstance(entry, Context)],
-                    placement=self._options.placement,
+                    settings=self._gathering.settings,
                     room_tokens=room,
                 )
             )
