@@ -10,7 +10,6 @@ import pytest
 
 HEAVY = (
     "aiohttp",
-    "aiosqlite",
     "apscheduler",
     "httpx",
     "litellm",

@@ -25,10 +25,9 @@ from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
 from memory.records.text import clean
-from memory.records.usage import Charge, Purpose, Scope, zone_for
+from memory.records.usage import Scope, zone_for
 from memory.stores.compactions import (
     NEVER,
-    Dated,
     HistoryStretch,
     SqliteCompactions,
     effects_of,
@@ -119,11 +118,11 @@ class SqliteCompactor:
         """Compact if it is due, or forced and there is something to compact; None when nothing was
         done. One at a time in a conversation. Raise StorageError alone: without a model there is a
         mechanical digest."""
-        async with self._alone(wanted.conversation):
-            found = await self._compactions.stretch(wanted.conversation)
+        async with self._alone(wanted.charge.conversation):
+            found = await self._compactions.stretch(wanted.charge.conversation)
             if found is None or not found.sent:
                 return None
-            window = (await self._models.at(wanted.lane)).traits.window
+            window = (await self._models.at(wanted.charge.lane)).traits.window
             # A long history takes its time to be looked through, and others wait meanwhile.
             cut = await asyncio.to_thread(self._cut, found, wanted, window)
             if cut is None:
@@ -132,26 +131,26 @@ class SqliteCompactor:
                 # What is worth keeping for good is looked for while all of it is there.
                 try:
                     async with asyncio.timeout(self._limit_s(wanted)):
-                        await self._extract(wanted.conversation)
+                        await self._extract(wanted.charge.conversation)
                 except (AssistantError, TimeoutError) as trouble:
                     log.warning("compaction.no_facts", why=str(trouble) or "it took too long")
-            material = await self._compactions.unsummed(wanted.conversation, found.floor)
+            material = await self._compactions.unsummed(wanted.charge.conversation, found.floor)
             summed = await self._summed(material, found, cut, wanted)
             row = await asyncio.to_thread(_row, found, cut, summed)
             # It is shown answers, which may quote text from outside.
-            entries = (one.stored.entry for one in material)
-            is_tainted = bool(tainted_by(entries, person_id=wanted.person_id))
+            entries = (one.entry for one in material)
+            is_tainted = bool(tainted_by(entries, person_id=wanted.charge.person_id))
             was_tainted = found.former is not None and found.former.tainted
             row = replace(row, tainted=is_tainted or was_tainted)
             if row.tokens_after >= row.tokens_before:
                 return None  # a summary as long as what it stands for
             made = await self._compactions.add(
-                wanted.conversation, row, after=found.newest, generation=found.generation
+                wanted.charge.conversation, row, after=found.newest, generation=found.generation
             )
         if made is not None:
             log.info(
                 "history.compacted",
-                conversation=wanted.conversation,
+                conversation=wanted.charge.conversation,
                 kind=made.kind,
                 messages=made.messages,
                 tokens_before=made.tokens_before,
@@ -249,7 +248,7 @@ class SqliteCompactor:
 
     async def _summed(
         self,
-        material: Sequence[Dated],
+        material: Sequence[StoredEntry],
         found: HistoryStretch,
         cut: _CutPoint,
         wanted: CompactionWanted,
@@ -267,17 +266,10 @@ class SqliteCompactor:
         return _Summed(kind="digest", start=cut.start, summary=summary, reason=why)
 
     async def _by_model(
-        self, material: Sequence[Dated], former: str, cut: _CutPoint, wanted: CompactionWanted
+        self, material: Sequence[StoredEntry], former: str, cut: _CutPoint, wanted: CompactionWanted
     ) -> _Summed:
-        zone = zone_for(Scope.PERSON, wanted.time_zone, self._host_zone)
-        charge = Charge(
-            purpose=Purpose.COMPACTION,
-            person_id=wanted.person_id,
-            is_owner=wanted.is_owner,
-            lane=wanted.lane,
-            conversation=wanted.conversation,
-            time_zone=wanted.time_zone,
-        )
+        zone = zone_for(Scope.PERSON, wanted.charge.time_zone, self._host_zone)
+        charge = wanted.charge
         lines = await asyncio.to_thread(lines_of, material, zone)
         detected = await self._summaries.detect(lines, former, charge)
         boundary = detected.boundary
@@ -309,9 +301,8 @@ class SqliteCompactor:
 
 def _as_sent(found: HistoryStretch) -> list[StoredEntry]:
     """With old tool results as short as they are sent."""
-    stored = [one.stored for one in found.sent]
-    entries = shorten_before(stored, found.shortened_to)
-    return [replace(one, entry=entry) for one, entry in zip(stored, entries, strict=True)]
+    entries = shorten_before(found.sent, found.shortened_to)
+    return [replace(one, entry=entry) for one, entry in zip(found.sent, entries, strict=True)]
 
 
 def _row(found: HistoryStretch, cut: _CutPoint, summed: _Summed) -> Compaction:
@@ -329,7 +320,7 @@ def _row(found: HistoryStretch, cut: _CutPoint, summed: _Summed) -> Compaction:
     )
 
 
-def _finished(summary: str, before: Sequence[Dated], tokens_max: int) -> str:
+def _finished(summary: str, before: Sequence[StoredEntry], tokens_max: int) -> str:
     """Within its bound, with what was really done at its end where it does not say so: what is
     forgotten may be done twice."""
     summary = clean(summary).strip()

@@ -29,6 +29,7 @@ from memory.facts.store import SqliteFacts
 from memory.records import words
 from memory.records.facts import CompactionWanted
 from memory.records.messages import Role
+from memory.records.usage import Charge, Purpose
 from memory.search.archive import SqliteArchive
 from memory.search.documents import SqliteDocuments
 from memory.search.indexes import Indexes
@@ -163,11 +164,14 @@ class Memories:
             if turn.job is None:
                 await compactor.compact(
                     CompactionWanted(
-                        conversation=ended.end.conversation,
-                        lane=turn.message.address.key,
-                        person_id=turn.person_id,
-                        is_owner=turn.role is Role.OWNER,
-                        time_zone=turn.time_zone,
+                        charge=Charge(
+                            purpose=Purpose.COMPACTION,
+                            conversation=ended.end.conversation,
+                            lane=turn.message.address.key,
+                            person_id=turn.person_id,
+                            is_owner=turn.role is Role.OWNER,
+                            time_zone=turn.time_zone,
+                        ),
                     )
                 )
 

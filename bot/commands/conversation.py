@@ -17,10 +17,10 @@ from bot.channels.base import is_root, threads_of
 from memory.records.errors import Permanent
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
-from memory.records.ports import ChildRun, Clock, RunStatus, TurnEngine
+from memory.records.ports import ChildRun, Clock, RunStatus, StoredEntry, TurnEngine
 from memory.records.rows import Person
-from memory.records.transcript import Said, Session, SessionEntry, to_json
-from memory.records.usage import Scope, zone_for
+from memory.records.transcript import Said, Session, to_json
+from memory.records.usage import Charge, Purpose, Scope, zone_for
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
 from memory.stores.sessions import SqliteSessions
@@ -61,11 +61,14 @@ class CompactionCommands:
         conversation = await self._conversations.current(lane)
         made = await self._compactor.compact(
             CompactionWanted(
-                conversation=conversation,
-                lane=lane,
-                person_id=person.id,
-                is_owner=person.role is Role.OWNER,
-                time_zone=person.time_zone,
+                charge=Charge(
+                    purpose=Purpose.COMPACTION,
+                    conversation=conversation,
+                    lane=lane,
+                    person_id=person.id,
+                    is_owner=person.role is Role.OWNER,
+                    time_zone=person.time_zone,
+                ),
                 forced=True,
             )
         )
@@ -302,7 +305,7 @@ def session_as_json(session: Session) -> Json:
     return {"private": row.pop("is_private"), **row}
 
 
-def entry_as_json(entry: SessionEntry) -> Json:
+def entry_as_json(entry: StoredEntry) -> Json:
     """`id`, `turn`, `at_ms`, and the entry as it is stored: its `kind` and the fields of that."""
     return {
         "id": entry.id,

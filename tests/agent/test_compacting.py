@@ -22,6 +22,7 @@ from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import PersonId
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.transcript import Answered, Context, Said, ToolResult
+from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.traces import SqliteTraces
 from tests.agent.house import (
@@ -87,7 +88,13 @@ class Summed:
     async def after_turn(self, lane: str = OWNER.address.key) -> Compaction | None:
         """What is done behind the scenes."""
         conversation = await self.house.conversations.current(lane)
-        wanted = CompactionWanted(conversation=conversation, lane=lane, person_id=PersonId("p1"))
+        charge = Charge(
+            purpose=Purpose.COMPACTION,
+            conversation=conversation,
+            lane=lane,
+            person_id=PersonId("p1"),
+        )
+        wanted = CompactionWanted(charge=charge)
         assert self.compactor is not None
         return await self.compactor.compact(wanted)
 

@@ -439,5 +439,5 @@ def test_importing_settings_and_logs_loads_no_heavy_library() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=CHECKOUT, check=True
     )
 
-    heavy = {"httpx", "aiohttp", "telegram", "litellm", "typer", "apscheduler", "aiosqlite"}
+    heavy = {"httpx", "aiohttp", "telegram", "litellm", "typer", "apscheduler"}
     assert heavy.isdisjoint(result.stdout.split())

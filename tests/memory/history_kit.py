@@ -22,7 +22,7 @@ from memory.records.messages import ConversationId, PersonId
 from memory.records.ports import CheapModel, InUse, Model
 from memory.records.request import ModelTraits
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, kind_of, to_json
-from memory.records.usage import Charge
+from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from tests.memory.kit import LANE
 
@@ -166,9 +166,12 @@ def wanted(
     conversation: ConversationId, *, forced: bool = False, tokens_max: int = 0
 ) -> CompactionWanted:
     return CompactionWanted(
-        conversation=conversation,
-        lane=LANE,
-        person_id=PersonId("p1"),
+        charge=Charge(
+            purpose=Purpose.COMPACTION,
+            conversation=conversation,
+            lane=LANE,
+            person_id=PersonId("p1"),
+        ),
         forced=forced,
         tokens_max=tokens_max,
     )

@@ -31,7 +31,7 @@ from memory.records.ports import History, InUse, Json, Models, StoredEntry, Turn
 from memory.records.request import ModelTraits
 from memory.records.transcript import Context
 from memory.records.turns import BeginRequest
-from memory.records.usage import Level
+from memory.records.usage import Charge, Level, Purpose
 from memory.stores.conversations import SqliteConversations
 
 log = structlog.get_logger()
@@ -140,11 +140,14 @@ class BeginStep:
             return None
         return await self._compactor.compact(
             CompactionWanted(
-                conversation=turn.conversation,
-                lane=turn.message.address.key,
-                person_id=turn.person_id,
-                is_owner=turn.role is Role.OWNER,
-                time_zone=turn.time_zone,
+                charge=Charge(
+                    purpose=Purpose.COMPACTION,
+                    conversation=turn.conversation,
+                    lane=turn.message.address.key,
+                    person_id=turn.person_id,
+                    is_owner=turn.role is Role.OWNER,
+                    time_zone=turn.time_zone,
+                ),
                 forced=True,
                 tokens_max=tokens_max,
             )
