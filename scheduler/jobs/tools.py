@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field
 
+from agent.skills.skill import SkillSet
 from agent.tools.profile import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Tool, tool, tools_of
 from memory.records.errors import AssistantError
@@ -33,11 +34,11 @@ from memory.records.schedule import (
     TimeRead,
     due_words,
 )
-from scheduler.jobs.event_tools import EventTools
-from scheduler.jobs.events import EventService
+from scheduler.jobs.events import EventService, EventTools
 from scheduler.jobs.rules import BY_HAND, TEXT_CHARS_MAX, JobRefused, state_words
 from scheduler.jobs.service import JobService
-from scheduler.jobs.tool_calls import CallTimes, ToolCalls, asker_of, call_of, listed
+from scheduler.jobs.skill_jobs import usable_skill
+from scheduler.jobs.times import CallTimes, ToolCalls, asker_of, call_of, listed
 
 LISTED_MAX = 50
 ASKS_ONCE = "it is done later, by itself"
@@ -75,11 +76,11 @@ def schedule_tools(
     household: PersonContext,
     calls: ToolCalls,
     *,
-    skill: Callable[[str], Awaitable[object]],
+    shelf: Callable[[], Awaitable[SkillSet]],
 ) -> tuple[Tool, ...]:
-    """Return all tools of this group. `skill` raises AssistantError for one that cannot be used."""
+    """Return all tools of this group. `shelf` gives the skills of this moment."""
     times = CallTimes(jobs.times)
-    reminding, *rest = tools_of(JobTools(jobs, events, times, calls, skill=skill))
+    reminding, *rest = tools_of(JobTools(jobs, events, times, calls, shelf=shelf))
     return (reminding, *tools_of(EventTools(jobs, events, household, times)), *rest)
 
 
@@ -93,14 +94,13 @@ class JobTools:
         times: CallTimes,
         calls: ToolCalls,
         *,
-        skill: Callable[[str], Awaitable[object]],
+        shelf: Callable[[], Awaitable[SkillSet]],
     ) -> None:
-        """`skill` raises AssistantError for one that cannot be used."""
         self._jobs = jobs
         self._events = events
         self._times = times
         self._calls = calls
-        self._skill = skill
+        self._shelf = shelf
 
     # --- reminders ------------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class JobTools:
         kind, what = self._what(caller, instructions, message, skill, tool, arguments)
         time = self._times.read(caller, when, instructions, message, skill, tool)
         if kind is JobKind.SKILL:
-            await self._skill(what.skill)
+            usable_skill(await self._shelf(), what.skill)
         draft = replace(
             self._draft(caller, kind, what, time),
             name=name.strip(),

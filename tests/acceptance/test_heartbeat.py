@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.skills.skill import Skill
+from agent.skills.skill import SkillSet
 from bot.settings.home import shipped
 from memory.records.jobs import JobKind
 from memory.records.messages import ConversationId
 from memory.records.recurrence import Every, RecurrenceUnit
 from scheduler.clock.timetable import Timetable
-from scheduler.kinds.agent_turn import HeartbeatKind, TurnKind
+from scheduler.kinds.kinds import HeartbeatKind, TurnKind
 from tests.acceptance.rig import Home, Model, Telegram, until
 from tests.acceptance.schedule_words import ANN, started
 from tests.acceptance.test_kills import settled
@@ -160,8 +160,8 @@ class Kept:
     async def start_new(self, lane: str) -> ConversationId:
         raise AssertionError(f"a turn was begun in {lane}")
 
-    async def skill(self, name: str) -> Skill:
-        raise AssertionError(f"the skill {name} was looked for")
+    async def skills(self) -> SkillSet:
+        raise AssertionError("skills were looked for")
 
 
 @pytest.mark.case("SC-19", "CO-01")
@@ -174,7 +174,7 @@ async def test_a_day_of_looks_at_a_list_without_tasks_begins_no_turn(
         path.write_bytes(text.encode())
     office = Office(tmp_path, start=MORNING)
     kind = HeartbeatKind(
-        TurnKind(People(), kept.start_new, kept.skill),
+        TurnKind(People(), kept.skills, tmp_path, start_conversation=kept.start_new),
         tmp_path,
         kept.beat,
         fresh=lambda: shipped("HEARTBEAT.md").read_text("utf-8"),

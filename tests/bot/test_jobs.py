@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent.skills.skill import SkillState
-from bot.cli.schedule.jobs import clock_note, cost_words, pace_words, when_words
+from bot.cli.schedule.render import clock_note, cost_words, pace_words, when_words
 from bot.commands.jobs.messages import takes_words
 from memory.records.errors import AssistantError
 from memory.records.jobs import OPERATOR, Due, Job, JobKind, JobRef, SetBy, What
@@ -148,7 +148,7 @@ async def test_a_test_says_what_would_keep_a_job_from_running(shop: Workshop) ->
         job("skill:gone", kind=JobKind.SKILL, set_by=SetBy.SKILL, what=What(skill="gone"))
     )
 
-    assert "the skill gone is not there" in (await dry_run(shop, with_model=True)).trouble
+    assert "there is no skill 'gone'" in (await dry_run(shop, with_model=True)).trouble
 
 
 # --- forecasts ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from bot.outbox.edits import QuestionMessages
 from memory.records.jobs import Due
 from memory.records.rows import NewMessage, Person
 from memory.stores.approvals import SqliteCards
-from scheduler.kinds.message import reminder_buttons
+from scheduler.kinds.kinds import reminder_buttons
 from tests.bot.kit import MEMBER, OWNER, TOKEN, eventually
 from tests.bot.press_kit import Process
 from tests.bot.test_presses_telegram import LANE, polling, pressed
@@ -39,7 +39,13 @@ class LateDesk:
         counter.build(bot.database)
         cards = QuestionMessages(bot.outbox, SqliteCards(bot.database))
         questions = TimeQuestions(counter.jobs, cards, clock=counter.clock)
-        self.desk = JobCommands(counter.jobs, counter.events, questions, cards)
+        self.desk = JobCommands(
+            counter.jobs,
+            counter.events,
+            questions,
+            cards,
+            await_zone=lambda person_id, command: None,
+        )
 
     async def press(self, pressed: Pressed, person: Person) -> str:
         return await self.desk.press(pressed, person)

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from scheduler.clock.cron import NICKNAMES, CronWrong, Slot, cron_slots, read_cron
+from scheduler.clock.recurrence import NICKNAMES, CronWrong, Slot, cron_slots, read_cron
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = timedelta(days=1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.notify import dedup as news
+from scheduler.notify import findings as news
 
 NOON = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.settings.home import shipped
-from scheduler.notify.trivial import MARKER, has_tasks, is_trivial, phrases_of, without_token
+from scheduler.notify.findings import MARKER, has_tasks, is_trivial, phrases_of, without_token
 
 PHRASES = phrases_of((shipped("prompts") / "words_trivial.md").read_text())
 

@@ -12,9 +12,8 @@ import typer
 from bot.app.app import App
 from bot.cli import render as out
 from bot.cli.client import Bot, call, run
-from bot.cli.schedule import jobs as shown
-from bot.cli.schedule.dry_run import Name, simulate, try_out
-from bot.cli.schedule.when import when
+from bot.cli.schedule import render as shown
+from bot.cli.schedule.forecast import Name, simulate, try_out, when
 from memory.records.errors import AssistantError, Permanent
 from memory.records.jobs import (
     OPERATOR,

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
-from bot.cli.schedule.when import when
+from bot.cli.schedule.forecast import when
 from memory.records.recurrence import Cron, from_json
 from tests.bot.cli.cli_kit import on_terminal
 

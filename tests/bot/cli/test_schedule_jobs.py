@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from bot.cli.main import app
 from bot.cli.render import print_lines
 from bot.cli.schedule.commands import list_jobs
-from bot.cli.schedule.dry_run import simulate
+from bot.cli.schedule.forecast import simulate
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from memory.records.messages import PersonId, Role

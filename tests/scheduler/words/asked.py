@@ -6,7 +6,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
-from scheduler.clock.cron import slot_of
+from scheduler.clock.recurrence import slot_of
 from scheduler.timetext.parse import read
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from memory.records.schedule import NoTime, TimeAsked, TimeFound, TimeRead
-from scheduler.timetext.find import find
+from scheduler.timetext.parse import find
 from tests.scheduler.words.asked import BERLIN, walls
 
 NOW = datetime(2026, 11, 28, 10, 17, tzinfo=BERLIN)

@@ -10,8 +10,7 @@ import pytest
 
 from memory.records.recurrence import from_json, to_json
 from memory.records.schedule import NoTime, TimeAsked, TimeRead
-from scheduler.timetext.find import find
-from scheduler.timetext.parse import read
+from scheduler.timetext.parse import find, read
 
 SAID = (
     "in at on the every each second first last other next this monday fridays may 3 5 15th 30 2026 "
