@@ -23,16 +23,13 @@ WORDS_CHANGED = 2
 
 def finding(text: str, *, now: datetime) -> str:
     """Return the text as it is kept and compared: case, blanks, markup and the marks that end
-    sentences evened, ages and the time of looking left out, and a mark behind each time that is
-    over.
+    sentences evened, ages left out, a mark behind each time that is over, as that of looking is.
 
     `now` is an aware moment in the zone of whoever hears of it.
     """
     flat = unicodedata.normalize("NFC", text.casefold()).translate(_PLAIN)
     lines = (" ".join(line.split()) for line in flat.splitlines())
     flat = _BULLETS.sub("", "\n".join(line for line in lines if line))
-    for seen in _LOOKED:
-        flat = seen.sub(r"\g<how>…", flat)
     flat = _EMPHASIS.sub("", flat)
     flat = _UNIT_BLANK.sub("", _DASHES.sub(" ", flat))
     flat = " ".join(_ENDS.sub("", flat).split())
@@ -96,22 +93,6 @@ _EMPHASIS = re.compile(
 _DASHES = re.compile(r" [-–—]{1,3} (?!\d)")
 _UNIT_BLANK = re.compile(r"(?<=\d) (?=[%°€$£])")
 _ENDS = re.compile(r"(?<![.,;:!])[.,;:!]+(?=\s|$)")
-
-_CLOCK = (
-    r"(?:\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?: ?[ap]\.?m\b\.?)?(?: ?(?:z|utc|gmt)\b)?"
-    r"|\d{1,2} ?[ap]\.?m\b\.?)"
-)
-_STAMP = rf"(?:\d{{4}}-\d\d-\d\d(?:(?:t|,? ){_CLOCK}(?:[+-]\d\d:?\d\d)?)?|{_CLOCK})"
-_STOPS = r"(?= ?(?:$|[)\].,:;!]))"
-_LOOKED = (
-    re.compile(
-        rf"(?P<how>\b(?:(?:last )?(?:checked|looked)|last (?:check|look)|current time|time now)"
-        rf"(?: (?:at|on|is|was)|:)? ){_STAMP}{_STOPS}",
-        re.M,
-    ),
-    re.compile(rf"(?P<how>(?:^|[(\[])(?:as of|as at) ){_STAMP}{_STOPS}", re.M),
-)
-"""The time of looking, where nothing but that can be meant: "(checked 10:05)"."""
 
 _LENGTH = (
     r"\d{1,6}(?:\.\d{1,3})? ?"
