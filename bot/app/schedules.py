@@ -25,7 +25,7 @@ from memory.records.messages import PersonId
 from memory.records.ports import JobEnd, StoredRun
 from memory.records.rows import NewMessage
 from memory.records.schedule import due_words
-from scheduler.clock.outcomes import ASKED, Followers, Outcomes
+from scheduler.clock.outcomes import ASKED, Outcomes
 from scheduler.clock.timetable import Kind, Timetable, TimetableHooks
 from scheduler.kinds.checks import Check, CheckMeans, FileMarks
 from scheduler.kinds.kinds import HeartbeatKind, MessageKind
@@ -69,7 +69,8 @@ class Schedules:
             self.jobs,
             self.notifier,
             clock=app.clock,
-            hears=Followers(stopped=self._stopped, beat=self._beat),
+            stopped=self._stopped,
+            beat=self._beat,
         )
         self.timetable = Timetable(
             self.jobs,

@@ -289,12 +289,7 @@ def when(
         raise typer.Exit(_answer_lines(usual))
     answer = asked.read()
     found = answer_json(answer, asked)
-    if as_json:
-        out.print_json(found)
-    elif out.is_terminal():
-        _print_answer(answer, asked.zone)
-    else:
-        out.print_lines((out.tabbed(*row), "") for row in _rows(found))
+    out.render(found, shown.answer_lines(answer, asked.zone), as_json=as_json)
     raise typer.Exit(DONE if found["status"] == "read" else FAILED)
 
 
@@ -392,44 +387,3 @@ def _reading(reading: TimeRead, zone: ZoneInfo) -> out.Json:
         "until": reading.until.isoformat() if reading.until else None,
         "runs_max": reading.runs_max,
     }
-
-
-def _rows(found: out.Json) -> Iterator[tuple[str, ...]]:
-    match found["status"]:
-        case "read":
-            yield "read", found["sentence"], found["tz"]
-            for moment in found["next"]:
-                yield "next", moment
-        case "ask":
-            yield "ask", found["question"]
-            for one in found["options"]:
-                yield "option", one["sentence"], *one["next"][:1]
-        case _:
-            yield "refused", found["why"]
-
-
-def _print_answer(answer: TimeAnswer, zone: ZoneInfo) -> None:
-    from memory.records.schedule import NoTime, TimeAsked, TimeRead
-    from scheduler.timetext.vocabulary import day_words
-
-    def local(at: datetime) -> str:
-        here = at.astimezone(zone)
-        return f"{day_words(here)}, {here:%H:%M %Z}"
-
-    match answer:
-        case TimeRead():
-            out.print_lines([(_capital(answer.sentence), "good")])
-            columns: out.Columns[datetime] = {
-                f"Next in {zone.key}": local,
-                "UTC": lambda at: f"{at:%m-%d %H:%M}",
-            }
-            out.print_rows(answer.next, columns)
-        case TimeAsked():
-            out.print_lines([(answer.text, "warn")])
-            out.print_lines((f"  {_capital(one.sentence)}", "") for one in answer.options)
-        case NoTime():
-            out.print_lines([(answer.why, "bad")])
-
-
-def _capital(sentence: str) -> str:
-    return f"{sentence[:1].upper()}{sentence[1:]}"
