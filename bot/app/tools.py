@@ -35,7 +35,6 @@ from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
 from bot.app.chats import BotMessenger, ChannelFiles, Reactions
-from bot.app.schedules import skill_finder
 from bot.settings.options import (
     allowed_hosts_of,
     exec_options_of,
@@ -56,7 +55,7 @@ from memory.records.messages import DEFAULT_AGENT
 from memory.search.vectors import ranker_maker
 from memory.stores.switches import SqliteSkillRecords, SqliteToolApprovals
 from memory.stores.traces import SqliteFormerFiles
-from scheduler.jobs.tool_calls import ToolCalls
+from scheduler.jobs.times import ToolCalls
 from scheduler.jobs.tools import schedule_tools
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class Abilities:
                     lambda name, caller: self.reach.tool(name, caller),
                     policy=policy_of(self.app.settings),
                 ),
-                skill=skill_finder(self.shelf),
+                shelf=self.shelf.current,
             ),
             *_web_tools(self.app),
         ]

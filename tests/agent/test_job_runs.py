@@ -17,7 +17,6 @@ from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking, What
 from memory.records.messages import (
-    ConversationId,
     IncomingMessage,
     JobOrder,
     Origin,
@@ -129,15 +128,6 @@ async def test_a_heartbeat_sends_the_time_and_the_list_without_any_history(house
     assert LIST in words
     assert "2026-08-03 12:00" in words, "by the clock on the person's wall"
     assert "## Current Task" in heartbeat.system
-
-
-async def test_a_job_sends_its_instructions_alone(house: House) -> None:
-    script = model("Done.")
-    async with house.opened(script):
-        await a_run(house, "Sum up the mails of today.", is_heartbeat=False)
-
-    assert texts(script.asked[0]) == ["Sum up the mails of today."]
-    assert "## Current Task" in script.asked[0].system
 
 
 @pytest.mark.case("CO-03")
@@ -359,18 +349,6 @@ async def test_of_a_job_that_is_one_call_it_is_told_too(house: House) -> None:
         assert (state, result["text"]) == ("found", f"{FATE_UNKNOWN}\n\n{told}")
 
 
-async def test_only_the_last_answer_is_its_result(house: House) -> None:
-    async def act(text: str) -> str:
-        return "fine"
-
-    house.tools.append(FakeTool("look", act))
-    wish = calls(("look", "{}"), text="Let me look.")
-    async with house.opened(model(wish, "All backups are there.")):
-        await a_run(house)
-
-        assert (await outcome(house))[1]["text"] == "All backups are there."
-
-
 async def test_a_run_whose_payload_nobody_can_read_has_failed(house: House) -> None:
     async with house.opened(model("Hello!")):
         await a_run(house)
@@ -393,22 +371,6 @@ async def test_no_idle_timer_is_opened_for_it(house: House) -> None:
         await house.say("hello")
 
         assert await house.rows("select lane from idle_timers") == [("telegram:5",)]
-
-
-def test_an_order_reads_back_equal() -> None:
-    order = JobOrder(
-        job_id=3, slot="2026-06-01T09:00", name="x", tools=("a",), steps_max=4, makes_jobs=True
-    )
-    turn = TurnInput(
-        message=IncomingMessage(address=OWNER.address, message_id="", sender_id=""),
-        conversation=ConversationId("c1"),
-        person_id=PersonId("p1"),
-        role=OWNER.role,
-        job=order,
-    )
-
-    assert TurnInput.from_json(json.loads(json.dumps(turn.to_json()))) == turn
-    assert (order.run_id, order.lane) == ("job-3:2026-06-01T09:00", "job:3")
 
 
 async def test_a_job_of_one_call_runs_it_without_a_model(house: House) -> None:

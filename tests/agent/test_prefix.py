@@ -8,7 +8,7 @@ from agent.models.tokens import Encodings
 from agent.prompt.prefix_cache import schema_tokens, tools_part
 from agent.tools.tool import tools_of
 from memory.records.request import ToolSpec
-from scheduler.jobs.event_tools import EventTools
+from scheduler.jobs.events import EventTools
 from scheduler.jobs.tools import JobTools
 
 SPECS = tuple(

@@ -241,7 +241,7 @@ def enable(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> Non
 
 async def _cost(bot: Bot, name: str) -> out.Json:
     """What it would take; that it cannot be told is words too."""
-    from bot.cli.schedule.jobs import cost_json, pace_words
+    from bot.cli.schedule.render import cost_json, pace_words
 
     try:
         found = await bot.call(App.dry_runs.skill_estimate, name)

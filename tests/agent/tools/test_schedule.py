@@ -169,13 +169,6 @@ async def test_what_must_be_asked_first_goes_back_and_nothing_is_kept_or_changed
     assert await desk.only() == before
 
 
-async def test_a_reminder_may_nag_and_be_urgent(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="pills", when="in 1 hour", nag_minutes=10, urgent=True)
-
-    job = await desk.only()
-    assert (job.nag_s, job.urgent) == (600, True)
-
-
 async def test_what_was_shown_is_what_is_kept_however_long_the_answer_takes(
     desk: Clerkship,
 ) -> None:

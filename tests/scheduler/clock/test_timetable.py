@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -44,18 +41,6 @@ async def test_a_due_time_is_taken_once_and_the_next_one_is_set(office: Office) 
         assert stands is not None
         assert stands.next == Due(slot="2026-06-02T09:00", at_ms=_ms(NINE + DAY))
         assert (stands.runs, office.taken, office.texts()) == (1, ["tea"], ["tea"])
-
-
-async def test_a_job_that_runs_once_is_over_then(office: Office) -> None:
-    async with office.opened():
-        made = await office.add(job("call", when=at(NINE)))
-        await office.to(NINE)
-
-        stands = await office.store.get(made.id)
-        assert stands is not None
-        assert stands.next is None
-        assert await office.store.next_ms() is None
-        assert await office.to(NINE + 30 * DAY) == 0
 
 
 @pytest.mark.case("SC-13")
@@ -148,38 +133,6 @@ async def test_a_clock_that_jumps_runs_no_slot_twice_and_loses_none(
         assert [f"{one:%Y-%m-%dT%H:%M}" for one in wanted] == sorted(slots)
 
 
-@pytest.mark.case("SC-01")
-async def test_the_night_the_clocks_go_back_has_one_run(tmp_path: Path) -> None:
-    office = Office(tmp_path, start=datetime(2026, 10, 24, 12, 0, tzinfo=UTC))
-    async with office.opened():
-        await office.add(job("x", when=Cron(expression="30 2 * * *", zone="Europe/Berlin")))
-        ran = await _ran(office, until=datetime(2026, 10, 26, 12, 0, tzinfo=UTC))
-
-    assert ran == ["2026-10-25T00:30", "2026-10-26T01:30"]
-
-
-@pytest.mark.case("SC-03")
-async def test_the_night_the_clocks_go_forward_has_one_run_right_after_the_gap(
-    tmp_path: Path,
-) -> None:
-    office = Office(tmp_path, start=datetime(2026, 3, 28, 12, 0, tzinfo=UTC))
-    async with office.opened():
-        await office.add(job("x", when=Cron(expression="30 2 * * *", zone="Europe/Berlin")))
-        ran = await _ran(office, until=datetime(2026, 3, 30, 12, 0, tzinfo=UTC))
-
-    assert ran == ["2026-03-29T01:00", "2026-03-30T00:30"]
-
-
-@pytest.mark.case("SC-05")
-async def test_monday_to_friday_begins_on_monday(tmp_path: Path) -> None:
-    office = Office(tmp_path, start=datetime(2026, 6, 5, 12, 0, tzinfo=UTC))
-    async with office.opened():
-        await office.add(job("x", when=Cron(expression="0 9 * * 1-5", zone="UTC")))
-        ran = await _ran(office, until=datetime(2026, 6, 9, 12, 0, tzinfo=UTC), step_min=60)
-
-    assert ran == ["2026-06-08T09:00", "2026-06-09T09:00"]
-
-
 async def test_a_job_has_so_many_runs_and_an_end(office: Office) -> None:
     hourly = Every(count=1, unit=RecurrenceUnit.HOUR, start=NINE, zone="UTC")
     async with office.opened():
@@ -189,31 +142,6 @@ async def test_a_job_has_so_many_runs_and_an_end(office: Office) -> None:
             await office.to(MORNING.replace(hour=hour))
 
     assert office.texts() == ["three", "noon"] * 3
-
-
-@pytest.mark.case("SC-15")
-async def test_a_broken_row_is_listed_and_takes_no_other_with_it(office: Office) -> None:
-    async with office.opened():
-        for name in ("null", "of later", "no zone", "good"):
-            await office.add(job(name))
-    with closing(sqlite3.connect(office.path)) as connection, connection:
-        connection.execute("update jobs set runs_when = 'null' where name = 'null'")
-        newer = '{"text": "x", "colour": "red"}'
-        connection.execute("update jobs set what = ? where name = 'of later'", (newer,))
-        gone = '{"kind": "cron", "cron": "0 9 * * *", "zone": "Mars/Olympus"}'
-        connection.execute("update jobs set runs_when = ? where name = 'no zone'", (gone,))
-
-    async with office.opened():
-        await office.to(NINE)
-        await office.to(NINE + DAY)
-
-        broken = await office.store.broken()
-        stopped = [one for one in await office.store.kept() if one.paused]
-
-    assert [one.name for one in broken] == ["null", "of later"]
-    assert [one.name for one in stopped] == ["no zone"]
-    assert "Mars/Olympus" in stopped[0].paused
-    assert office.texts() == ["good", "good"]
 
 
 @pytest.mark.parametrize("error", [Broken("the skill is gone"), ZeroDivisionError("odd")])
@@ -232,43 +160,6 @@ async def test_a_job_that_cannot_be_prepared_is_told_and_comes_again_at_its_next
         await office.to(NINE + DAY)
 
     assert office.texts() == ["good", "bad", "good"]
-
-
-async def test_two_timetables_on_one_file_by_mistake_run_no_slot_twice(office: Office) -> None:
-    async with office.opened():
-        for number in range(30):
-            await office.add(job(f"j{number}"))
-        async with Database.open(office.path, clock=office.clock) as other:
-            hears = office.hears()
-            kinds = dict.fromkeys(office.timetable._kinds, KeptKind())
-            twin = Timetable(SqliteJobs(other), kinds, hears, clock=office.clock)
-            office.clock.move((NINE - office.clock.now()).total_seconds())
-
-            await asyncio.gather(office.timetable.look(), twin.look())
-
-    assert sorted(office.texts()) == sorted(f"j{number}" for number in range(30))
-
-
-async def test_a_turn_is_submitted_with_its_slot(office: Office) -> None:
-    office.kind.makes_turn = True
-    async with office.opened():
-        made = await office.add(job("look"))
-        await office.to(NINE)
-
-        (run,) = await office.store.open_runs()
-        assert (run.run_id, run.state) == ("j1:2026-06-01T09:00", SlotState.TAKEN)
-        assert await office.store.end(made.id, run.due.slot, SlotState.SILENT, note="nothing")
-        assert not await office.store.end(made.id, run.due.slot, SlotState.TOLD)
-        assert await office.store.open_runs() == []
-
-
-async def test_a_job_is_run_now_beside_its_times(office: Office) -> None:
-    async with office.opened():
-        made = await office.add(job("tea"))
-        await office.timetable.run_now(made)
-        await office.to(NINE)
-
-    assert office.texts() == ["tea", "tea"]
 
 
 async def test_after_failures_a_job_waits_and_in_the_end_stands_still(office: Office) -> None:
@@ -384,23 +275,8 @@ async def test_what_was_held_is_taken_as_soon_as_it_is_told_that_the_pause_is_ov
     assert taken == ["tea", "pill", "look for rain"]
 
 
-async def _ran(office: Office, *, until: datetime, step_min: int = 10) -> list[str]:
-    """The moments in UTC at which something ran."""
-    ran: list[str] = []
-    while office.clock.now() < until:
-        for _ in range(await office.to(office.clock.now() + timedelta(minutes=step_min))):
-            ran.append(f"{office.clock.now():%Y-%m-%dT%H:%M}")
-    return ran
-
-
 def _ms(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def test_the_first_due_time_is_found_in_the_zone_of_the_job() -> None:
-    when = Cron(expression="0 9 * * *", zone="America/New_York")
-    noon = datetime(2026, 6, 1, 12, 0, tzinfo=ZoneInfo("America/New_York"))
-
-    assert first_due(when, after=noon) == Due(
-        slot="2026-06-02T09:00", at_ms=_ms(datetime(2026, 6, 2, 13, 0, tzinfo=UTC))
-    )
+# --- after downtime -------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import first_due, passed
 from scheduler.clock.timetable import Timetable
 from tests.fakes import FixedClock
-from tests.scheduler.jobs_kit import Broken, KeptKind, Office, at, job
+from tests.scheduler.jobs_kit import KeptKind, Office, at, job
 
 T = TypeVar("T")
 
@@ -469,15 +469,6 @@ def test_what_comes_in_bursts_is_found_too() -> None:
 
     assert found.count == COUNTED_MAX
     assert found.last.slot == "2031-01-01T23:59"
-
-
-async def test_a_broken_job_does_not_break_the_taking_of_the_missed(office: Office) -> None:
-    office.kind.broken = {"tea": Broken("no such skill")}
-    async with office.opened():
-        await office.add(job("tea", missed=MisfirePolicy.ALL))
-        await office.to(NINE + 2 * DAY + timedelta(hours=1))
-
-    assert [state for _, state in office.slots()] == ["failed"] * 3
 
 
 async def test_late_by_a_minute_no_slot_of_a_minute_is_left_out(office: Office) -> None:

@@ -19,23 +19,21 @@ from memory.records.jobs import (
     JobKind,
     JobRef,
     MisfirePolicy,
-    QuietPolicy,
     SetBy,
     SlotState,
     What,
 )
-from memory.records.messages import PersonId, Role, RunId
+from memory.records.messages import PersonId, Role
 from memory.records.schedule import JobChanges, TimeAsked
 from scheduler.clock.misfire import NAGS_MAX
 from scheduler.jobs import service
 from scheduler.jobs.rules import JobRefused, NotYours, UnknownJob
-from scheduler.jobs.service import LEFT_OUT, MADE_UP, NeedsBot
+from scheduler.jobs.service import MADE_UP
 from scheduler.jobs.times import TimeReader
-from tests.scheduler.service_kit import ANN, BEN, BENS, BY_ANN, BY_BEN, GROUP, MORNING, Services
+from tests.scheduler.service_kit import ANN, BEN, BENS, BY_ANN, BY_BEN, MORNING, Services
 
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)
 TUESDAY_5PM = datetime(2026, 6, 2, 15, 0, tzinfo=UTC)
-BY_MODEL = Asker(person_id=ANN, is_model=True)
 
 
 @pytest.fixture
@@ -71,21 +69,13 @@ async def test_the_zone_is_asked_for_where_the_time_is_not_the_same_everywhere(
     found, sentence = times.read(ANN, text), times.find(ANN, f"remind me to call Bob {text}")
 
     answers = [found, *([sentence.answer] if sentence else [])]
-    assert [one == TimeAsked(text="In which zone?") for one in answers] == [asks] * len(answers)
+    assert [one == TimeAsked(text="In which zone?", for_zone=True) for one in answers] == [
+        asks
+    ] * len(answers)
     assert times.read(BEN, text) == all_of_it.jobs.times.read(BEN, text)
 
 
 # --- keeping --------------------------------------------------------------------------------------
-
-
-async def test_a_reminder_is_kept_as_it_was_read_and_sent_at_its_time(all_of_it: Services) -> None:
-    job = await all_of_it.want("tomorrow at 5pm")
-
-    assert job.next is not None
-    assert job.next.slot == "2026-06-02T17:00"
-    assert (job.name, job.missed, job.missed_within_s) == ("call Bob", MisfirePolicy.ONCE, None)
-    await all_of_it.to(TUESDAY_5PM)
-    assert all_of_it.texts() == ["call Bob"]
 
 
 async def test_one_that_comes_late_says_since_when_it_was_due(all_of_it: Services) -> None:
@@ -121,25 +111,6 @@ async def test_nobody_sets_up_a_job_of_somebody_else(all_of_it: Services) -> Non
         await all_of_it.jobs.add(all_of_it.draft("tomorrow at 5pm"), by=BY_BEN)
 
     assert await keys(all_of_it, None) == []
-
-
-async def test_of_one_call_there_is_one_job_however_often_it_is_made(all_of_it: Services) -> None:
-    first = await all_of_it.want("in 2 hours", run_id=RunId("r1#a"))
-    all_of_it.clock.move(40)
-    again = await all_of_it.want("in 2 hours", run_id=RunId("r1#a"))
-    other = await all_of_it.want("in 2 hours", run_id=RunId("r1#b"))
-
-    assert again == first
-    assert await keys(all_of_it) == [first.key, other.key]
-
-
-async def test_what_repeats_does_not_nag_and_asks_a_model_not_all_the_time(
-    all_of_it: Services,
-) -> None:
-    with pytest.raises(JobRefused, match="due once"):
-        await all_of_it.want("every day at 9", nag_s=600)
-    with pytest.raises(JobRefused, match="5 minutes"):
-        await all_of_it.want("every 2 minutes", kind=JobKind.AGENT)
 
 
 @pytest.mark.parametrize(
@@ -188,15 +159,6 @@ async def test_no_other_job_takes_a_name_of_ours(all_of_it: Services, name: str)
         await all_of_it.jobs.add(all_of_it.draft("in 2 hours", name=name), by=OPERATOR)
 
 
-async def test_the_operator_counts_on_the_name(all_of_it: Services) -> None:
-    tea = await all_of_it.jobs.add(all_of_it.draft("in 2 hours", name="tea"), by=OPERATOR)
-
-    with pytest.raises(JobRefused, match=f"already: {tea.key}, next Mon 1 Jun 2026, 10:00"):
-        await all_of_it.jobs.add(all_of_it.draft("in 3 hours", name="Tea"), by=OPERATOR)
-
-    assert await keys(all_of_it) == [tea.key]
-
-
 # --- looking --------------------------------------------------------------------------------------
 
 
@@ -213,28 +175,6 @@ async def test_a_job_is_found_by_its_key_or_by_how_its_name_begins(all_of_it: Se
             await find(JobRef(wrong), by=BY_ANN)
     with pytest.raises(UnknownJob, match="no job"):
         await find(one.key, by=BY_BEN)
-
-
-async def test_a_job_of_somebody_else_is_answered_for_by_nobody(all_of_it: Services) -> None:
-    job = await all_of_it.want("tomorrow at 5pm")
-
-    with pytest.raises(NotYours):
-        await all_of_it.jobs.get(job.id, by=BY_BEN)
-    with pytest.raises(UnknownJob):
-        await all_of_it.jobs.get(99, by=BY_ANN)
-    assert await all_of_it.jobs.get(job.id, by=BY_ANN) == job
-
-
-async def test_in_a_group_only_what_is_for_it_is_seen_and_changed(all_of_it: Services) -> None:
-    own = await all_of_it.want("tomorrow at 5pm", text="own")
-    shared = await all_of_it.want("tomorrow at 5pm", text="shared", deliver_to=GROUP)
-    there = Asker(person_id=ANN, group=GROUP)
-
-    assert [one.job.key for one in (await all_of_it.jobs.list(by=there)).jobs] == [shared.key]
-    assert len((await all_of_it.jobs.list(by=BY_ANN)).jobs) == 2
-    for change in (all_of_it.jobs.pause, all_of_it.jobs.remove, all_of_it.jobs.show):
-        with pytest.raises(NotYours, match="private chat"):
-            await change(own.key, by=there)
 
 
 async def test_a_job_shows_as_many_runs_as_are_left(all_of_it: Services) -> None:
@@ -263,23 +203,6 @@ async def test_no_due_time_is_shown_twice_where_the_first_began_within_a_second(
 
 async def moved(all_of_it: Services, job: Job, when: str, *, by: Asker = BY_ANN) -> Job:
     return await all_of_it.jobs.update(job.key, JobChanges(time=all_of_it.time(when)), by=by)
-
-
-async def test_a_job_is_paused_resumed_moved_reworded_and_removed(all_of_it: Services) -> None:
-    job = await all_of_it.want("every day at 9", text="tea")
-    await all_of_it.jobs.pause(job.key, by=BY_ANN)
-    assert await all_of_it.to(MORNING + timedelta(days=2)) == 0
-
-    resumed = await all_of_it.jobs.resume(job.key, by=BY_ANN)
-    assert resumed.next is not None
-    assert resumed.next.slot == "2026-06-03T09:00"
-    changes = JobChanges(time=all_of_it.time("every day at 10"), text="green tea")
-    await all_of_it.jobs.update(job.key, changes, by=BY_ANN)
-    await all_of_it.to(datetime(2026, 6, 3, 8, 0, tzinfo=UTC))
-    assert all_of_it.texts() == ["green tea"]
-
-    await all_of_it.jobs.remove(job.key, by=BY_ANN)
-    assert await keys(all_of_it) == []
 
 
 async def test_what_is_changed_is_changed_whole_or_not_at_all(all_of_it: Services) -> None:
@@ -318,22 +241,6 @@ async def test_what_settings_and_skills_want_is_not_changed_by_hand(all_of_it: S
     assert await jobs.remove(skill.key, by=OPERATOR), "it stood still"
 
 
-async def test_a_model_changes_reminders_alone(all_of_it: Services) -> None:
-    job = await all_of_it.want("every day at 12:00", kind=JobKind.AGENT)
-    jobs = all_of_it.jobs
-
-    for changes in (
-        JobChanges(text="else"),
-        JobChanges(time=all_of_it.time("every day at 9")),
-        JobChanges(missed=MisfirePolicy.ALL),
-    ):
-        with pytest.raises(JobRefused, match="agreed to it as it is"):
-            await jobs.update(job.key, changes, by=BY_MODEL)
-    assert not (await jobs.update(job.key, JobChanges(paused=True), by=BY_MODEL)).enabled
-    assert (await jobs.update(job.key, JobChanges(paused=False), by=BY_MODEL)).enabled
-    assert (await jobs.update(job.key, JobChanges(text="else"), by=BY_ANN)).what.text == "else"
-
-
 async def test_who_is_a_guest_by_now_changes_nothing(all_of_it: Services) -> None:
     job = await all_of_it.want("tomorrow at 5pm")
     all_of_it.people.roles[ANN] = Role.GUEST
@@ -352,26 +259,6 @@ async def test_a_tool_has_no_words(all_of_it: Services) -> None:
 
     with pytest.raises(JobRefused, match="calls a tool"):
         await all_of_it.jobs.update(job.key, JobChanges(text="else"), by=BY_ANN)
-
-
-async def test_a_job_gets_another_name_and_other_rules(all_of_it: Services) -> None:
-    await all_of_it.want("every day at 8", text="stand up")
-    job = await all_of_it.want("every day at 9")
-    jobs = all_of_it.jobs
-
-    changes = JobChanges(name="Stand up", missed=MisfirePolicy.ALL, quiet=QuietPolicy.DROP)
-    ruled = await jobs.update(job.key, changes, by=BY_ANN)
-    same = await jobs.update(job.key, JobChanges(name=ruled.name), by=BY_ANN)
-
-    assert (ruled.name, ruled.missed, ruled.quiet) == (
-        "Stand up 2",
-        MisfirePolicy.ALL,
-        QuietPolicy.DROP,
-    )
-    assert ruled.missed_within_s is None
-    assert same == await all_of_it.now(job)
-    with pytest.raises(JobRefused, match="called 'stand up' already"):
-        await jobs.update(job.key, JobChanges(name="stand up"), by=OPERATOR)
 
 
 async def test_a_job_of_other_times_begins_anew(all_of_it: Services) -> None:
@@ -472,15 +359,6 @@ async def test_what_is_run_by_hand_is_none_of_the_runs_that_were_wanted(
     assert len(all_of_it.texts()) == 3 + 2
 
 
-async def test_where_no_bot_runs_no_job_does(all_of_it: Services) -> None:
-    job = await all_of_it.want("tomorrow at 5pm")
-    all_of_it.is_running = False
-
-    with pytest.raises(NeedsBot):
-        await all_of_it.jobs.run_now(job.key, by=OPERATOR)
-    assert not (await all_of_it.jobs.pause(job.key, by=OPERATOR)).enabled
-
-
 # --- reminders ------------------------------------------------------------------------------------
 
 
@@ -502,50 +380,6 @@ async def test_a_reminder_that_nobody_sees_does_not_nag_for_ever(all_of_it: Serv
         await all_of_it.timetable.look()
 
     assert len(all_of_it.texts()) == NAGS_MAX + 1
-
-
-async def test_a_reminder_that_was_put_off_comes_once_more(all_of_it: Services) -> None:
-    once = await all_of_it.want("today at 12:00", text="once")
-    await all_of_it.to(NOON)
-
-    await all_of_it.jobs.snooze(await all_of_it.now(once), "10m", key="later-1")
-    await all_of_it.jobs.snooze(await all_of_it.now(once), "10m", key="later-1")
-    await all_of_it.to(NOON + timedelta(minutes=10))
-    await all_of_it.to(NOON + timedelta(minutes=20))
-
-    assert all_of_it.texts() == ["once", "once"]
-
-
-async def test_of_what_runs_again_and_again_one_reminder_is_put_off_once(
-    all_of_it: Services,
-) -> None:
-    often = await all_of_it.want("every day at 12:00", text="often")
-    await all_of_it.to(NOON)
-
-    await all_of_it.jobs.snooze(often, "10m", key="later-1")
-    all_of_it.clock.move(60)
-    await all_of_it.jobs.snooze(often, "10m", key="later-1")
-    assert len(await keys(all_of_it)) == 2
-    await all_of_it.to(NOON + timedelta(minutes=30))
-
-    assert [text.partition("\n")[0] for text in all_of_it.texts()] == ["often", "often"]
-    (left,) = await all_of_it.jobs.of(ANN)
-    assert left.next is not None
-    assert left.next.slot == "2026-06-02T12:00"
-
-
-async def test_what_was_moved_since_it_was_told_keeps_its_new_date(all_of_it: Services) -> None:
-    job = await all_of_it.want("today at 12:00")
-    told_s = int(NOON.timestamp())
-    later = await moved(all_of_it, job, "tomorrow at 5pm")
-
-    assert not await all_of_it.jobs.done(later, told_s=told_s)
-    await all_of_it.jobs.snooze(later, "1h", key="later-1", told_s=told_s)
-    await all_of_it.jobs.snooze(later, "1h", key="later-1", told_s=told_s)
-    await all_of_it.to(MORNING + timedelta(hours=1))
-
-    assert all_of_it.texts() == ["call Bob"], "once more by a job of its own"
-    assert (await all_of_it.now(job)).next == later.next
 
 
 async def test_what_failed_and_is_done_or_put_off_waits_for_nothing(all_of_it: Services) -> None:
@@ -573,35 +407,6 @@ async def missed(all_of_it: Services) -> tuple[Job, str]:
     return job, dues.last.slot
 
 
-async def states(all_of_it: Services, job: Job) -> list[tuple[SlotState, str]]:
-    return [(run.state, run.note) for run in await all_of_it.jobs.runs(job)]
-
-
-async def test_what_was_missed_is_made_up_for_once(all_of_it: Services) -> None:
-    job, slot = await missed(all_of_it)
-
-    assert await all_of_it.jobs.settle(job, slot, make_up=True)
-    assert not await all_of_it.jobs.settle(job, slot, make_up=True)
-    assert not await all_of_it.jobs.settle(job, slot, make_up=False)
-
-    assert all_of_it.taken == ["call Bob"]
-    assert [state for state, _ in await states(all_of_it, job)] == [
-        SlotState.TOLD,
-        SlotState.SKIPPED,
-    ]
-
-
-async def test_what_was_missed_is_left_out(all_of_it: Services) -> None:
-    job, slot = await missed(all_of_it)
-
-    assert await all_of_it.jobs.settle(job, slot, make_up=False)
-    assert not await all_of_it.jobs.settle(job, slot, make_up=True)
-    assert not await all_of_it.jobs.settle(job, "2020-01-01T12:00", make_up=True)
-
-    assert all_of_it.taken == []
-    assert await states(all_of_it, job) == [(SlotState.SKIPPED, LEFT_OUT)]
-
-
 async def test_a_kill_between_the_answer_and_the_run_loses_no_run(all_of_it: Services) -> None:
     job, slot = await missed(all_of_it)
     await all_of_it.store.end(job.id, slot, SlotState.SKIPPED, note=MADE_UP)
@@ -615,35 +420,7 @@ async def test_a_kill_between_the_answer_and_the_run_loses_no_run(all_of_it: Ser
 # --- quiet hours ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"), [("22:00-07:00", "22:00-07:00"), ("22-7", "22:00-07:00"), ("", "None")]
-)
-async def test_quiet_hours_are_kept_as_they_are_read(
-    all_of_it: Services, text: str, kept: str
-) -> None:
-    await all_of_it.jobs.set_quiet_hours(ANN, "1-2")
-
-    assert str(await all_of_it.jobs.set_quiet_hours(ANN, text)) == kept
-    assert str(await all_of_it.jobs.quiet_hours(ANN)) == kept
-    assert await all_of_it.jobs.quiet_hours(BEN) is None
-
-
-async def test_what_is_no_span_of_the_day_is_refused(all_of_it: Services) -> None:
-    with pytest.raises(JobRefused, match="22:00-07:00"):
-        await all_of_it.jobs.set_quiet_hours(ANN, "at night")
-
-
 # --- what a job will take -------------------------------------------------------------------------
-
-
-async def test_what_a_job_takes_is_told_before_it_is_kept(all_of_it: Services) -> None:
-    draft = all_of_it.draft("every day at 12:00", kind=JobKind.AGENT)
-    assert await all_of_it.jobs.estimate(draft) == ""
-    all_of_it.estimate = "about 9,000 tokens a run"
-
-    assert await all_of_it.jobs.estimate(draft) == "about 9,000 tokens a run"
-    assert await keys(all_of_it) == []
-    assert await all_of_it.jobs.estimate(replace(draft, deliver_to=BENS)) == "", "it is refused"
 
 
 @pytest.mark.parametrize("slow", [True, False])

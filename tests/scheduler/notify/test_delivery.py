@@ -12,24 +12,24 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from agent.policy.taint import tainted_by
 from memory.database.connection import Database
-from memory.records.jobs import Due, Held, Job, JobKind, Notification, QuietPolicy, SetBy, SlotState
+from memory.records.jobs import Due, Job, JobKind, Notification, QuietPolicy, SetBy, SlotState
 from memory.records.messages import OutboxId, PersonId
-from memory.records.rows import NewMessage
 from memory.records.transcript import Answered, Note
 from memory.stores.conversations import SqliteConversations
 from memory.stores.jobs import SqliteJobs
 from memory.stores.schedule import SqliteTellings
 from scheduler.clock.misfire import first_due
-from scheduler.notify.delivery import Notifier, NotifyOptions
+from scheduler.notify.delivery import HoursOfDay, Notifier, NotifyOptions, read_hours
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import LANE, job
 from tests.scheduler.service_kit import People
 
-BERLIN = ZoneInfo("Europe/Berlin")
 NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)  # 12:00 in Berlin
 NIGHT = (22 * 60, 7 * 60)
 
@@ -149,16 +149,6 @@ async def test_nothing_is_not_told(desk: Desk, text: str) -> None:
     assert desk.texts() == []
 
 
-async def test_a_slot_that_is_over_is_not_told_again(desk: Desk) -> None:
-    one = await desk.add(look())
-    await desk.found(one, "Rent is due.")
-
-    found = Notification(job=one, due=Due(slot="s1", at_ms=0), text="Rent is due.")
-    await desk.notifier.tell(found)
-
-    assert desk.texts() == ["Rent is due."]
-
-
 async def test_a_heartbeat_says_the_same_once_a_day(desk: Desk) -> None:
     one = await desk.add(job("beat", kind=JobKind.HEARTBEAT, set_by=SetBy.BOT))
     states = [await desk.found(one, "Disk is 91 % full (checked 10:00)")]
@@ -268,30 +258,6 @@ async def test_what_waits_for_a_chat_that_is_gone_is_given_up_and_stops_nobody_e
     assert "81000" not in str(logs)
 
 
-async def test_of_a_digest_that_was_sent_nothing_is_sent_again(desk: Desk) -> None:
-    await desk.tellings.set_quiet_hours(PersonId("p1"), NIGHT)
-    desk.clock.move(11 * 3600)
-    await desk.found(await desk.add(look()), "One.")
-    (one,) = await desk.tellings.waiting()
-    desk.clock.move(9 * 3600)
-    await desk.notifier.look()
-
-    again = NewMessage(lane=LANE, text="again")
-    assert await desk.tellings.tell_waiting([one], again, note="x") is None
-    assert len(desk.texts()) == 1
-    assert one.why is Held.QUIET
-
-
-async def test_quiet_hours_are_kept_until_they_are_dropped(desk: Desk) -> None:
-    person = PersonId("p1")
-    assert await desk.tellings.quiet_hours(person) is None
-    await desk.tellings.set_quiet_hours(person, NIGHT)
-    await desk.tellings.set_quiet_hours(person, (0, 60))
-    assert await desk.tellings.quiet_hours(person) == (0, 60)
-    await desk.tellings.set_quiet_hours(person, None)
-    assert await desk.tellings.quiet_hours(person) is None
-
-
 async def test_a_day_is_that_of_the_persons_wall(desk: Desk) -> None:
     desk.options = replace(desk.options, daily_max=1)
     one = await desk.add(look())
@@ -300,3 +266,68 @@ async def test_a_day_is_that_of_the_persons_wall(desk: Desk) -> None:
     assert await desk.found(one, "b") is SlotState.WAITING
     desk.clock.move(timedelta(hours=1).total_seconds())
     assert await desk.found(one, "c") is SlotState.TOLD
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+HOURS = HoursOfDay(from_minute=22 * 60, to_minute=7 * 60)
+
+
+@pytest.mark.parametrize(
+    "text", ["22:00-07:00", "22-7", "22:00 – 7:00", "22 to 07:00", " 22:00 until 7 "]
+)
+def test_hours_are_read_as_people_write_them(text: str) -> None:
+    assert read_hours(text) == HOURS
+    assert str(HOURS) == "22:00-07:00"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "22", "25-7", "22:61-7", "7-7", "at night", "22:00-", "24:01-7"]
+)
+def test_what_are_no_hours_is_not_guessed(text: str) -> None:
+    assert read_hours(text) is None
+
+
+@pytest.mark.parametrize(
+    ("hour", "minute", "holds"),
+    [(21, 59, False), (22, 0, True), (3, 0, True), (6, 59, True), (7, 0, False), (12, 0, False)],
+)
+def test_a_night_goes_over_midnight(hour: int, minute: int, holds: bool) -> None:
+    moment = datetime(2026, 6, 1, hour, minute, tzinfo=BERLIN)
+
+    assert HOURS.holds(moment.astimezone(UTC), BERLIN) is holds
+
+
+def test_their_end_is_the_next_morning() -> None:
+    late = datetime(2026, 6, 1, 23, 15, 7, tzinfo=BERLIN)
+    early = datetime(2026, 6, 2, 5, 0, tzinfo=BERLIN)
+    morning = datetime(2026, 6, 2, 7, 0, tzinfo=BERLIN)
+
+    assert HOURS.end(late, BERLIN) == HOURS.end(early, BERLIN) == morning
+    assert HOURS.end(morning, BERLIN) == morning
+
+
+def test_an_end_that_the_clocks_leave_out_is_right_after_the_gap() -> None:
+    hours = HoursOfDay(from_minute=60, to_minute=150)  # up to 02:30, which is not there
+    moment = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # 01:30
+
+    assert hours.end(moment, BERLIN) == datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+
+
+@given(
+    st.integers(0, 1439),
+    st.integers(0, 1439),
+    st.datetimes(datetime(2026, 1, 1), datetime(2028, 12, 31), timezones=st.just(UTC)),
+    st.sampled_from(["UTC", "Europe/Berlin", "America/Santiago", "Australia/Lord_Howe"]),
+)
+def test_after_their_end_they_hold_no_more(
+    start: int, end: int, moment: datetime, zone: str
+) -> None:
+    if start == end:
+        return
+    hours, here = HoursOfDay(from_minute=start, to_minute=end), ZoneInfo(zone)
+
+    over = hours.end(moment, here)
+
+    assert moment <= over <= moment + timedelta(hours=26)
+    if over != moment:
+        assert hours.holds(moment, here)

@@ -78,10 +78,10 @@ async def around(tmp_path: Path) -> AsyncIterator[Around]:
 async def test_a_skill_that_is_enabled_becomes_a_job_of_the_owner(around: Around) -> None:
     around.put(skill())
 
-    synced = await around.jobs.sync()
+    problems = await around.jobs.sync()
 
     job = await around.job()
-    assert (synced.added, synced.problems, around.alarms) == (("briefing",), (), 1)
+    assert (problems, around.alarms) == ([], 1)
     assert (job.kind, job.set_by, job.what.skill) == (
         JobKind.SKILL,
         SetBy.SKILL,
@@ -101,9 +101,8 @@ async def test_to_sync_again_changes_nothing(around: Around, schedule: dict[str,
     before = await around.job()
 
     around.office.clock.move(90)
-    again = await around.jobs.sync()
+    await around.jobs.sync()
 
-    assert not again.is_new
     assert await around.job() == before
     assert around.alarms == 1
 
@@ -116,17 +115,17 @@ async def test_a_skill_that_is_not_used_any_more_stops_its_job_and_goes_on_later
     await around.jobs.sync()
 
     around.put(replace(skill(), state=state))
-    stopped = await around.jobs.sync()
+    await around.jobs.sync()
     stands = await around.job()
-    again = await around.jobs.sync()
+    await around.jobs.sync()
 
-    assert (stopped.stopped, again.stopped) == (("briefing",), ())
+    assert around.alarms == 2
     assert not stands.enabled
     assert stands.paused in BY_US
 
     around.office.clock.move(3 * DAY.total_seconds())
     around.put(skill())
-    assert (await around.jobs.sync()).changed == ("briefing",)
+    await around.jobs.sync()
     went_on = await around.job()
     assert (went_on.id, went_on.enabled, went_on.paused) == (stands.id, True, "")
     assert went_on.next is not None
@@ -140,7 +139,7 @@ async def test_a_skill_that_went_away_stops_its_job_and_keeps_its_ledger(around:
     await around.office.to(MORNING + timedelta(hours=1))
 
     around.put()
-    assert (await around.jobs.sync()).stopped == ("briefing",)
+    await around.jobs.sync()
 
     assert await around.office.store.runs(job.id, limit=5)
     assert await around.office.to(MORNING + 2 * DAY) == 0
@@ -149,7 +148,7 @@ async def test_a_skill_that_went_away_stops_its_job_and_keeps_its_ledger(around:
 async def test_a_skill_nobody_enabled_makes_no_job(around: Around) -> None:
     around.put(replace(skill(), state=SkillState.OFF))
 
-    assert not (await around.jobs.sync()).is_new
+    await around.jobs.sync()
     assert await around.office.store.kept() == []
 
 
@@ -158,7 +157,7 @@ async def test_another_time_moves_the_job(around: Around) -> None:
     await around.jobs.sync()
 
     around.put(skill(cron="30 7 * * 1-5", timezone="America/New_York"))
-    assert (await around.jobs.sync()).changed == ("briefing",)
+    await around.jobs.sync()
 
     job = await around.job()
     assert job.next is not None
@@ -195,10 +194,9 @@ async def test_what_is_wrong_is_named_with_the_file_and_takes_no_other_with_it(
 ) -> None:
     around.put(skill("bad", **schedule), skill())
 
-    synced = await around.jobs.sync()
+    (problem,) = await around.jobs.sync()
 
-    assert synced.added == ("briefing",)
-    (problem,) = synced.problems
+    assert (await around.job()).enabled
     assert words in problem.text
     assert str(problem).startswith("shipped/skills/bad/SKILL.md: ")
 
@@ -208,7 +206,7 @@ async def test_a_time_that_became_wrong_stops_the_job_until_it_is_mended(around:
     await around.jobs.sync()
 
     around.put(skill(cron="99 * * * *"))
-    assert (await around.jobs.sync()).stopped == ("briefing",)
+    await around.jobs.sync()
     assert not (await around.job()).enabled
 
     around.put(skill())
@@ -222,11 +220,11 @@ async def test_results_go_to_a_chat_of_the_owner_and_to_no_other(around: Around)
         skill("theirs", cron="0 6 * * *", deliver_to="telegram:999"),
     )
 
-    synced = await around.jobs.sync()
+    problems = await around.jobs.sync()
 
     assert (await around.job("mine")).deliver_to == "slack:D1"
     assert (await around.job("theirs")).deliver_to == HOME
-    assert ["telegram:999" in str(one) for one in synced.problems] == [True]
+    assert ["telegram:999" in str(one) for one in problems] == [True]
 
 
 async def test_without_an_owner_or_a_private_chat_nothing_is_kept_and_it_is_said(
@@ -238,8 +236,8 @@ async def test_without_an_owner_or_a_private_chat_nothing_is_kept_and_it_is_said
     around.people.has_owner, around.people.home = True, ""
     without_chat = await around.jobs.sync()
 
-    assert "no owner" in without_owner.problems[0].text
-    assert "no private chat" in without_chat.problems[0].text
+    assert "no owner" in without_owner[0].text
+    assert "no private chat" in without_chat[0].text
     assert await around.office.store.kept() == []
 
 
@@ -250,7 +248,7 @@ async def test_while_decisions_cannot_be_read_nothing_is_stopped(around: Around)
 
     around.put(replace(skill(), state=SkillState.OFF), problems=(unknown,))
 
-    assert not (await around.jobs.sync()).is_new
+    await around.jobs.sync()
     assert (await around.job()).enabled
 
 

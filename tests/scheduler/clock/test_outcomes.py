@@ -14,11 +14,11 @@ from memory.records.jobs import Due, Job, JobKind, SetBy, SlotState, Taken, Taki
 from memory.records.messages import RunId
 from memory.records.ports import JobEnd, NewRun
 from memory.records.rows import NewMessage
-from scheduler.clock.outcomes import ASKED, FAILURES_MAX, PUT_OFF_S, Followers, Outcomes
+from scheduler.clock.outcomes import ASKED, FAILURES_MAX, PUT_OFF_S, Outcomes
 from scheduler.clock.timetable import UNASKED
 from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import at, job
-from tests.scheduler.test_telling import NOON, Desk
+from tests.scheduler.notify.test_delivery import NOON, Desk
 
 
 class Office:
@@ -32,7 +32,8 @@ class Office:
             desk.jobs,
             desk.notifier,
             clock=desk.clock,
-            hears=Followers(stopped=self._stopped, beat=self._beat),
+            stopped=self._stopped,
+            beat=self._beat,
         )
 
     async def _stopped(self, job: Job, why: str) -> None:
@@ -94,14 +95,6 @@ async def office(tmp_path: Path) -> AsyncIterator[Office]:
 
 def look(**more: object) -> Job:
     return job("look", kind=JobKind.AGENT, set_by=SetBy.SKILL, **more)  # type: ignore[arg-type]
-
-
-async def test_a_result_is_told(office: Office) -> None:
-    one = await office.desk.add(look())
-
-    await office.ends(one, text="The backup failed.")
-
-    assert office.desk.texts() == ["The backup failed."]
 
 
 async def test_a_result_that_a_kill_left_untold_is_told_at_the_start_and_once(

@@ -17,10 +17,11 @@ from memory.records.recurrence import Cron
 from tests.checkout import ROOT
 from tests.fork_server import plain_env, start
 from tests.scheduler.jobs_kit import Office, job
+from tests.thorough import rounds
 
 START = datetime(2026, 10, 24, 12, 0, tzinfo=UTC)
 END = START + timedelta(days=2)  # the clocks go back in between
-KILLS = 20
+KILLS = rounds(6, 20)
 JOBS = 6
 
 

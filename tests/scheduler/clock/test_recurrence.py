@@ -11,19 +11,22 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from scheduler.clock.cron import NICKNAMES, CronWrong, Slot, cron_slots, read_cron
+from memory.records.recurrence import Cron, Every, RecurrenceUnit, When
+from scheduler.clock.recurrence import NICKNAMES, CronWrong, Slot, cron_slots, next_slots, read_cron
+from tests.thorough import THOROUGH
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 
-ZONES = (
-    *("Europe/Berlin", "Europe/London", "Europe/Dublin", "Europe/Chisinau", "Atlantic/Azores"),
-    *("America/New_York", "America/St_Johns", "America/Santiago", "America/Havana"),
-    *("America/Nuuk", "America/Asuncion", "Africa/Cairo", "Africa/Casablanca", "Asia/Beirut"),
-    *("Asia/Jerusalem", "Australia/Lord_Howe", "Australia/Sydney", "Pacific/Auckland"),
-    *("Pacific/Chatham", "Antarctica/Troll"),
+USUAL = ("Europe/Berlin", "America/Santiago", "Africa/Cairo", "Africa/Casablanca")
+MORE = (
+    *("Europe/London", "Europe/Dublin", "Europe/Chisinau", "Atlantic/Azores", "Asia/Beirut"),
+    *("America/New_York", "America/St_Johns", "America/Havana", "America/Nuuk"),
+    *("America/Asuncion", "Asia/Jerusalem", "Australia/Sydney", "Pacific/Auckland"),
 )
+ODD = ("Australia/Lord_Howe", "Pacific/Chatham", "Antarctica/Troll")
+ZONES = (*USUAL, *ODD, *MORE) if THOROUGH else (*USUAL, *ODD)
 """Of all kinds: both hemispheres, half hours, a change by half an hour and by two, at midnight."""
 
 
@@ -59,33 +62,20 @@ def test_text_is_kept_in_one_form() -> None:
     ("text", "position", "said"),
     [
         ("60 * * * *", 0, "minute is 0 to 59"),
-        ("0 24 * * *", 2, "hour is 0 to 23"),
-        ("0 9 0 * *", 4, "day of the month is 1 to 31"),
         ("0 9 * 13 *", 6, "month is 1 to 12 or JAN to DEC"),
         ("0 9 * * 8", 8, "0 and 7 are Sunday"),
-        ("0 9 * * MONN", 8, "'MONN'"),
-        ("0 9 * * -1", 8, "'-1'"),
         ("0 9 * * 1,,3", 10, "''"),
-        ("0 9 * * 1,9", 10, "'9'"),
         ("0 9,25 * * *", 4, "'25'"),
-        ("5-1 * * * *", 0, "A range goes upwards"),
         ("0 9 * * SAT-MON", 8, "A range goes upwards"),
-        ("0-70 * * * *", 0, "'0-70'"),
         ("*/0 * * * *", 0, "a step is"),
         ("*/90 * * * *", 0, "from 1 to 59"),
-        ("*/x * * * *", 0, "a step is"),
         ("0 9 L/2 * *", 4, "a step is"),
         ("* * * *", 7, "Here are 4"),
-        ("* * * * * *", 10, "Here are 6"),
         ("", 0, "Here are 0"),
         ("@fortnightly", 0, "@weekly"),
         ("٣ * * * *", 0, "minute"),
         ("0 9 * * 5#6", 8, "5#2"),
-        ("*-5 * * * *", 0, "minute"),
-        ("1-2-3 * * * *", 0, "minute"),
         ("0 9 31 2 *", 4, "never comes"),
-        ("0 9 30 FEB *", 4, "never comes"),
-        ("0 9 31 4,6,9,11 *", 4, "never comes"),
         ("0 9 * 2 5#5,5#5" + " " * 300, 256, "at most 256"),
     ],
 )
@@ -254,3 +244,61 @@ def test_the_zone_of_the_machine_does_not_matter(monkeypatch: pytest.MonkeyPatch
 
 def test_the_end_of_the_calendar_is_an_end() -> None:
     assert next_times("0 0 1 1 *", datetime(9998, 12, 31, tzinfo=UTC), 5)[1:] == []
+
+
+HOME = "Europe/Berlin"
+START = datetime(2026, 10, 23, 9, tzinfo=ZoneInfo(HOME))
+
+
+def local(when: When, after: datetime, n: int) -> list[str]:
+    return [slot.local for slot in next_slots(when, after=after, n=n)]
+
+
+def test_hours_pass_whatever_the_clocks_do() -> None:
+    when = Every(
+        count=3,
+        unit=RecurrenceUnit.HOUR,
+        start=datetime(2026, 10, 24, 22, 30, tzinfo=UTC),
+        zone=HOME,
+    )
+
+    assert local(when, when.start, 3) == [
+        "2026-10-25T02:30/2",
+        "2026-10-25T05:30",
+        "2026-10-25T08:30",
+    ]
+    assert local(when, datetime(2026, 1, 1, tzinfo=UTC), 1) == ["2026-10-25T00:30"]
+
+
+def test_every_second_friday_keeps_its_weeks_whenever_one_asks() -> None:
+    when = Every(count=2, unit=RecurrenceUnit.WEEK, start=START, zone=HOME, pattern="0 9 * * 5")
+
+    assert local(when, datetime(2026, 10, 1, tzinfo=UTC), 3) == [
+        "2026-10-23T09:00",
+        "2026-11-06T09:00",
+        "2026-11-20T09:00",
+    ]
+    assert local(when, datetime(2027, 1, 1, tzinfo=UTC), 1) == ["2027-01-01T09:00"]
+
+
+@pytest.mark.parametrize(
+    ("count", "unit", "pattern", "due"),
+    [
+        (3, RecurrenceUnit.DAY, "0 9 * * *", ["2026-10-23", "2026-10-26", "2026-10-29"]),
+        (2, RecurrenceUnit.MONTH, "0 9 31 * *", ["2026-10-31", "2026-12-31", "2027-08-31"]),
+        (3, RecurrenceUnit.MONTH, "0 9 * * 5#1", ["2027-01-01", "2027-04-02", "2027-07-02"]),
+        (2, RecurrenceUnit.YEAR, "0 9 * 11 4#4", ["2026-11-26", "2028-11-23", "2030-11-28"]),
+    ],
+)
+def test_longer_steps_pick_days_by_a_pattern(
+    count: int, unit: RecurrenceUnit, pattern: str, due: list[str]
+) -> None:
+    when = Every(count=count, unit=unit, start=START, zone=HOME, pattern=pattern)
+
+    assert [slot[:10] for slot in local(when, datetime(2026, 1, 1, tzinfo=UTC), 3)] == due
+
+
+def test_cron_text_may_begin_later_and_its_beginning_is_due() -> None:
+    when = Cron(expression="0 9 * * *", zone=HOME, start=START)
+
+    assert local(when, datetime(2026, 1, 1, tzinfo=UTC), 1) == ["2026-10-23T09:00"]

@@ -14,15 +14,33 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent.skills.skill import SkillState
-from bot.cli.schedule.jobs import clock_note, cost_words, pace_words, when_words
+from bot.cli.schedule.render import clock_note, cost_words, pace_words
 from bot.commands.jobs.messages import takes_words
+from memory.database.connection import Database
 from memory.records.errors import AssistantError
-from memory.records.jobs import OPERATOR, Due, Job, JobKind, JobRef, SetBy, What
-from memory.records.messages import PersonId
-from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
+from memory.records.jobs import (
+    OPERATOR,
+    Due,
+    Job,
+    JobKind,
+    JobRef,
+    SetBy,
+    SlotState,
+    Taken,
+    Taking,
+    What,
+)
+from memory.records.messages import PersonId, RunId
+from memory.records.ports import NewRun
+from memory.records.recurrence import At, Cron, Every, RecurrenceUnit
 from memory.records.schedule import Estimate, Pace, RunCost
-from scheduler.kinds.dry_run import DryRun, next_shift
+from memory.records.transcript import Usage
+from memory.records.usage import CallState, Changes, Charge, ModelCall, Purpose
+from memory.stores.jobs import SqliteJobs
+from memory.stores.usage import SqliteUsage
+from scheduler.kinds.dry_run import RUNS_COUNTED, RUNS_MIN, DryRun, PastCosts, next_shift
 from tests.bot.jobs_kit import BRIEFING, Workshop
+from tests.fakes import FixedClock
 from tests.scheduler.jobs_kit import job
 from tests.scheduler.service_kit import BERLIN, MORNING
 
@@ -61,20 +79,6 @@ async def test_a_job_shows_its_next_runs_and_its_last_ones(shop: Workshop) -> No
 
     assert [(run.due.slot, run.state.value) for run in shown.runs] == [("2026-06-01T09:00", "told")]
     assert [one.due.slot for one in shown.next_runs][:2] == ["2026-06-02T09:00", "2026-06-03T09:00"]
-
-
-@pytest.mark.parametrize(
-    ("when", "count"),
-    [
-        ("every day at 9 for 2 times", 2),
-        ("every day at 9 until 3 June", 3),
-        ("every day at 10", 5),
-    ],
-)
-async def test_next_runs_end_where_the_job_does(shop: Workshop, when: str, count: int) -> None:
-    await kept(shop, when=when)
-
-    assert len((await shop.dry_runs.details(J1, by=OPERATOR)).next_runs) == count
 
 
 async def test_a_job_whose_zone_is_gone_is_listed_shown_and_tested(shop: Workshop) -> None:
@@ -135,20 +139,12 @@ async def test_a_test_with_the_model_says_what_it_would_do(shop: Workshop) -> No
     assert turn.conversation == "", "no conversation was opened for it"
 
 
-async def test_a_test_of_a_reminder_asks_no_model(shop: Workshop) -> None:
-    await kept(shop)
-
-    found = await dry_run(shop, with_model=True)
-
-    assert (found.sent.asks, found.heard) == (False, None)
-
-
 async def test_a_test_says_what_would_keep_a_job_from_running(shop: Workshop) -> None:
     await shop.add(
         job("skill:gone", kind=JobKind.SKILL, set_by=SetBy.SKILL, what=What(skill="gone"))
     )
 
-    assert "the skill gone is not there" in (await dry_run(shop, with_model=True)).trouble
+    assert "there is no skill 'gone'" in (await dry_run(shop, with_model=True)).trouble
 
 
 # --- forecasts ------------------------------------------------------------------------------------
@@ -199,14 +195,6 @@ async def test_a_span_that_cannot_be_looked_at_is_refused(
 # --- cost -----------------------------------------------------------------------------------------
 
 
-async def test_the_cost_of_a_skill_is_told_before_it_is_enabled(shop: Workshop) -> None:
-    found = await shop.dry_runs.skill_estimate("briefing")
-
-    assert "$0.010 a day, $0.30 a month" in pace_words(found)
-    assert found.a_day.runs == pytest.approx(1.0)
-    assert (await shop.jobs.list(by=OPERATOR)).jobs == ()
-
-
 @pytest.mark.parametrize("skill", ["other", "quarantined"])
 async def test_of_a_skill_that_may_not_be_used_no_cost_is_told(shop: Workshop, skill: str) -> None:
     waits = replace(BRIEFING, name="quarantined", state=SkillState.QUARANTINED)
@@ -214,19 +202,6 @@ async def test_of_a_skill_that_may_not_be_used_no_cost_is_told(shop: Workshop, s
 
     with pytest.raises(AssistantError, match="skill"):
         await shop.dry_runs.skill_estimate(skill)
-
-
-async def test_the_cost_of_a_job_is_told_before_it_is_kept(shop: Workshop) -> None:
-    draft = shop.draft("every day at 9", text="sum up the news", kind=JobKind.AGENT)
-
-    found = await shop.dry_runs.estimate(draft)
-
-    assert found is not None
-    assert takes_words(draft, found) == (
-        "about 9,000 tokens a run, 1 run a day: about $0.010 a day with fake/model"
-    )
-    assert await shop.dry_runs.estimate(replace(draft, kind=JobKind.MESSAGE)) is None
-    assert (await shop.jobs.list(by=OPERATOR)).jobs == ()
 
 
 @pytest.mark.parametrize(
@@ -268,27 +243,6 @@ def test_an_unknown_price_is_said_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("when", "words"),
-    [
-        (At(moment=MORNING, zone="Europe/Berlin"), "at 2026-06-01 08:00 (Europe/Berlin)"),
-        (
-            Every(count=30, unit=RecurrenceUnit.MINUTE, start=MORNING, zone="UTC"),
-            "every 30 minutes",
-        ),
-        (
-            Every(
-                count=2, unit=RecurrenceUnit.WEEK, start=MORNING, zone="UTC", pattern="0 9 * * FRI"
-            ),
-            "every 2 weeks, by 0 9 * * FRI (UTC)",
-        ),
-        (Cron(expression="0 9 * * *", zone="UTC"), "by 0 9 * * * (UTC)"),
-    ],
-)
-def test_a_schedule_is_said_in_a_line(when: When, words: str) -> None:
-    assert when_words(when) == words
-
-
-@pytest.mark.parametrize(
     ("at", "words"),
     [
         ("2026-03-29T01:00", "set forward"),
@@ -320,3 +274,123 @@ def dump(path: Path) -> list[str]:
     """All that is stored."""
     with closing(sqlite3.connect(path)) as connection:
         return list(connection.iterdump())
+
+
+PRICE, LONG = 1e-6, 10_000
+DAY = timedelta(days=1)
+
+
+async def priced(lane: str, usage: Usage) -> float | None:
+    """A dollar for a million tokens; longer prompts cost twice as much."""
+    dear = 2 if usage.prompt > LONG else 1
+    return (usage.prompt + usage.completion) * PRICE * dear
+
+
+class Ledger:
+    """A job that ran at times, with the calls of its runs."""
+
+    def __init__(self, database: Database, clock: FixedClock, kept: Job) -> None:
+        self._jobs, self._usage = SqliteJobs(database), SqliteUsage(database)
+        self._clock = clock
+        self._calls = 0
+        self.job = kept
+        self.past = PastCosts(self._jobs, self._usage, priced)
+
+    async def ran(self, *prompts: int, is_over: bool = True) -> None:
+        """One run, a day later, of calls with prompts of so many tokens."""
+        self._clock.move(DAY.total_seconds())
+        due = Due(slot=f"{self._clock.now():%Y-%m-%dT%H:%M}", at_ms=self.now_ms)
+        run = NewRun(
+            run_id=RunId(f"job-{self.job.id}:{due.slot}"),
+            lane=f"job:{self.job.id}",
+            by=self.job.person_id,
+            payload={},
+        )
+        taking = Taking(
+            job_id=self.job.id, due=due, next=self.job.next, state=SlotState.TAKEN, run=run
+        )
+        assert isinstance(await self._jobs.take(taking, of=self.job), Taken)
+        await self._usage.put(Changes(calls=[self._call(prompt) for prompt in prompts]))
+        if is_over:
+            await self._jobs.end(self.job.id, due.slot, SlotState.SILENT)
+        found = await self._jobs.get(self.job.id)
+        assert found is not None
+        self.job = found
+
+    @property
+    def now_ms(self) -> int:
+        return int(self._clock.now().timestamp() * 1000)
+
+    def _call(self, prompt: int) -> ModelCall:
+        self._calls += 1
+        return ModelCall(
+            id=self._calls,
+            at_ms=self.now_ms,
+            charge=Charge(purpose=Purpose.JOB, person_id=self.job.person_id, job=self.job.name),
+            model="fake/model",
+            usage=Usage(prompt=prompt, completion=10),
+            micros=None,
+            guessed=prompt,
+            state=CallState.COUNTED,
+        )
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    clock = FixedClock()
+    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
+        due = Due(slot="first", at_ms=int(clock.now().timestamp() * 1000))
+        kept = await SqliteJobs(database).add(job("rain", kind=JobKind.AGENT), due)
+        assert kept is not None
+        yield Ledger(database, clock, kept)
+
+
+async def test_too_few_runs_tell_nothing(ledger: Ledger) -> None:
+    for _ in range(RUNS_MIN - 1):
+        await ledger.ran(1000)
+
+    assert await ledger.past.cost(ledger.job) is None
+
+
+async def test_the_mean_of_the_runs_counts(ledger: Ledger) -> None:
+    await ledger.ran(1000)
+    await ledger.ran(1000, 2000)
+    await ledger.ran(1000, 2000, 5000)
+
+    cost = await ledger.past.cost(ledger.job)
+
+    assert cost is not None
+    assert (cost.calls, cost.tokens) == (2, 12_060 // 3)
+    assert cost.dollars == pytest.approx(12_060 / 3 * PRICE)
+
+
+async def test_a_run_at_work_is_not_counted_yet(ledger: Ledger) -> None:
+    for _ in range(RUNS_MIN):
+        await ledger.ran(1000)
+    await ledger.ran(9000, is_over=False)
+
+    cost = await ledger.past.cost(ledger.job)
+
+    assert cost is not None
+    assert cost.tokens == 1010
+
+
+async def test_only_the_newest_runs_count(ledger: Ledger) -> None:
+    await ledger.ran(500_000)
+    for _ in range(RUNS_COUNTED):
+        await ledger.ran(1000)
+
+    cost = await ledger.past.cost(ledger.job)
+
+    assert cost is not None
+    assert cost.tokens == 1010
+
+
+async def test_many_short_prompts_are_not_priced_as_one_long_one(ledger: Ledger) -> None:
+    for _ in range(RUNS_MIN):
+        await ledger.ran(*[LONG] * 5)
+
+    cost = await ledger.past.cost(ledger.job)
+
+    assert cost is not None
+    assert cost.dollars == pytest.approx(5 * (LONG + 10) * PRICE)

@@ -226,25 +226,6 @@ STATES = {
 # --- DST ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("day", "expected"),
-    [
-        (datetime(2026, 3, 28, 12, tzinfo=UTC), ["2026-03-29T01:00Z", "2026-03-30T00:30Z"]),
-        (datetime(2026, 10, 24, 12, tzinfo=UTC), ["2026-10-25T00:30Z", "2026-10-26T01:30Z"]),
-    ],
-)
-def test_a_night_in_which_clocks_change_has_one_run(day: datetime, expected: list[str]) -> None:
-    new = job(when=Cron(expression="30 2 * * *", zone="Europe/Berlin"))
-    made = replace(new, id=1, next=first_due(new.when, after=day))
-
-    found = forecast(
-        [made], Span(now=day, since=day, until=day + 2 * DAY), {}, rules=Rules(), costs={}
-    )
-
-    moments = [datetime.fromtimestamp(run.runs_ms / 1000, UTC) for run in found.runs]
-    assert [f"{moment:%Y-%m-%dT%H:%M}Z" for moment in moments] == expected
-
-
 # --- missed ---------------------------------------------------------------------------------------
 
 
@@ -269,44 +250,6 @@ def test_what_was_missed_stands_first_with_what_its_rule_makes_of_it(
 
 
 # --- who hears of it ------------------------------------------------------------------------------
-
-
-def test_in_quiet_hours_a_result_waits_and_a_reminder_does_not() -> None:
-    early = Cron(expression="30 6 * * *", zone="Europe/Berlin")
-    jobs = [
-        kept(job("reminder", when=early), 1),
-        kept(job("work", when=early, kind=JobKind.AGENT), 2),
-        kept(job("urgent", when=early, kind=JobKind.AGENT, urgent=True), 3),
-        kept(job("drop", when=early, kind=JobKind.AGENT, quiet=QuietPolicy.DROP), 4),
-        kept(job("ignore", when=early, kind=JobKind.AGENT, quiet=QuietPolicy.IGNORE), 5),
-    ]
-
-    found = foresee(*jobs, days=1, listener=Listener(zone=BERLIN, quiet=NIGHT))
-
-    assert told(found) == [
-        ("01 06:30", Fate.TOLD, "01 06:30"),
-        ("01 06:30", Fate.HELD, "01 07:00"),
-        ("01 06:30", Fate.TOLD, "01 06:30"),
-        ("01 06:30", Fate.DROPPED, ""),
-        ("01 06:30", Fate.TOLD, "01 06:30"),
-    ]
-
-
-def test_what_is_too_much_for_a_day_waits_for_the_next_and_what_a_person_set_up_does_not() -> None:
-    hourly = Cron(expression="0 8-11 * * *", zone="Europe/Berlin")
-    ours = kept(job("ours", when=hourly, kind=JobKind.SKILL, set_by=SetBy.SKILL), 1)
-    theirs = kept(job("theirs", when=hourly, kind=JobKind.AGENT), 2)
-    listener = Listener(zone=BERLIN, told_today=1)
-
-    found = foresee(ours, theirs, days=1, listener=listener, rules=Rules(daily_max=3))
-
-    assert [one for one, run in zip(told(found), found.runs, strict=True) if run.job is ours] == [
-        ("01 08:00", Fate.TOLD, "01 08:00"),
-        ("01 09:00", Fate.TOLD, "01 09:00"),
-        ("01 10:00", Fate.DIGEST, "02 08:00"),
-        ("01 11:00", Fate.DIGEST, "02 08:00"),
-    ]
-    assert {run.fate for run in found.runs if run.job is theirs} == {Fate.TOLD}
 
 
 def test_a_heartbeat_stands_there_only_if_its_list_holds_something_and_in_its_hours() -> None:
@@ -338,15 +281,6 @@ def test_what_stands_still_is_over_or_held_back_does_not_fire_before_it_may() ->
     assert foresee(kept(job(), not_before_ms=held), days=3).runs[0].runs_ms == held
 
 
-def test_a_job_whose_zone_is_gone_is_named_and_takes_no_other_with_it() -> None:
-    bad = kept(job("bad"), 2, when=Cron(expression="0 9 * * *", zone="Mars/Base"))
-
-    found = foresee(kept(job(), 1), bad, days=1)
-
-    assert slots(found) == ["2026-06-01T09:00"] * 2, "its next one is known"
-    assert [key for key, _ in found.troubles] == ["j2"]
-
-
 def test_more_than_can_be_looked_at_is_said() -> None:
     found = foresee(kept(job(when=Cron(expression="* * * * *", zone="UTC"))), days=30)
 
@@ -354,18 +288,6 @@ def test_more_than_can_be_looked_at_is_said() -> None:
 
 
 # --- cost -----------------------------------------------------------------------------------------
-
-
-def test_costs_are_told_for_each_run_and_in_all_and_reminders_cost_nothing() -> None:
-    jobs = [kept(job("reminder"), 1), kept(job("work", kind=JobKind.AGENT), 2)]
-    cost = RunCost(calls=3, tokens=9_000, dollars=0.01)
-
-    found = foresee(*jobs, days=2, cost=cost)
-
-    assert [run.cost and run.cost.tokens for run in found.runs] == [0, 9_000, 0, 9_000]
-    assert (found.calls, found.tokens, found.unpriced) == (6, 18_000, 0)
-    assert found.dollars == pytest.approx(0.02)
-    assert foresee(jobs[1], days=2).unpriced == 2
 
 
 @pytest.mark.parametrize(

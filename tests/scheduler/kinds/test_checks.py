@@ -13,24 +13,27 @@ from memory.records.errors import Overloaded
 from scheduler.kinds.checks import (
     Check,
     CheckFailed,
+    CheckMeans,
     FileMarks,
-    Means,
     is_nothing,
 )
 
 
-class Outside:
+class Outside(CheckMeans):
     """A world that answers what it is told to; an exception is raised."""
 
     def __init__(self, *answers: str | int | Exception) -> None:
         self._answers = list(answers)
         self.asked: list[str] = []
 
-    async def text(self, what: str) -> str:
-        return str(self._next(what))
+    async def fetch(self, url: str) -> str:
+        return str(self._next(url))
 
-    async def code(self, what: str) -> int:
-        return int(self._next(what))
+    async def call(self, name: str) -> str:
+        return str(self._next(name))
+
+    async def run(self, command: str) -> int:
+        return int(self._next(command))
 
     def _next(self, what: str) -> str | int:
         self.asked.append(what)
@@ -49,8 +52,8 @@ def marks(tmp_path: Path) -> FileMarks:
 def check(tmp_path: Path, marks: FileMarks) -> Callable[..., Check]:
     def made(text: str, outside: Outside | None = None, kept: FileMarks = marks) -> Check:
         world = outside or Outside()
-        means = Means(folder=tmp_path, fetch=world.text, call=world.text, run=world.code)
-        return Check(text, means, kept)
+        world.folder = tmp_path
+        return Check(text, world, kept)
 
     return made
 

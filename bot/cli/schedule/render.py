@@ -12,7 +12,7 @@ from memory.records.jobs import Due, Job, JobKind, JobStatus, list_name
 from memory.records.recurrence import At, Cron, Every, When, to_json
 
 if TYPE_CHECKING:
-    from memory.records.schedule import DueAhead, Estimate
+    from memory.records.schedule import DueAhead, Estimate, TimeAnswer
 
 DAYS_A_MONTH = 30
 
@@ -185,6 +185,24 @@ def clock_note(due: Due, job: Job) -> str:
     if day_before.utcoffset() != local.utcoffset():
         return f"clocks were changed: {local:%Z} instead of {day_before:%Z}"
     return ""
+
+
+def answer_lines(answer: TimeAnswer, zone: ZoneInfo) -> out.Lines:
+    """How a time is read, with its next runs; what is asked first, or why it is none."""
+    from memory.records.schedule import NoTime, TimeAsked, TimeRead
+
+    match answer:
+        case TimeRead():
+            yield f"read\t{out.flat(answer.sentence)}\t{zone.key}", "head"
+            for at in answer.next:
+                yield f"next\t{at.astimezone(zone).isoformat()}", ""
+        case TimeAsked():
+            yield f"ask\t{out.flat(answer.text)}", "warn"
+            for one in answer.options:
+                moments = [at.astimezone(zone).isoformat() for at in one.next[:1]]
+                yield "\t".join(["option", out.flat(one.sentence), *moments]), ""
+        case NoTime():
+            yield f"refused\t{out.flat(answer.why)}", "bad"
 
 
 def cost_words(dollars: float | None, tokens: float) -> str:
