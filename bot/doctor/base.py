@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
+from bot.doctor.live import Unreachable
 from memory.records.errors import AssistantError, Temporary
 
 T = TypeVar("T")
@@ -33,13 +34,15 @@ class FindingLevel(StrEnum):
 class Finding:
     """One line. `fix` is a command or a sentence; `mend` does it and says what it did.
 
-    `mend` may raise OSError. It is there only where nothing can be lost by it.
+    `mend` may raise OSError. It is there only where nothing can be lost by it. `is_shared`: another
+    check may have found the same trouble, which is then shown once.
     """
 
     level: FindingLevel
     text: str
     fix: str = ""
     mend: Callable[[], str] | None = None
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,8 @@ def blocking(
 async def run_checks(
     checks: Sequence[DoctorCheck], *, done: Callable[[str], None] = lambda name: None
 ) -> list[Result]:
-    """All at the same time; the results in the order of the checks. `done` hears of each end."""
+    """Run all at the same time; return the results in the order of the checks, the same trouble
+    once. `done` hears of each end."""
 
     async def run(check: DoctorCheck) -> list[Result]:
         found = await _bounded(check)
@@ -91,7 +95,10 @@ async def run_checks(
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(run(check)) for check in checks]
-    return [result for task in tasks for result in task.result()]
+    results = [result for task in tasks for result in task.result()]
+    # A platform that cannot be reached would be told once for each check that asks it.
+    told = [one.finding.text if one.finding.is_shared else None for one in results]
+    return [one for at, one in enumerate(results) if not told[at] or told[at] not in told[:at]]
 
 
 def mend_all(results: Sequence[Result]) -> list[Result]:
@@ -128,7 +135,7 @@ async def _bounded(check: DoctorCheck) -> Sequence[Finding]:
             )
         ]
     except AssistantError as error:
-        return [_of_error(error)]
+        return [replace(_of_error(error), is_shared=isinstance(error, Unreachable))]
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         return [fail(f"cannot be checked: {why}", "Look at the file or the disk in question.")]

@@ -178,7 +178,8 @@ def _inserted(text: str, path: KeyPath, value: Value) -> str:
     lines = _LINE.findall(text)
     line = f"{path[-1]} = {_toml(value)}{end}"
     section = ".".join(path[:-1])
-    start = next((n for n, one in enumerate(lines) if _is_header(one, section)), None)
+    header = re.compile(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?")
+    start = next((n for n, one in enumerate(lines) if header.fullmatch(one.rstrip())), None)
     if start is None:
         if lines and not lines[-1].endswith("\n"):
             lines[-1] += end
@@ -188,10 +189,6 @@ def _inserted(text: str, path: KeyPath, value: Value) -> str:
     if not lines[at].endswith("\n"):
         lines[at] += end
     return "".join([*lines[: at + 1], line, *lines[at + 1 :]])
-
-
-def _is_header(line: str, section: str) -> bool:
-    return re.fullmatch(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?", line.rstrip()) is not None
 
 
 def _place(lines: list[str], start: int, key: str) -> int:

@@ -46,7 +46,8 @@ def example_toml() -> str:
 
 
 def _section(section: KeyPath) -> str:
-    model = _model_at(section)
+    model = node_at(Settings, section)
+    assert isinstance(model, type)
     lines = [_comment(_about(model)), f"[{dotted(section)}]"]
     keys = {path: field for path, field in KEYS.items() if path[:-1] == section}
     for path, field in keys.items():
@@ -74,12 +75,6 @@ def _example(table: type[BaseModel], head: str, how: str) -> list[str]:
 def _explained(field: FieldInfo) -> str:
     takes = allowed(field)
     return f"{field.description}" if takes == "text" else f"{field.description} ({takes})"
-
-
-def _model_at(section: KeyPath) -> type[BaseModel]:
-    node = node_at(Settings, section)
-    assert isinstance(node, type)
-    return node
 
 
 def _about(model: type[BaseModel]) -> str:

@@ -210,7 +210,16 @@ class HomeLock:
     def __enter__(self) -> Self:
         descriptor = self._open()
         try:
-            self._take(descriptor)
+            signature = f"{os.getpid()} {self._started_at.isoformat(timespec='seconds')}\n"
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, signature.encode(), 0)
+            except BlockingIOError:
+                holder = os.pread(descriptor, 200, 0).decode("ascii", "replace")
+                raise HomeBusy(_busy(self._home, holder)) from None
+            except OSError as error:
+                raise _trouble(self._home.lock, error) from error
             _probe(self._home.data)
         except BaseException:
             os.close(descriptor)
@@ -237,18 +246,6 @@ class HomeLock:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
             return os.open(self._home.lock, flags, PRIVATE_FILE)
-        except OSError as error:
-            raise _trouble(self._home.lock, error) from error
-
-    def _take(self, descriptor: int) -> None:
-        signature = f"{os.getpid()} {self._started_at.isoformat(timespec='seconds')}\n"
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, signature.encode(), 0)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 200, 0).decode("ascii", "replace")
-            raise HomeBusy(_busy(self._home, holder)) from None
         except OSError as error:
             raise _trouble(self._home.lock, error) from error
 

@@ -117,6 +117,10 @@ class Plan:
     name: str = ""
     zone: str = ""
 
+    def owned_by(self, person: Newcomer) -> None:
+        """Make this person the owner at the end."""
+        self.owner = person
+
     @property
     def is_empty(self) -> bool:
         return not (self.changes or self.owner or self.name or self.zone)
@@ -207,7 +211,7 @@ class SetupStep:
                 desk.say(LATER)
                 return
             if desk.confirm(f"{found.name} wrote, {found.address}. Is that you?"):
-                self.plan.owner = found
+                self.plan.owned_by(found)
                 desk.good(f"{found.address} will be the owner.")
                 return
             # Their message still waits at the platform, so they would be found again at once.

@@ -1,15 +1,12 @@
-"""Runs Hearthbot with its commits timed, and its event loop profiled if asked.
+"""Runs Hearthbot with its commits timed.
 
 `python -m tests.bench.probe FILE run`. When the bot stops, FILE has each commit as
-[CLOCK_MONOTONIC second at its end, seconds it took]; with BENCH_PROFILE=PATH the
-profile of the main thread stands at PATH, for `pstats`.
+[CLOCK_MONOTONIC second at its end, seconds it took].
 """
 
 import atexit
-import cProfile
 import functools
 import json
-import os
 import sqlite3
 import sys
 import time
@@ -37,10 +34,6 @@ def main() -> None:
     connect = functools.partial(sqlite3.connect, factory=TimedConnection)
     vars(sqlite3)["connect"] = connect
     atexit.register(lambda: file.write_text(json.dumps(COMMITS)))
-    if path := os.environ.get("BENCH_PROFILE"):
-        profile = cProfile.Profile()
-        atexit.register(lambda: profile.dump_stats(path))
-        profile.enable()
     from bot.__main__ import main as hearthbot
 
     hearthbot()

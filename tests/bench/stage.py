@@ -93,7 +93,6 @@ class Stage:
         self._runs = 0
         self._stack = ExitStack()
         self.bot: Child | None = None
-        self.profile_file = ""
 
     def __enter__(self) -> Self:
         self.home.mkdir(mode=0o700)
@@ -197,5 +196,4 @@ class Stage:
             "HEARTHBOT_BUDGET__BRAKE": "false",
             "HEARTHBOT_ACCESS__POLICY": "open",
             "HEARTHBOT_TURNS__QUEUE": "followup",
-            "BENCH_PROFILE": self.profile_file,
         }

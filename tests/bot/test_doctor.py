@@ -26,6 +26,7 @@ from bot.doctor.base import (
     run_checks,
     warn,
 )
+from bot.doctor.live import Unreachable
 from bot.doctor.stored import backups, pause, schedule
 from bot.lab.faults import answer
 from bot.lab.telegram import FakeTelegram
@@ -82,6 +83,23 @@ async def test_what_a_check_raises_is_a_failure_with_a_way_out(
     assert result.finding.text == text
     assert result.finding.fix.startswith(fix)
     assert not is_well([result])
+
+
+async def test_a_platform_that_cannot_be_reached_is_told_once() -> None:
+    async def away() -> Sequence[Finding]:
+        raise Unreachable("Telegram cannot be reached. Check the network.")
+
+    async def wrong() -> Sequence[Finding]:
+        raise SettingsWrong("It is wrong.")
+
+    found = await run_checks(
+        [
+            *(DoctorCheck(name=name, look=away) for name in ("Telegram", "webhook", "clock")),
+            *(DoctorCheck(name=name, look=wrong) for name in ("one", "other")),
+        ]
+    )
+
+    assert [one.check for one in found] == ["Telegram", "one", "other"]
 
 
 async def test_what_cannot_be_mended_stays_and_says_why() -> None:

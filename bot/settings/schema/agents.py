@@ -8,25 +8,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from agent.turn.agents import Binding, unreached
-from bot.settings.schema.values import Names, Text
+from agent.turn.agents import Binding
+from bot.settings.schema.values import AgentName, Names, Text, matching
 from memory.records.messages import DEFAULT_AGENT
 from memory.records.section import Section
 
 _BUDGET = re.compile(
     r"\s*(?P<amount>\d{1,9}(?:\.\d{1,4})?)\s*(?P<unit>usd|tokens)\s+a\s+(?P<period>turn|day|month)\s*"
 )
-
-
-def _agent_name(value: str) -> str:
-    if value == "bindings" or not re.fullmatch(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,3}", value):
-        raise ValueError("an agent's name is made of a-z, 0-9 and single -, 30 at most in a row")
-    return value
-
-
-AgentName = Annotated[str, AfterValidator(_agent_name)]
 
 
 class AgentSettings(Section):
@@ -133,31 +124,17 @@ class BindingSettings(Section):
     """Which agent answers in which chats. The first that fits decides, so those for one chat stand
     before those with a *; what none takes goes to default."""
 
-    channel: Text = Field(
-        description="telegram, slack, console, or * for all.", examples=["telegram"]
-    )
-    chat_id: Text = Field(
+    channel: Annotated[
+        Text, matching(r"telegram|slack|console|\*", "allowed: telegram, slack, console, *")
+    ] = Field(description="telegram, slack, console, or * for all.", examples=["telegram"])
+    chat_id: Annotated[
+        Text,
+        matching(r"[^\s:]+", "allowed: the id alone, without the channel and without a topic"),
+    ] = Field(
         description="The chat's id, with all its topics or threads; a * stands for any characters.",
         examples=["-100123"],
     )
     agent: Text = Field(description="Its name.", examples=["work"])
-
-    @field_validator("channel")
-    @classmethod
-    def _a_channel(cls, value: str) -> str:
-        if value not in CHANNELS:
-            raise ValueError(f"allowed: {', '.join(CHANNELS)}")
-        return value
-
-    @field_validator("chat_id")
-    @classmethod
-    def _a_chat(cls, value: str) -> str:
-        if not re.fullmatch(r"[^\s:]+", value):
-            raise ValueError("allowed: the id alone, without the channel and without a topic")
-        return value
-
-
-CHANNELS = ("telegram", "slack", "console", "*")
 
 
 class AgentsSettings(Section):
@@ -182,20 +159,3 @@ class AgentsSettings(Section):
             Binding(channel=one.channel, chat_id=one.chat_id, agent=one.agent)
             for one in self.bindings
         )
-
-    @model_validator(mode="after")
-    def _can_be_reached(self) -> AgentsSettings:
-        problems = [
-            f"agents.bindings[{place}]: there is no [agents.{one.agent}]; there "
-            f"{'are' if len(self.by_name) > 1 else 'is'} {', '.join(self.by_name)}"
-            for place, one in enumerate(self.bindings)
-            if one.agent not in self.by_name
-        ]
-        problems += [
-            f"agents.bindings[{place}] can never be reached: agents.bindings[{earlier}] takes all "
-            "of its chats before it; put it in front of that one, or remove it"
-            for place, earlier in unreached(self.rules())
-        ]
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self

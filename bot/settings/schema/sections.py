@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from bot.settings.schema.values import Names
+from bot.settings.schema.values import Names, matching
 from memory.records.section import Section
 
 
@@ -94,7 +95,7 @@ class HistorySettings(Section):
 # The sections of the settings about what happens by the clock: jobs and the heartbeat.
 
 _CHECK = re.compile(r"(?:file|tool|command):\s*\S.{0,400}|url:\s*https?://\S{1,400}")
-_HOURS = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d")
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
 
 
 class SchedulerSettings(Section):
@@ -118,7 +119,10 @@ class HeartbeatSettings(Section):
     every_minutes: int = Field(
         default=30, ge=0, description="Minutes between two looks, 5 at least. 0: off."
     )
-    active_hours: str = Field(
+    active_hours: Annotated[
+        str,
+        matching(f"({_CLOCK}-{_CLOCK})?", "allowed: two times of the day, such as 08:00-22:00"),
+    ] = Field(
         default="",
         description="Only between these times of the owner's day, such as 08:00-22:00. Empty: "
         "always.",
@@ -152,13 +156,6 @@ class HeartbeatSettings(Section):
                     "command:COMMAND"
                 )
         return checks
-
-    @field_validator("active_hours")
-    @classmethod
-    def _hours(cls, text: str) -> str:
-        if text and not _HOURS.fullmatch(text):
-            raise ValueError("allowed: two times of the day, such as 08:00-22:00")
-        return text
 
 
 # --- config attachments -------------------------------------------------------------------------
