@@ -89,7 +89,17 @@ async def run_checks(
     once. `done` hears of each end."""
 
     async def run(check: DoctorCheck) -> list[Result]:
-        found = await _bounded(check)
+        try:
+            async with asyncio.timeout(check.limit_s):
+                found = await check.look()
+        except TimeoutError:
+            what = f"not known: the check did not finish within {check.limit_s:g} s"
+            found = [warn(what, "Try again; if it stays so, the disk or the network is slow.")]
+        except AssistantError as error:
+            found = [replace(_of_error(error), is_shared=isinstance(error, Unreachable))]
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or type(error).__name__
+            found = [fail(f"cannot be checked: {why}", "Look at the file or the disk in question.")]
         done(check.name)
         return [Result(check=check.name, finding=finding) for finding in found]
 
@@ -102,43 +112,26 @@ async def run_checks(
 
 
 def mend_all(results: Sequence[Result]) -> list[Result]:
-    """Mends what can be mended; what was mended is well, what could not be stays as it is."""
-    return [_mended(result) for result in results]
+    """Mend what can be mended; what was mended is well, what could not be stays as it is."""
+    after = []
+    for result in results:
+        finding = result.finding
+        if finding.mend is None:
+            after.append(result)
+            continue
+        try:
+            did = finding.mend()
+        except OSError as error:
+            text = f"{finding.text}; mending it failed ({error.strerror})"
+            after.append(replace(result, finding=replace(finding, text=text)))
+        else:
+            after.append(replace(result, finding=ok(finding.text), mended=did))
+    return after
 
 
 def is_well(results: Sequence[Result]) -> bool:
     """Whether nothing failed."""
     return all(result.finding.level is not FindingLevel.FAIL for result in results)
-
-
-def _mended(result: Result) -> Result:
-    finding = result.finding
-    if finding.mend is None:
-        return result
-    try:
-        did = finding.mend()
-    except OSError as error:
-        text = f"{finding.text}; mending it failed ({error.strerror})"
-        return replace(result, finding=replace(finding, text=text))
-    return replace(result, finding=ok(finding.text), mended=did)
-
-
-async def _bounded(check: DoctorCheck) -> Sequence[Finding]:
-    try:
-        async with asyncio.timeout(check.limit_s):
-            return await check.look()
-    except TimeoutError:
-        return [
-            warn(
-                f"not known: the check did not finish within {check.limit_s:g} s",
-                "Try again; if it stays so, the disk or the network is slow.",
-            )
-        ]
-    except AssistantError as error:
-        return [replace(_of_error(error), is_shared=isinstance(error, Unreachable))]
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or type(error).__name__
-        return [fail(f"cannot be checked: {why}", "Look at the file or the disk in question.")]
 
 
 def _of_error(error: AssistantError) -> Finding:

@@ -73,12 +73,9 @@ SHAPES = frozenset(
         "length",
         "bad_chunk",
         "bad_arguments",
-        "double_id",
-        "missing_id",
         "cut",
         "stream_reset",
         "stall",
-        "no_usage",
         "content_filter",
     }
 )

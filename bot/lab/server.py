@@ -266,7 +266,6 @@ class LabServer(ABC):
     # Inside -------------------------------------------------------------------------------------
 
     async def _alter(self, action: FaultAction, reply: StandInAnswer) -> StandInAnswer:
-        whole = reply.body if reply.chunks is None else b"".join(reply.chunks)
         match action.kind:
             case "answer" if isinstance(action.body, str):
                 headers = {"Content-Type": "text/html", **action.headers}
@@ -281,12 +280,9 @@ class LabServer(ABC):
             case "reset":
                 return replace(reply, end="reset", chunks=None)
             case "garble":
+                whole = reply.body if reply.chunks is None else b"".join(reply.chunks)
                 half = whole[: len(whole) // 2]
                 return replace(reply, body=half, chunks=None if reply.chunks is None else (half,))
-            case "slow":
-                size = max(1, -(-len(whole) // 10))
-                pieces = tuple(whole[i : i + size] for i in range(0, len(whole), size))
-                return replace(reply, chunks=pieces, chunk_after_s=(action.seconds or 1.0) / 10)
         return reply
 
     async def _send(

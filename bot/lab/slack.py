@@ -89,7 +89,7 @@ class FakeSlack(PeopledSlack):
         if url is None:
             self._by_http = False
             return True
-        http = HttpOut(url, secret=self._signing_secret, wall=self._workspace.wall)
+        http = HttpOut(url, secret=self._signing_secret)
         if not await http.verify(within_s=self.rules.ack_s):
             await http.close()
             return False
@@ -133,7 +133,9 @@ class FakeSlack(PeopledSlack):
             try:
                 return json_answer(self._api.call(method, params, token), headers=headers)
             except SlackRefusal as wrong:
-                return _refused(wrong, headers)
+                more = {"Retry-After": str(wrong.retry_after)} if wrong.retry_after else {}
+                said = json_answer(wrong.payload, status=wrong.status, headers=headers | more)
+                return replace(said, fault=RefusedCall(kind=wrong.error))
 
         return await self.perform(request, method, params, effect)
 
@@ -187,13 +189,6 @@ class FakeSlack(PeopledSlack):
             return StandInAnswer(body=b"ok", headers={"Content-Type": "text/plain"}, shown="ok")
 
         return await self.perform(request, "response_url", params, effect)
-
-
-def _refused(wrong: SlackRefusal, headers: dict[str, str]) -> StandInAnswer:
-    if wrong.retry_after is not None:
-        headers = headers | {"Retry-After": str(wrong.retry_after)}
-    spoken = json_answer(wrong.payload, status=wrong.status, headers=headers)
-    return replace(spoken, fault=RefusedCall(kind=wrong.error))
 
 
 def main() -> None:

@@ -110,14 +110,10 @@ class WebApi:
             families = FAMILIES.values() if found is None else [FAMILIES[found.kind]]
             wanted = [s.replace("*", f) for s in scopes for f in (families if "*" in s else [""])]
             self._check_scopes(wanted, rules.bot_scopes)
-        asked: list[tuple[object, float, float]] = []
-        if (whole := rules.workspace_per_minute) is not None:
-            asked.append(("*", whole / 60, max(1.0, whole)))
-        if rules.limits and method == "chat.postMessage":
-            asked.append((params.text("channel"), 1.0, 3.0))
-        elif rules.limits:
-            asked.append((method, per_minute / 60, per_minute))
-        if wait_s := self._buckets.wait_s(asked):
+        bucket: tuple[object, float, float] = (method, per_minute / 60, per_minute)
+        if method == "chat.postMessage":
+            bucket = (params.text("channel"), 1.0, 3.0)
+        if rules.limits and (wait_s := self._buckets.wait_s([bucket])):
             raise SlackRefusal("ratelimited", status=429, retry_after=wait_s)
         if "" in params:
             raise SlackRefusal("invalid_json")

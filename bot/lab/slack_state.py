@@ -6,6 +6,7 @@ Called by `bot.lab.slack` and its parts. Scopes and tiers are those of the publi
 import itertools
 import json
 import mimetypes
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -190,9 +191,8 @@ class ResponseUrl:
 class SlackWorkspace:
     """All that stands in the workspace now. It lives as long as a test, so nothing is dropped."""
 
-    def __init__(self, *, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    def __init__(self, *, clock: Callable[[], float]) -> None:
         self.clock = clock
-        self.wall = wall
         self.users = {BOT_USER: User(id=BOT_USER, name=BOT_NAME, real_name="Hearth", is_bot=True)}
         self.conversations: dict[str, Conversation] = {}
         self.messages: dict[str, dict[str, SlackMessage]] = {}
@@ -217,7 +217,7 @@ class SlackWorkspace:
     def next_ts(self) -> str:
         """A message timestamp: the time, and unique in the workspace."""
         # Two posts of one moment would share a ts, which is a message's only name.
-        self._last_ts = max(self._last_ts + 100, int(self.wall() * 1_000_000))
+        self._last_ts = max(self._last_ts + 100, int(time.time() * 1_000_000))
         return f"{self._last_ts // 1_000_000}.{self._last_ts % 1_000_000:06d}"
 
     # People and conversations -------------------------------------------------------------------
@@ -307,7 +307,7 @@ class SlackWorkspace:
             name=name,
             title=name,
             user=user,
-            created=int(self.wall()),
+            created=int(time.time()),
             data=data,
             length=length,
         )
@@ -362,8 +362,6 @@ class SlackRules:
     app_scopes: set[str] = field(default_factory=lambda: {"connections:write"})
     subscribed: set[str] = field(default_factory=lambda: set(SUBSCRIPTIONS.split()))
     limits: bool = False
-    workspace_per_minute: float | None = None
-    """One more bucket, over all methods together; it counts even while `limits` is off."""
     token_error: str | None = None
     """What every use of the bot token gets, such as `token_revoked` or `account_inactive`."""
     ack_s: float = 3.0
@@ -371,8 +369,6 @@ class SlackRules:
     retry_scale: float = 1.0
     """Of the minutes after which Slack sends an event again."""
     retries_max: int = 3
-    connection_s: float = 3600.0
-    """How long a socket opened from now on lives; ten seconds before, it is warned."""
 
     def change(self, **wanted: Any) -> None:
         """Set by name; lists become sets. Raise TypeError on other names."""

@@ -77,7 +77,6 @@ class FakeTelegram(LabServer):
         *,
         username: str = "hearth_lab_bot",
         limits: bool = False,
-        webhook_backoff_s: float = 0.05,
         host: str = "127.0.0.1",
         port: int = 0,
         log_cap: int = 200_000,
@@ -99,9 +98,7 @@ class FakeTelegram(LabServer):
         }
         self._api = BotApi(bot=bot, chats=self._chats, limits=limits, clock=clock)
         self._poll: asyncio.Future[str] | None = None
-        self._webhook = WebhookSender(
-            self._updates, backoff_s=webhook_backoff_s, changed=self.changed
-        )
+        self._webhook = WebhookSender(self._updates, changed=self.changed)
 
     async def __aexit__(self, *_: object) -> None:
         self._end_poll("over")
@@ -306,7 +303,10 @@ class FakeTelegram(LabServer):
 
         async def effect(action: FaultAction | None) -> StandInAnswer:
             try:
-                self._check_token(match["token"])
+                if not _TOKEN.fullmatch(match["token"]):
+                    raise ApiError(404, "Not Found")
+                if match["token"] != self.token:
+                    raise ApiError(401, "Unauthorized")
                 if action is not None and action.kind == "refuse_markup" and "parse_mode" in params:
                     raise bad("can't parse entities: refused on demand at byte offset 0")
                 result = await self._result(method.lower(), params, request)
@@ -392,12 +392,6 @@ class FakeTelegram(LabServer):
         self._webhook.point(url, secret)
         self._webhook.wake()
         return True
-
-    def _check_token(self, token: str) -> None:
-        if not _TOKEN.fullmatch(token):
-            raise ApiError(404, "Not Found")
-        if token != self.token:
-            raise ApiError(401, "Unauthorized")
 
     async def _download(self, request: BaseRequest, token: str, path: str) -> web.StreamResponse:
         async def effect(_: FaultAction | None) -> StandInAnswer:

@@ -131,7 +131,6 @@ class BotApi:
         self.actions: deque[tuple[int, str]] = deque(maxlen=1000)
         self.previewed: deque[Json] = deque(maxlen=1000)
         self._buckets = Buckets(clock)
-        self._commands: dict[str, list[Json]] = {}
 
     def limit(self, on: bool) -> None:
         """Put the flood limits in force, or not."""
@@ -211,18 +210,6 @@ class BotApi:
         self._note_preview(p, message)
         return dict(message)
 
-    @method("editMessageReplyMarkup")
-    def edit_markup(self, p: TelegramParams) -> Json:
-        kept = self._own_message(p)
-        markup = self._markup(p)
-        if markup == kept.message.get("reply_markup"):
-            raise bad(NOT_MODIFIED.removeprefix("Bad Request: "))
-        kept.message.pop("reply_markup", None)
-        if markup:
-            kept.message["reply_markup"] = markup
-        kept.edits += 1
-        return dict(kept.message)
-
     @method("deleteMessage")
     def delete(self, p: TelegramParams) -> bool:
         chat_id = self._chat_id(p)
@@ -262,16 +249,10 @@ class BotApi:
                 raise bad("BOT_COMMAND_INVALID")
             if not 1 <= len(str(command.get("description", ""))) <= 256:
                 raise bad("BOT_COMMAND_DESCRIPTION_INVALID")
-        self._commands[_scope(p)] = commands
         return True
 
-    @method("getMyCommands")
-    def get_commands(self, p: TelegramParams) -> list[Json]:
-        return self._commands.get(_scope(p), [])
-
     @method("deleteMyCommands")
-    def delete_commands(self, p: TelegramParams) -> bool:
-        self._commands.pop(_scope(p), None)
+    def delete_commands(self, _: TelegramParams) -> bool:
         return True
 
     @method("answerCallbackQuery")
@@ -286,15 +267,6 @@ class BotApi:
         shown = {"text": p.text("text"), "show_alert": p.flag("show_alert")}
         self.answers.append({"callback_query_id": query_id, **shown})
         return True
-
-    @method("getChat")
-    def get_chat(self, p: TelegramParams) -> Json:
-        chat_id = self._chat_id(p)
-        plain: Json = {"id": chat_id, "type": "private" if chat_id > 0 else "supergroup"}
-        kinds = "unlimited_gifts limited_gifts unique_gifts premium_subscription"
-        gifts = dict.fromkeys([*kinds.split(), "gifts_from_channels"], False)
-        full: Json = {"accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts}
-        return {**plain, **self.chats.about.get(chat_id, {}), **full}
 
     @method("getFile")
     def get_file(self, p: TelegramParams) -> Json:
@@ -453,8 +425,3 @@ def too_many_requests(retry_after: int) -> ApiError:
     """The 429 of the flood limits."""
     said = f"Too Many Requests: retry after {retry_after}"
     return ApiError(429, said, {"retry_after": retry_after})
-
-
-def _scope(p: TelegramParams) -> str:
-    scope = p.nested("scope", "bot command scope") or {"type": "default"}
-    return f"{json.dumps(scope, sort_keys=True)} {p.text('language_code')}"

@@ -20,7 +20,7 @@ UNASKED = frozenset({"chat_member", "message_reaction", "message_reaction_count"
 # The real queue takes an offset further ahead for a mistake, and starts from its head again.
 OFFSET_AHEAD_MAX = 10
 WEBHOOK_TIMEOUT_S = 30.0
-WEBHOOK_BACKOFF_S_MAX = 5.0
+WEBHOOK_BACKOFF_S, WEBHOOK_BACKOFF_S_MAX = 0.05, 5.0
 
 
 class ApiError(Exception):
@@ -252,12 +252,11 @@ class StoredFiles:
 class WebhookSender:
     """Posts the pending updates one by one, in order, each until it is taken."""
 
-    def __init__(self, updates: Updates, *, backoff_s: float, changed: Callable[[], None]) -> None:
+    def __init__(self, updates: Updates, *, changed: Callable[[], None]) -> None:
         self.url = ""
         self._secret = ""
         self._updates = updates
         self._changed = changed
-        self._backoff_s = backoff_s
         self._more = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._error: Json = {}
@@ -296,7 +295,7 @@ class WebhookSender:
 
     async def _run(self) -> None:
         limit = aiohttp.ClientTimeout(total=WEBHOOK_TIMEOUT_S)
-        wait_s = self._backoff_s
+        wait_s = WEBHOOK_BACKOFF_S
         updates = self._updates
         async with aiohttp.ClientSession(timeout=limit) as session:
             while True:
@@ -306,7 +305,7 @@ class WebhookSender:
                     await self._more.wait()
                 elif await self._post(session, update):
                     updates.done(update)
-                    wait_s = self._backoff_s
+                    wait_s = WEBHOOK_BACKOFF_S
                     self._changed()
                 else:
                     await asyncio.sleep(wait_s)

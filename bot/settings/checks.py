@@ -97,8 +97,7 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
             for detail in _worth_saying(details)
             if _as_written(merged, detail["loc"]) not in said
         ),
-        *_nobodys(merged),
-        *_misbound(merged),
+        *_across_tables(merged),
     ]
 
 
@@ -108,9 +107,10 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
 # all else is right, and each problem is to be told in the first go.
 
 
-def _nobodys(merged: dict[str, Any]) -> Iterator[str]:
+def _across_tables(merged: dict[str, Any]) -> Iterator[str]:
     """Yield where an agent is named that does not exist: a limit, a rule or a binding that would
-    bind nobody. What is odd in another way is complained of elsewhere."""
+    bind nobody; and the bindings whose chats an earlier one takes all of. What is odd in another
+    way is complained of elsewhere."""
     named = _found(merged, ("agents",))
     names = [name for name in named if name != "bindings"] if isinstance(named, dict) else []
     agents = tuple(dict.fromkeys([DEFAULT_AGENT, *names]))
@@ -124,17 +124,12 @@ def _nobodys(merged: dict[str, Any]) -> Iterator[str]:
         if isinstance(agent, str) and not any(fnmatchcase(name, agent) for name in agents):
             shown = _shown(merged, (), agent)
             yield f"tools.rules[{n}].agent: no agent is called {shown}; {there}"
+    places, bindings = [], []
     for n, binding in _tables(merged, "agents", "bindings"):
         agent = binding.get("agent")
         if isinstance(agent, str) and agent and agent not in agents:
             yield f"agents.bindings[{n}]: there is no [agents.{agent}]; {there}"
-
-
-def _misbound(merged: dict[str, Any]) -> Iterator[str]:
-    """Yield the bindings whose chats an earlier one takes all of."""
-    places, bindings = [], []
-    for n, table in _tables(merged, "agents", "bindings"):
-        channel, chat_id = table.get("channel"), table.get("chat_id")
+        channel, chat_id = binding.get("channel"), binding.get("chat_id")
         if isinstance(channel, str) and isinstance(chat_id, str):
             places.append(n)
             bindings.append(Binding(channel=channel, chat_id=chat_id, agent=""))

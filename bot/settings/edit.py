@@ -67,15 +67,6 @@ def write(file: Path, changes: Mapping[KeyPath, Value]) -> bool:
     return True
 
 
-def stands_in(file: Path, path: KeyPath) -> bool:
-    """Whether a file that can be read sets this key."""
-    try:
-        values: Any = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
-    except (OSError, ValueError):
-        return False
-    return _is_there(values, path)
-
-
 def decoded(file: Path) -> str:
     """The text of a config.toml, line ends as they are; where there is none, that of a new one.
 
@@ -95,8 +86,11 @@ def _changed(text: str, path: KeyPath, value: Value) -> str:
     if wanted == values:
         return text
     for made in _attempts(text, path, value):
-        if _is(made, wanted):
-            return made
+        try:
+            if tomllib.loads(made) == wanted:
+                return made
+        except tomllib.TOMLDecodeError:
+            continue
     raise SettingsWrong(
         f"config.toml has {dotted(path)} in a form that cannot be changed without touching the "
         "rest, so it was left alone. Change that key there yourself."
@@ -118,13 +112,6 @@ def _read(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsWrong(f"config.toml cannot be read, so it was left alone: {error}") from error
-
-
-def _is(text: str, wanted: dict[str, Any]) -> bool:
-    try:
-        return tomllib.loads(text) == wanted
-    except tomllib.TOMLDecodeError:
-        return False
 
 
 def _is_there(values: Any, path: KeyPath) -> bool:

@@ -102,23 +102,22 @@ def allowed(node: Node) -> str:
     if get_origin(kind) is Literal:
         return " | ".join(get_args(kind))
     if get_origin(kind) is tuple:
-        return _list(node)
+        if tables_of(node) is None:
+            return "a list, not empty" if _mark(node, MinLen) else "a list"
+        # One table may stand for a list of one.
+        marks = [mark.func for mark in node.metadata if isinstance(mark, BeforeValidator)]
+        return "a table or a list of tables" if listed in marks else "a list of tables"
     if is_map(node):
         return "a table of texts" if is_secret(node) else "a table"
     if kind is bool:
         return "true or false"
     if kind in {int, float}:
         return ("a whole number" if kind is int else "a number") + _bounds(node)
-    return "text" + _lengths(node)
-
-
-def _list(field: FieldInfo) -> str:
-    if tables_of(field) is None:
-        return "a list, not empty" if _mark(field, MinLen) else "a list"
-    single = any(
-        isinstance(mark, BeforeValidator) and mark.func is listed for mark in field.metadata
-    )
-    return "a table or a list of tables" if single else "a list of tables"
+    shortest, longest = _mark(node, MinLen), _mark(node, MaxLen)
+    if longest is None:
+        return "text, not empty" if shortest is not None else "text"
+    start = f"{shortest.min_length} to" if shortest is not None else "up to"
+    return f"text, {start} {longest.max_length} characters"
 
 
 def _bounds(field: FieldInfo) -> str:
@@ -127,14 +126,6 @@ def _bounds(field: FieldInfo) -> str:
         return f" above {above.gt}"
     start = least.ge if least is not None else None
     return f" from {start} to {most.le}" if most is not None else f", at least {start}"
-
-
-def _lengths(field: FieldInfo) -> str:
-    least, most = _mark(field, MinLen), _mark(field, MaxLen)
-    if most is None:
-        return ", not empty" if least is not None else ""
-    start = f"{least.min_length} to" if least is not None else "up to"
-    return f", {start} {most.max_length} characters"
 
 
 def _mark(field: FieldInfo, kind: type[Mark]) -> Mark | None:

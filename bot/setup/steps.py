@@ -281,7 +281,13 @@ class SlackStep(SetupStep):
         if not bot or (works is None and self.here.by_environment(BOT)):
             return
         if slack.mode == "http":
-            self._signing_secret()
+            if not self.here.by_environment(SIGNING):
+                has_one = bool(slack.signing_secret.get_secret_value())
+                desk.say(f"slack.mode is http. {HOW_SIGNING} It cannot be tested from here.")
+                way = "Enter keeps the one that is set" if has_one else "Enter: later"
+                typed = desk.ask_secret(f"Signing secret, not shown while you paste it ({way})")
+                if typed.strip():
+                    self.plan.changes[SIGNING] = typed.strip()
             return
         app, works_app = self.token(
             APP,
@@ -307,17 +313,6 @@ class SlackStep(SetupStep):
                 slack.base_url, bot_token=bot, app_token=app, but=but
             ),
         )
-
-    def _signing_secret(self) -> None:
-        desk = self.desk
-        if self.here.by_environment(SIGNING):
-            return
-        has_one = bool(self.here.settings.slack.signing_secret.get_secret_value())
-        desk.say(f"slack.mode is http. {HOW_SIGNING} It cannot be tested from here.")
-        way = "Enter keeps the one that is set" if has_one else "Enter: later"
-        typed = desk.ask_secret(f"Signing secret, not shown while you paste it ({way})").strip()
-        if typed:
-            self.plan.changes[SIGNING] = typed
 
 
 class PersonStep(SetupStep):
