@@ -169,18 +169,14 @@ class ScriptedModel(LabServer):
     # The server ---------------------------------------------------------------------------------
 
     def controls(self) -> dict[str, Callable[..., Any]]:
-        ours: dict[str, Callable[..., Any]] = {
-            "say": self.say,
-            "call": self.call,
+        return {
             "calls_together": lambda calls, **more: self.calls_together(
                 *(tuple(one) for one in calls), **more
             ),
-            "named_fault": lambda **asked: self.named_fault(**asked) and None,
             "requests": lambda since=0: self.requests[since:],
             "left": lambda: self.left,
             "set": self._set,
         }
-        return super().controls() | ours
 
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
         match request.method, request.path:

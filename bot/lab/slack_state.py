@@ -4,16 +4,16 @@ Called by `bot.lab.slack` and its parts. Scopes and tiers are those of the publi
 """
 
 import itertools
-import json
 import mimetypes
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import parse_qsl
 
 from aiohttp.web_request import BaseRequest
+
+from bot.lab.wire import RequestParams
 
 Json = dict[str, Any]
 Kind = Literal["im", "channel", "group", "mpim"]
@@ -378,15 +378,13 @@ class SlackRules:
             setattr(self, name, set(value) if isinstance(value, list) else value)
 
 
-class SlackParams(dict[str, Any]):
-    """The arguments as received: text from a form, anything from JSON."""
+class SlackParams(RequestParams):
+    """The arguments of a method of the Web API."""
 
-    def text(self, name: str) -> str:
-        value = self.get(name)
-        return "" if value is None else value if isinstance(value, str) else str(value)
+    token = ""
 
     def needed(self, name: str) -> str:
-        """This text; refuse the request in Slack's way when it is missing."""
+        """Return this text; refuse the request in Slack's way when it is missing."""
         if value := self.text(name):
             return value
         raise SlackRefusal("invalid_arguments", messages=[f"missing required field: {name}"])
@@ -397,36 +395,15 @@ class SlackParams(dict[str, Any]):
         except (TypeError, ValueError):
             raise SlackRefusal("invalid_arguments", messages=[f"invalid {name}"]) from None
 
-    def flag(self, name: str) -> bool:
-        return self.text(name).lower() in {"1", "true"}
+    def parsed(self, name: str, wrong: str) -> Any:
+        return self.nested(name, SlackRefusal(wrong))
 
-    def nested(self, name: str, wrong: str) -> Any:
-        """A JSON value, given as such or as text; refuse with `wrong` what cannot be read."""
-        value = self.get(name)
-        if not isinstance(value, str):
-            return value
-        try:
-            return json.loads(value) if value else None
-        except ValueError:
-            raise SlackRefusal(wrong) from None
-
-
-async def read_params(request: BaseRequest) -> tuple[SlackParams, str]:
-    """The arguments, and the token from the header or the form; JSON bodies carry none."""
-    params = SlackParams(request.query)
-    body = await request.read()
-    if request.content_type == "application/json":
-        try:
-            params.update(json.loads(body) if body else {})
-        except (TypeError, ValueError):
-            params[""] = "invalid"  # a name that no method has; refused when the method is called
-        token = ""
-    else:
-        params.update(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
-        token = params.text("token")
-    params.pop("token", None)
-    header = request.headers.get("Authorization", "")
-    return params, header.removeprefix("Bearer ").strip() or token
+    async def receive(self, request: BaseRequest) -> None:
+        """Take in what comes, and the token from the header or a form; JSON carries none."""
+        await super().receive(request)
+        given = self.pop("token", "")
+        header = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        self.token = header or ("" if request.content_type == "application/json" else str(given))
 
 
 def check_blocks(blocks: Any, *, most: int) -> None:

@@ -6,15 +6,13 @@ People speak through `message`, `edit`, `callback`; what they then see is `chat`
 
 import asyncio
 import base64
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
-from urllib.parse import parse_qsl
 
 from aiohttp import web
-from aiohttp.web_request import BaseRequest, FileField
+from aiohttp.web_request import BaseRequest
 
 from bot.lab.entities import written_entities
 from bot.lab.faults import FaultAction, answer
@@ -26,7 +24,7 @@ from bot.lab.server import (
     json_answer,
     serve_until_interrupted,
 )
-from bot.lab.telegram_api import METHODS, BotApi, TelegramParams, Upload, bad, too_many_requests
+from bot.lab.telegram_api import METHODS, BotApi, TelegramParams, bad, too_many_requests
 from bot.lab.telegram_state import (
     ApiError,
     Json,
@@ -284,13 +282,7 @@ class FakeTelegram(LabServer):
     # The server ---------------------------------------------------------------------------------
 
     def controls(self) -> dict[str, Callable[..., Any]]:
-        names = (
-            "message edit callback redeliver chat sent previewed pending actions answers"
-            " forget_queries"
-        )
-        ours: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in names.split()}
-        ours |= {"update": lambda **raw: self.update(raw), "set": self.change}
-        return super().controls() | ours
+        return {"update": lambda **raw: self.update(raw), "set": self.change}
 
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
         if match := _FILE_PATH.fullmatch(request.path):
@@ -298,7 +290,8 @@ class FakeTelegram(LabServer):
         match = _PATH.fullmatch(request.path)
         if match is None:
             return web.json_response(ApiError(404, "Not Found").payload, status=404)
-        params = await _params(request)
+        params = TelegramParams()
+        await params.receive(request)
         method = match["method"]
 
         async def effect(action: FaultAction | None) -> StandInAnswer:
@@ -331,7 +324,7 @@ class FakeTelegram(LabServer):
     async def _get_updates(self, p: TelegramParams, request: BaseRequest) -> list[Json]:
         if self._webhook.url:
             raise ApiError(409, _CONFLICT["active"])
-        self._updates.allow(p.nested("allowed_updates", "allowed updates"))
+        self._updates.allow(p.parsed("allowed_updates", "allowed updates"))
         offset = p.number("offset")
         limit = min(100, max(1, p.number("limit", 100)))
         timeout_s = min(LONG_POLL_S_MAX, max(0, p.number("timeout")))
@@ -385,7 +378,7 @@ class FakeTelegram(LabServer):
             raise bad("secret token contains unallowed characters")
         if p.flag("drop_pending_updates"):
             self._updates.clear()
-        self._updates.allow(p.nested("allowed_updates", "allowed updates"))
+        self._updates.allow(p.parsed("allowed_updates", "allowed updates"))
         # The real server ends a poll that is under way when a webhook is set.
         if url:
             self._end_poll("webhook")
@@ -410,28 +403,6 @@ class FakeTelegram(LabServer):
         if kept is None:
             raise LookupError(f"no message {reply_to} in chat {chat_id}")
         return without_reply(kept.message)
-
-
-async def _params(request: BaseRequest) -> TelegramParams:
-    params = TelegramParams(request.query) if request.query_string else TelegramParams()
-    kind = request.content_type
-    if kind == "multipart/form-data":
-        for name, value in (await request.post()).items():
-            params[name] = value
-            if isinstance(value, FileField):
-                of_type = value.content_type or "application/octet-stream"
-                data = value.file.read()
-                params[name] = Upload(name=value.filename, mime_type=of_type, data=data)
-        return params
-    body = await request.read()
-    if kind == "application/json" and body:
-        try:
-            params.update(json.loads(body))
-        except (ValueError, TypeError):
-            return params
-    elif body:
-        params.update(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
-    return params
 
 
 def _person(user_id: int, first_name: str, username: str | None, language: str = "en") -> Json:

@@ -3,12 +3,10 @@
 Called by `bot.lab.telegram` for each request; everything here is done at once, without waiting.
 """
 
-import json
 import re
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -23,6 +21,7 @@ from bot.lab.telegram_state import (
     TelegramMessage,
     without_reply,
 )
+from bot.lab.wire import RequestParams, Upload
 
 TEXT_UNITS_MAX = 4096
 CAPTION_UNITS_MAX = 1024
@@ -56,24 +55,8 @@ NOT_MODIFIED = (
 _COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
-    """A file that came with a request."""
-
-    name: str
-    mime_type: str
-    data: bytes
-
-    def __str__(self) -> str:
-        return f"{self.name} ({len(self.data)} bytes)"
-
-
-class TelegramParams(dict[str, Any]):
-    """The parameters as received: text from a form, anything from JSON."""
-
-    def text(self, name: str) -> str:
-        value = self.get(name, "")
-        return value if isinstance(value, str) else str(value)
+class TelegramParams(RequestParams):
+    """The arguments of a method of the Bot API."""
 
     def number(self, name: str, default: int = 0) -> int:
         try:
@@ -81,17 +64,8 @@ class TelegramParams(dict[str, Any]):
         except (TypeError, ValueError):
             return default
 
-    def flag(self, name: str) -> bool:
-        return self.text(name).lower() in {"true", "1", "yes"}
-
-    def nested(self, name: str, what: str) -> Any:
-        value = self.get(name)
-        if not isinstance(value, str):
-            return value
-        try:
-            return json.loads(value) if value else None
-        except ValueError:
-            raise bad(f"can't parse {what} JSON object") from None
+    def parsed(self, name: str, what: str) -> Any:
+        return self.nested(name, bad(f"can't parse {what} JSON object"))
 
 
 def bad(description: str) -> ApiError:
@@ -222,7 +196,7 @@ class BotApi:
         kept = self.chats.find(self._chat_id(p), p.number("message_id"))
         if kept is None:
             raise bad("message to react not found")
-        wanted = p.nested("reaction", "reaction") or []
+        wanted = p.parsed("reaction", "reaction") or []
         if any(r.get("type") == "emoji" and r.get("emoji") not in REACTIONS for r in wanted):
             raise bad("REACTION_INVALID")
         kept.reaction = list(wanted)
@@ -241,7 +215,7 @@ class BotApi:
 
     @method("setMyCommands")
     def set_commands(self, p: TelegramParams) -> bool:
-        commands = p.nested("commands", "bot commands") or []
+        commands = p.parsed("commands", "bot commands") or []
         if len(commands) > COMMANDS_MAX:
             raise bad("BOT_COMMANDS_TOO_MUCH")
         for command in commands:
@@ -310,7 +284,7 @@ class BotApi:
 
     def _note_preview(self, p: TelegramParams, message: Json) -> None:
         """A text in which the real server looks for an address to open, with or without one."""
-        wanted = p.nested("link_preview_options", "link preview options")
+        wanted = p.parsed("link_preview_options", "link preview options")
         is_off = isinstance(wanted, dict) and wanted.get("is_disabled") is True
         if not (is_off or p.flag("disable_web_page_preview")):
             self.previewed.append({"chat_id": message["chat"]["id"], "text": message["text"]})
@@ -325,7 +299,7 @@ class BotApi:
                 raise bad("unsupported parse_mode")
         except MarkupError as wrong:
             raise bad(f"can't parse entities: {wrong}") from None
-        given = p.nested(entities, "entities") or []
+        given = p.parsed(entities, "entities") or []
         return trimmed(Parsed(text=text, entities=tuple(given)))
 
     def _chat_id(self, p: TelegramParams) -> int:
@@ -347,7 +321,7 @@ class BotApi:
         return thread_id
 
     def _replied(self, p: TelegramParams, chat_id: int) -> Json | None:
-        wanted = p.nested("reply_parameters", "reply parameters") or {}
+        wanted = p.parsed("reply_parameters", "reply parameters") or {}
         message_id = int(wanted.get("message_id") or p.number("reply_to_message_id"))
         if not message_id:
             return None
@@ -368,7 +342,7 @@ class BotApi:
         return kept
 
     def _markup(self, p: TelegramParams) -> Json | None:
-        markup = p.nested("reply_markup", "reply keyboard markup")
+        markup = p.parsed("reply_markup", "reply keyboard markup")
         if markup is None:
             return None
         if not isinstance(markup, dict):
