@@ -23,7 +23,6 @@ from tests.bench.speed import (
     measure_start,
     measure_tool,
 )
-from tests.bench.storing import measure_storage
 from tests.bench.words import measure_words
 
 MEASURES: Mapping[str, Callable[[Bench], None]] = {
@@ -34,7 +33,6 @@ MEASURES: Mapping[str, Callable[[Bench], None]] = {
     "load": measure_load,
     "words": measure_words,
     "long": measure_long,
-    "storage": measure_storage,
     "help": measure_help,
     "installed": measure_installed,
     "embedded": measure_embedded,

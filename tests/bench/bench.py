@@ -90,11 +90,11 @@ class Bench:
 
 
 @contextmanager
-def fresh_stage(name: str, *, probed: bool = False) -> Iterator[Stage]:
+def fresh_stage(name: str) -> Iterator[Stage]:
     """A stage with a home of its own."""
     with (
         TemporaryDirectory(prefix="hearthbot-bench-") as folder,
-        Stage(name, Path(folder), probed=probed) as stage,
+        Stage(name, Path(folder)) as stage,
     ):
         yield stage
 

@@ -363,8 +363,9 @@ class Careless:
         raise ValueError(TOKEN)
 
 async def forget():
-    asyncio.create_task(asyncio.to_thread(call))
-    await asyncio.sleep(0.3)
+    task = asyncio.create_task(asyncio.to_thread(call))
+    while not task.done():
+        await asyncio.sleep(0.01)
 
 warnings.warn(f"careful with {TOKEN}")
 thread = threading.Thread(target=call)
