@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from bot.doctor import live_slack, live_telegram
 from bot.doctor.live_telegram import BotAccount, Newcomer
@@ -19,6 +19,7 @@ from bot.settings.edit import Value
 from bot.settings.messages import variable
 from bot.settings.schema.settings import Settings
 from bot.settings.tree import KeyPath
+from bot.setup.terminal import SetupTerminal
 from memory.records.errors import AssistantError, SettingsWrong
 from memory.records.languages import AUTO, read_language
 
@@ -52,40 +53,6 @@ LATER = (
     "Later, write to the bot: it answers with a code, and `hearthbot access approve CODE` makes "
     "you the owner."
 )
-
-
-class SetupTerminal(Protocol):
-    """Where the person sits. Each question may raise KeyboardInterrupt: then nothing is saved."""
-
-    def title(self, text: str) -> None:
-        """Begin a new step."""
-
-    def say(self, text: str) -> None:
-        """Say what one has to know or do."""
-
-    def good(self, text: str) -> None:
-        """Say that something was tested and works."""
-
-    def bad(self, text: str) -> None:
-        """Say that something was tested and does not work, and what to do."""
-
-    def ask(self, question: str, *, default: str = "") -> str:
-        """Ask for one line; Enter is the default."""
-
-    def ask_secret(self, question: str) -> str:
-        """Ask for one line that is not shown; Enter is empty."""
-
-    def confirm(self, question: str, *, default: bool = True) -> bool:
-        """Ask yes or no."""
-
-    def pick(self, question: str, options: Sequence[str], *, default: int) -> int:
-        """Return the place of one of the options; Enter is the default."""
-
-    def live(self, doing: str, work: Coroutine[Any, Any, T]) -> T:
-        """Run something to its end, and show meanwhile that it runs."""
-
-    def live_or_enter(self, doing: str, work: Coroutine[Any, Any, T]) -> T | None:
-        """Do the same, but Enter ends it without a result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
