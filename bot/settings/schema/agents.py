@@ -8,16 +8,32 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from agent.turn.agents import Binding
-from bot.settings.schema.values import AgentName, Names, Text, matching
+from bot.settings.schema.values import AgentName, Names, Text, at_least_or_none, matching
 from memory.records.messages import DEFAULT_AGENT
 from memory.records.section import Section
 
 _BUDGET = re.compile(
     r"\s*(?P<amount>\d{1,9}(?:\.\d{1,4})?)\s*(?P<unit>usd|tokens)\s+a\s+(?P<period>turn|day|month)\s*"
 )
+
+
+def budget_of(text: str) -> tuple[float, Literal["usd", "tokens"], str]:
+    """Amount, unit and period of a budget in words. Raises ValueError where it is none."""
+    found = _BUDGET.fullmatch(text)
+    if found is None or not float(found["amount"]):
+        raise ValueError('allowed are such as "2 usd a day", "50000 tokens a turn"')
+    amount = float(found["amount"])
+    if found["unit"] == "usd":
+        return amount, "usd", found["period"]
+    if amount != int(amount):
+        raise ValueError("tokens are counted in whole numbers")
+    return amount, "tokens", found["period"]
+
+
+_Budget = Annotated[Text, AfterValidator(lambda text: text if budget_of(text) else "")]
 
 
 class AgentSettings(Section):
@@ -69,33 +85,19 @@ class AgentSettings(Section):
         description="Tools it may not use, the same way; a denial wins.",
         examples=[["exec"]],
     )
-    budget: Names = Field(
+    budget: Annotated[tuple[_Budget, ...], Field(strict=False)] = Field(
         default=(),
         description='What it may use: "2 usd a day", "300000 tokens a turn"; turn, day or month. '
         "Beside those of [budget].",
         examples=[["2 usd a day"]],
     )
-    heartbeat: int = Field(
+    heartbeat: Annotated[int, at_least_or_none(5, none="none")] = Field(
         default=0,
         ge=0,
         description="Minutes between two looks of its own at agents/NAME/HEARTBEAT.md in the "
         "workspace, 5 at least. 0: none, or for default heartbeat.every_minutes.",
         examples=[0],
     )
-
-    @field_validator("budget")
-    @classmethod
-    def _budgets(cls, budgets: Names) -> Names:
-        for text in budgets:
-            budget_of(text)
-        return budgets
-
-    @field_validator("heartbeat")
-    @classmethod
-    def _not_too_often(cls, minutes: int) -> int:
-        if 0 < minutes < 5:
-            raise ValueError("allowed: 0 (none), or 5 and more")
-        return minutes
 
     @model_validator(mode="after")
     def _one_prompt(self) -> AgentSettings:
@@ -105,19 +107,6 @@ class AgentSettings(Section):
                 "one of them"
             )
         return self
-
-
-def budget_of(text: str) -> tuple[float, Literal["usd", "tokens"], str]:
-    """Amount, unit and period of a budget in words. Raises ValueError where it is none."""
-    found = _BUDGET.fullmatch(text)
-    if found is None or not float(found["amount"]):
-        raise ValueError(f'{text[:60]!r}: allowed are such as "2 usd a day", "50000 tokens a turn"')
-    amount = float(found["amount"])
-    if found["unit"] == "usd":
-        return amount, "usd", found["period"]
-    if amount != int(amount):
-        raise ValueError(f"{text[:60]!r}: tokens are counted in whole numbers")
-    return amount, "tokens", found["period"]
 
 
 class BindingSettings(Section):

@@ -100,11 +100,22 @@ def _slack_member(value: object) -> str:
 
 def matching(pattern: str, otherwise: str) -> AfterValidator:
     """Return a check that a whole text fits a pattern; `otherwise` is said where it does not."""
-    form = re.compile(pattern, re.DOTALL)
+    form = re.compile(pattern)
 
     def check(value: str) -> str:
         if not form.fullmatch(value):
             raise ValueError(otherwise)
+        return value
+
+    return AfterValidator(check)
+
+
+def at_least_or_none(least: int, *, none: str) -> AfterValidator:
+    """Return a check that a number is 0, which is called `none`, or not too small."""
+
+    def check(value: int) -> int:
+        if 0 < value < least:
+            raise ValueError(f"allowed: 0 ({none}), or {least} and more")
         return value
 
     return AfterValidator(check)
@@ -209,4 +220,4 @@ VariableValue = Annotated[SecretStr, AfterValidator(_variable_value)]
 JsonTable = Annotated[Mapping[str, Any], BeforeValidator(_json_table)]
 Url = Annotated[str, _URL, AfterValidator(lambda url: url.rstrip("/"))]
 ApiRoot = Annotated[str, _URL, AfterValidator(lambda url: f"{url.rstrip('/')}/")]
-Folder = Annotated[str, matching("((/|~/).*)?", "allowed: a folder that begins with / or ~/")]
+Folder = Annotated[str, matching("(?s:((/|~/).*)?)", "allowed: a folder that begins with / or ~/")]
