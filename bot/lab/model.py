@@ -175,15 +175,19 @@ class ScriptedModel(LabServer):
             ),
             "requests": lambda since=0: self.requests[since:],
             "left": lambda: self.left,
-            "set": self._set,
+            "set": self.change,
         }
 
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
+        async def listed(_: FaultAction | None) -> StandInAnswer:
+            rows = [{"id": name, "object": "model", "owned_by": "lab"} for name in self.models]
+            return json_answer({"object": "list", "data": rows})
+
         match request.method, request.path:
             case "POST", "/v1/chat/completions":
                 name, params, act = await self._chat(request)
             case "GET", "/v1/models":
-                name, params, act = MODELS, {}, self._list_models
+                name, params, act = MODELS, {}, listed
             case "POST", "/v1/audio/transcriptions":
                 name, params, act = await self._transcription(request)
             case _:
@@ -202,10 +206,6 @@ class ScriptedModel(LabServer):
                 return json_answer(wrong.payload, status=wrong.status)
 
         return await self.perform(request, name, params, effect)
-
-    async def _list_models(self, _: FaultAction | None) -> StandInAnswer:
-        rows = [{"id": name, "object": "model", "owned_by": "lab"} for name in self.models]
-        return json_answer({"object": "list", "data": rows})
 
     async def _transcription(self, request: BaseRequest) -> Asked:
         """Hear what it was told to hear, in any recording that is not empty."""
@@ -303,7 +303,8 @@ class ScriptedModel(LabServer):
         self._queue[:0] = [_Queued(step=step, when={}) for step in rest]
         return first
 
-    def _set(self, **settings: Any) -> None:
+    def change(self, **settings: Any) -> None:
+        """Change settings by their names, from now on."""
         for name, value in settings.items():
             if name not in SETTINGS:
                 raise LookupError(name)

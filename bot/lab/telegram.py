@@ -302,24 +302,22 @@ class FakeTelegram(LabServer):
                     raise ApiError(401, "Unauthorized")
                 if action is not None and action.kind == "refuse_markup" and "parse_mode" in params:
                     raise bad("can't parse entities: refused on demand at byte offset 0")
-                result = await self._result(method.lower(), params, request)
+                match method.lower():
+                    case "getupdates":
+                        result: Any = await self._get_updates(params, request)
+                    case "setwebhook" | "deletewebhook":
+                        result = self._set_webhook(method.lower(), params)
+                    case "getwebhookinfo":
+                        result = self._webhook.info()
+                    case name if name in METHODS:
+                        result = METHODS[name](self._api, params)
+                    case _:
+                        raise ApiError(404, "Not Found: method not found")
             except ApiError as wrong:
                 return json_answer(wrong.payload, status=wrong.status)
             return json_answer({"ok": True, "result": result})
 
         return await self.perform(request, method, params, effect)
-
-    async def _result(self, method: str, params: TelegramParams, request: BaseRequest) -> Any:
-        match method:
-            case "getupdates":
-                return await self._get_updates(params, request)
-            case "setwebhook" | "deletewebhook":
-                return self._set_webhook(method, params)
-            case "getwebhookinfo":
-                return self._webhook.info()
-        if method not in METHODS:
-            raise ApiError(404, "Not Found: method not found")
-        return METHODS[method](self._api, params)
 
     async def _get_updates(self, p: TelegramParams, request: BaseRequest) -> list[Json]:
         if self._webhook.url:

@@ -18,7 +18,6 @@ from bot.lab.telegram_state import (
     Json,
     StoredFiles,
     TelegramChats,
-    TelegramMessage,
     without_reply,
 )
 from bot.lab.wire import RequestParams, Upload
@@ -167,7 +166,11 @@ class BotApi:
             raise bad("message text is empty")
         if units(parsed.text) > TEXT_UNITS_MAX:
             raise bad("MESSAGE_TOO_LONG")
-        kept = self._own_message(p)
+        kept = self.chats.find(self._chat_id(p), p.number("message_id"))
+        if kept is None:
+            raise bad("message to edit not found")
+        if not kept.is_bot:
+            raise bad("message can't be edited")
         message = kept.message
         content = _text(parsed)
         if markup := self._markup(p):
@@ -332,14 +335,6 @@ class BotApi:
                 return None
             raise bad("message to be replied not found")
         return kept.message
-
-    def _own_message(self, p: TelegramParams) -> TelegramMessage:
-        kept = self.chats.find(self._chat_id(p), p.number("message_id"))
-        if kept is None:
-            raise bad("message to edit not found")
-        if not kept.is_bot:
-            raise bad("message can't be edited")
-        return kept
 
     def _markup(self, p: TelegramParams) -> Json | None:
         markup = p.parsed("reply_markup", "reply keyboard markup")

@@ -72,6 +72,9 @@ class TelegramMessage:
         replied = message.get("reply_to_message")
         text = message.get("text") or message.get("caption") or ""
         entities = message.get("entities") or message.get("caption_entities") or ()
+        # A picture in its largest size. Raw updates hold anything.
+        shown = message.get("document") or (message.get("photo") or [{}])[-1]
+        file_id = shown.get("file_id") if isinstance(shown, dict) else None
         return SeenInTelegram(
             chat_id=message["chat"]["id"],
             message_id=message["message_id"],
@@ -84,16 +87,9 @@ class TelegramMessage:
             thread_id=message.get("message_thread_id"),
             reaction=tuple(self.reaction),
             file_name=message.get("document", {}).get("file_name"),
-            file_id=_file_of(message),
+            file_id=str(file_id) if file_id else None,
             is_photo="photo" in message,
         )
-
-
-def _file_of(message: Json) -> str | None:
-    """The id of what a message shows, a picture in its largest size. Raw updates hold anything."""
-    shown = message.get("document") or (message.get("photo") or [{}])[-1]
-    file_id = shown.get("file_id") if isinstance(shown, dict) else None
-    return str(file_id) if file_id else None
 
 
 class TelegramChats:

@@ -45,7 +45,24 @@ def change(text: str, changes: Mapping[KeyPath, Value]) -> str:
     A key that has that value already is left as it stands, so that nothing to do changes nothing.
     """
     for path, value in changes.items():
-        text = _changed(text, path, value)
+        values = _read(text)
+        wanted = _with(values, path, value)
+        if wanted == values:
+            continue
+        for made in _attempts(text, path, value):
+            # What is written is read back: a way that changes more than the key is none.
+            try:
+                is_right = tomllib.loads(made) == wanted
+            except tomllib.TOMLDecodeError:
+                continue
+            if is_right:
+                text = made
+                break
+        else:
+            raise SettingsWrong(
+                f"config.toml has {dotted(path)} in a form that cannot be changed without touching "
+                "the rest, so it was left alone. Change that key there yourself."
+            )
     return text
 
 
@@ -78,23 +95,6 @@ def decoded(file: Path) -> str:
         return NEW_FILE
     except UnicodeDecodeError as error:
         raise SettingsWrong(f"{file}: is not UTF-8 text (byte {error.start + 1})") from error
-
-
-def _changed(text: str, path: KeyPath, value: Value) -> str:
-    values = _read(text)
-    wanted = _with(values, path, value)
-    if wanted == values:
-        return text
-    for made in _attempts(text, path, value):
-        try:
-            if tomllib.loads(made) == wanted:
-                return made
-        except tomllib.TOMLDecodeError:
-            continue
-    raise SettingsWrong(
-        f"config.toml has {dotted(path)} in a form that cannot be changed without touching the "
-        "rest, so it was left alone. Change that key there yourself."
-    )
 
 
 def _attempts(text: str, path: KeyPath, value: Value) -> Iterator[str]:

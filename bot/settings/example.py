@@ -51,7 +51,9 @@ def _section(section: KeyPath) -> str:
     lines = [_comment(_about(model)), f"[{dotted(section)}]"]
     keys = {path: field for path, field in KEYS.items() if path[:-1] == section}
     for path, field in keys.items():
-        lines += ["", _comment(_explained(field)), f"#{path[-1]} = {_toml(_default(field))}"]
+        value = field.get_default(call_default_factory=True)
+        shown = value.get_secret_value() if isinstance(value, SecretStr) else value
+        lines += ["", _comment(_explained(field)), f"#{path[-1]} = {_toml(shown)}"]
     # Behind the keys, since what follows the head of a table belongs to that table.
     for path, field in keys.items():
         if table := tables_of(field):
@@ -85,11 +87,6 @@ def _comment(text: str) -> str:
     return textwrap.fill(
         text, COMMENT_CHARS_MAX, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
     )
-
-
-def _default(field: FieldInfo) -> object:
-    value = field.get_default(call_default_factory=True)
-    return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
 def _toml(value: object) -> str:

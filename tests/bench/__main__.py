@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 
 from tests.bench.bench import QUIET_SHARE, Bench
-from tests.bench.embedded import measure_embedded
 from tests.bench.figures import Report
 from tests.bench.installed import measure_help, measure_installed
 from tests.bench.processes import ChildDied
@@ -35,7 +34,6 @@ MEASURES: Mapping[str, Callable[[Bench], None]] = {
     "long": measure_long,
     "help": measure_help,
     "installed": measure_installed,
-    "embedded": measure_embedded,
 }
 
 
@@ -59,7 +57,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="a third of the repetitions")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--no-embedded", action="store_true", help="leave the embedded model out")
     parser.add_argument("--check", action="store_true", help="exit 1 when something is missed")
     return parser.parse_args()
 
@@ -68,7 +65,7 @@ def _run(asked: argparse.Namespace) -> Report:
     began = time.monotonic()
     report = Report()
     names = [name for name in MEASURES if not asked.only or name in asked.only]
-    with Bench(quick=asked.quick, embedded=not asked.no_embedded) as bench:
+    with Bench(quick=asked.quick) as bench:
         for number, name in enumerate(names, 1):
             print(f"[{number}/{len(names)}] {name}", file=sys.stderr, flush=True)
             _measured(bench, name, report)

@@ -28,7 +28,6 @@ class Bench:
     so they take turns in short blocks, and what disturbs the machine disturbs all of them."""
 
     quick: bool = False
-    embedded: bool = True
     figures: list[Figure] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
     _patience_s: float = PATIENCE_S

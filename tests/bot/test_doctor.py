@@ -117,12 +117,6 @@ async def test_what_cannot_be_mended_stays_and_says_why() -> None:
 # --- the machine -----------------------------------------------------------------------------
 
 
-def test_an_old_python_is_refused() -> None:
-    (finding,) = doctor_machine.python((3, 10, 4))
-
-    assert (finding.level, finding.text) == (FindingLevel.FAIL, "Python 3.10.4 is too old")
-
-
 def test_a_package_that_claims_our_names_is_named() -> None:
     claims = {"bot": ["hearthbot", "chatbot-kit"], "memory": ["hearthbot"], "other": ["x"]}
 
@@ -236,10 +230,8 @@ WELL = Checkup(ours=True, version=1, newest=1, inbox={}, outbox={})
         ({}, None, True, FindingLevel.OK, "no job is set"),
         ({"on": 2}, 90, True, FindingLevel.OK, "2 jobs, the next in 1 h 30 min"),
         ({"on": 2}, 60 * 49, False, FindingLevel.OK, "2 jobs, the next in 2 d 1 h"),
-        ({"on": 1}, -3, True, FindingLevel.OK, "1 job, the next is due now"),
         ({"on": 1}, -30, False, FindingLevel.OK, "1 job, the next is due now"),
         ({"on": 1}, -30, True, FindingLevel.WARN, "a job is overdue"),
-        ({"on": 1, "stopped": 2}, 5, True, FindingLevel.WARN, "2 jobs were stopped"),
         (
             {"on": 1, "stopped": 1},
             5,

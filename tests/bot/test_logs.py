@@ -11,7 +11,6 @@ import socket
 import stat
 import subprocess
 import sys
-import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +22,6 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.settings import logging as logs_module
 from bot.settings.logging import Logs, Redactor, set_up
 from bot.settings.schema.settings import LoggingSettings
 
@@ -138,20 +136,6 @@ def test_auto_is_console_with_colours_in_a_terminal_and_json_elsewhere() -> None
 
     assert "\x1b[" in terminal.getvalue()
     assert lines(pipe)[0]["event"] == "started"
-
-
-def test_after_closing_everything_is_as_before(stream: io.StringIO) -> None:
-    root = logging.getLogger()
-    before = (root.handlers[:], root.level, sys.excepthook, threading.excepthook)
-    levels = [logging.getLogger(name).level for name in logs_module.NOISY_LOGGERS]
-    configured = (structlog.is_configured(), structlog.get_config())  # an earlier test may have
-
-    with set_up(JSON_DEBUG, secrets=[], stream=stream, file=None):
-        assert sys.excepthook is not before[2]
-
-    assert (root.handlers[:], root.level, sys.excepthook, threading.excepthook) == before
-    assert [logging.getLogger(name).level for name in logs_module.NOISY_LOGGERS] == levels
-    assert (structlog.is_configured(), structlog.get_config()) == configured
 
 
 # --- the file ----------------------------------------------------------------------------------

@@ -69,15 +69,13 @@ def _person_number(value: object) -> int:
     text = value.strip() if isinstance(value, str) else ""
     if number := re.fullmatch(r"(?:telegram:)?([1-9][0-9]{0,18})", text):
         return int(number[1])
-    raise ValueError(_person_hint(value, text))
-
-
-def _person_hint(value: object, text: str) -> str:
     if isinstance(value, str) and not text:
-        return "an empty entry lets nobody in; remove it"
+        raise ValueError("an empty entry lets nobody in; remove it")
     if text == "*":
-        return 'an entry is a user\'s number; to let everyone in, set access.policy = "open"'
-    return (
+        raise ValueError(
+            'an entry is a user\'s number; to let everyone in, set access.policy = "open"'
+        )
+    raise ValueError(
         "an entry is a user's number, such as 99 or telegram:99: "
         "names can change hands, the number cannot"
     )
