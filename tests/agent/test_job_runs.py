@@ -13,7 +13,6 @@ import pytest
 from agent.tools.agents import SystemTools
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.end import DOUBT
-from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking, What
 from memory.records.messages import (
@@ -116,20 +115,6 @@ async def test_what_it_found_is_kept_and_nothing_is_said(house: House) -> None:
         assert house.seen.by_run == {}
 
 
-async def test_a_heartbeat_sends_the_time_and_the_list_without_any_history(house: House) -> None:
-    script = model("Hello!", "Nothing.")
-    async with house.opened(script):
-        await house.say("hello")
-        await a_run(house)
-
-    heartbeat = script.asked[1]
-    (words,) = texts(heartbeat)
-    assert "## Heartbeat" in words
-    assert LIST in words
-    assert "2026-08-03 12:00" in words, "by the clock on the person's wall"
-    assert "## Current Task" in heartbeat.system
-
-
 @pytest.mark.case("CO-03")
 async def test_nothing_to_report_ends_the_run_at_once(house: House) -> None:
     script = model(calls(NOTHING))
@@ -225,14 +210,6 @@ async def test_it_neither_sends_nor_makes_jobs(house: House) -> None:
     assert offered[2] == {"look"}
 
 
-async def test_a_job_without_tools_has_none(house: House) -> None:
-    script = model("A joke.")
-    async with house.opened(script):
-        await a_run(house, "Tell a joke.", is_heartbeat=False, tools=())
-
-    assert script.asked[0].tools == ()
-
-
 async def test_it_has_its_own_number_of_rounds(house: House) -> None:
     async def act(text: str) -> str:
         return f"looked at {text}"
@@ -326,27 +303,6 @@ async def test_what_a_file_lost_is_told_also_where_a_run_has_nothing_to_report(
         state, result, _ = await outcome(house)
         assert state == "found"
         assert lost in result["text"]
-
-
-async def test_of_a_job_that_is_one_call_it_is_told_too(house: House) -> None:
-    acting = asyncio.Event()
-
-    async def act(text: str) -> str:
-        acting.set()
-        return await forever(text)
-
-    house.tools.append(FakeTool("keep", act, effect=Effect.PERSON, redo="once"))
-    async with house.opened(model()):
-        wish = ("keep", '{"text": "hi"}')
-        run = asyncio.create_task(a_run(house, is_heartbeat=False, call=wish))
-        await acting.wait()
-        run.cancel()
-    async with house.opened(model()):
-        await house.engine.idle()
-
-        state, result, _ = await outcome(house)
-        told = DOUBT.format(what="use a tool (`text: hi`)")
-        assert (state, result["text"]) == ("found", f"{FATE_UNKNOWN}\n\n{told}")
 
 
 async def test_a_run_whose_payload_nobody_can_read_has_failed(house: House) -> None:

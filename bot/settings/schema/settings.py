@@ -26,7 +26,6 @@ from bot.settings.schema.agents import AgentsSettings
 from bot.settings.schema.sections import (
     AttachmentsSettings,
     HeartbeatSettings,
-    HistorySettings,
     MemorySettings,
     SchedulerSettings,
 )
@@ -55,7 +54,7 @@ from bot.settings.schema.values import (
     listed,
 )
 from bot.settings.tree import ANY_NAME, KeyPath, keys_of, secrets_of, sections_of
-from memory.records.section import AgentTasksSettings, Section, TurnsSettings
+from memory.records.section import AgentTasksSettings, HistorySettings, Section, TurnsSettings
 
 CONFIG_NAME = "config.toml"
 ENV_PREFIX = "HEARTHBOT_"
