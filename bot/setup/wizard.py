@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent.models.choose import ModelWish, choose
+from agent.models.choose import choose
 from agent.models.service import ask_once
 from bot.doctor.live import with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
@@ -18,7 +18,6 @@ from bot.doctor.live_telegram import account
 from bot.settings.edit import change, decoded
 from bot.settings.load import load
 from bot.settings.messages import dotted
-from bot.settings.options import wish_of
 from bot.settings.schema.settings import CONFIG_NAME, KEYS, Settings
 from bot.settings.tree import is_secret
 from bot.setup.model import TRY_S, SetupModelStep
@@ -31,6 +30,7 @@ from bot.setup.steps import (
     TelegramStep,
 )
 from memory.records.errors import AssistantError, SettingsWrong
+from memory.records.section import LlmSettings
 
 WELCOME = """\
 This sets up your assistant. Each answer is tested before it is saved, and all is saved together at
@@ -104,10 +104,10 @@ async def tested(settings: Settings, env: Mapping[str, str], manifest: Path) -> 
         if slack.mode == "socket":
             await socket_address(slack.base_url, slack.app_token.get_secret_value())
         lines.append(f"Slack: @{place.bot} in {place.team}")
-    return [*lines, await _model_tested(wish_of(settings), env)]
+    return [*lines, await _model_tested(settings.llm, env)]
 
 
-async def _model_tested(wanted: ModelWish, env: Mapping[str, str]) -> str:
+async def _model_tested(wanted: LlmSettings, env: Mapping[str, str]) -> str:
     try:
         choice = await choose(wanted, env=env)
         trial = await ask_once(choice, limit_s=TRY_S)

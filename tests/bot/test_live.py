@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.models.choose import Choice, ModelWish, choose
+from agent.models.choose import Choice, choose
 from agent.models.service import ask_once
 from bot.doctor import reach as doctor_reach
 from bot.doctor.base import FindingLevel
@@ -28,6 +28,7 @@ from bot.lab.slack import FakeSlack, refusal
 from bot.lab.telegram import FakeTelegram
 from bot.settings.schema.settings import Settings
 from memory.records.errors import AssistantError, BrokenAnswer, ModelTimeout, SettingsWrong
+from memory.records.section import LlmSettings
 from tests.checkout import ROOT
 
 TOKEN = "123456:TESTTESTTEST"
@@ -161,7 +162,7 @@ def test_a_manifest_is_read_for_its_bot_scopes(tmp_path: Path) -> None:
 
 
 async def chosen(model: ScriptedModel) -> Choice:
-    return await choose(ModelWish(model="openai/lab-model", api_base=model.api_base), env={})
+    return await choose(LlmSettings(model="openai/lab-model", api_base=model.api_base), env={})
 
 
 @pytest.mark.parametrize(("kind", "error"), [("cut", BrokenAnswer), ("429", AssistantError)])

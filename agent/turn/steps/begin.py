@@ -16,7 +16,7 @@ from agent.history.window import (
     since_compaction,
     window,
 )
-from agent.models.tokens import TokenCounter
+from agent.models.tokens import factor_of
 from agent.prompt.assemble import Placement, assemble, demo_prompt
 from agent.prompt.context import ContextBuilder, PromptContext, PromptOccasion
 from agent.prompt.prefix_cache import entry_parts, tools_part
@@ -224,7 +224,7 @@ class BeginStep:
         output = traits.output_tokens(self._options.max_output_tokens)
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.
-        fits = output + int((traits.window - output) / TokenCounter(draft.model.name).factor)
+        fits = output + int((traits.window - output) / factor_of(draft.model.name))
         for attempt in range(FITTING_TRIES):
             entries = tuple(map(as_sent, shorten_before(sent.stored, sent.shortened_to)))
             history_tokens = sum(part.tokens for part in entry_parts(entries))

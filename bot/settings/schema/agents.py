@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from agent.turn.agents import Binding, unreached
-from bot.settings.schema.values import Names, Text
 from memory.records.messages import DEFAULT_AGENT
-from memory.records.section import Section
+from memory.records.section import Names, Section, Text
 
 _BUDGET = re.compile(
     r"\s*(?P<amount>\d{1,9}(?:\.\d{1,4})?)\s*(?P<unit>usd|tokens)\s+a\s+(?P<period>turn|day|month)\s*"

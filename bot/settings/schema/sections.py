@@ -6,8 +6,7 @@ import re
 
 from pydantic import Field, field_validator
 
-from bot.settings.schema.values import Names
-from memory.records.section import Section
+from memory.records.section import Names, Section
 
 
 class ExtractionSettings(Section):

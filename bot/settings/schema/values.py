@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from agent.skills import rules as patterns
+from memory.records.section import http_url
 
 # --- reactions ----------------------------------------------------------------------------------
 #
@@ -105,14 +106,8 @@ def _listen_on(value: str) -> str:
     return value
 
 
-def _http_url(value: str) -> str:
-    if value and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
-        raise ValueError("allowed: an address that begins with https:// or http://")
-    return value.rstrip("/")
-
-
 def _api_root(value: str) -> str:
-    return _http_url(value) + "/"
+    return http_url(value) + "/"
 
 
 def _pattern(value: str) -> str:
@@ -195,14 +190,11 @@ AckReaction = Annotated[str, AfterValidator(_ack_reaction)]
 PersonNumber = Annotated[int, BeforeValidator(_person_number)]
 SlackMember = Annotated[str, BeforeValidator(_slack_member)]
 ListenOn = Annotated[str, AfterValidator(_listen_on)]
-Text = Annotated[str, Field(min_length=1)]
-Names = Annotated[tuple[Text, ...], Field(strict=False)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 SkillName = Annotated[str, AfterValidator(_skill_name)]
 ServerName = Annotated[str, AfterValidator(_server_name)]
 VariableName = Annotated[str, AfterValidator(_variable_name)]
 VariableValue = Annotated[SecretStr, AfterValidator(_variable_value)]
 JsonTable = Annotated[Mapping[str, Any], BeforeValidator(_json_table)]
-Url = Annotated[str, AfterValidator(_http_url)]
 ApiRoot = Annotated[str, AfterValidator(_api_root)]
 Folder = Annotated[str, AfterValidator(_folder)]
