@@ -48,7 +48,6 @@ from bot.settings.options import (
     search_options_of,
     servers_of,
     steering_of,
-    wish_of,
 )
 from memory.records.errors import AssistantError, SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
@@ -248,16 +247,16 @@ def _transcriber_of(app: App) -> PaidTranscriber | None:
     name = settings.llm.transcription_model.strip()
     if not name:
         return None
-    from agent.models.speech import Speech
+    from agent.models.litellm import Speech
 
-    main = wish_of(settings)
+    main = settings.llm
     if "/" in main.model and "/" not in name:
         name = f"openai/{name}"  # a bare name is one of OpenAI's, or of the one server that is set
     wanted = beside(main, name)
     speech = Speech(
         name,
         api_base=wanted.api_base,
-        api_key=wanted.api_key,
+        api_key=wanted.api_key.get_secret_value(),
         timeout_s=settings.llm.timeout_s,
     )
     return PaidTranscriber(speech.name, speech.text, payment=Payment(budget=app.budget))

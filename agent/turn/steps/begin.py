@@ -15,7 +15,7 @@ from agent.history.window import (
     since_compaction,
     window,
 )
-from agent.models.tokens import TokenCounter
+from agent.models.tokens import factor_of
 from agent.prompt.assemble import Placement, assemble, demo_prompt
 from agent.prompt.context import ContextBuilder
 from agent.prompt.prefix_cache import entry_parts, tools_part
@@ -170,7 +170,7 @@ class BeginStep:
         output = traits.output_tokens(self._options.max_output_tokens)
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.
-        fits = output + int((traits.window - output) / TokenCounter(plan.model.name).factor)
+        fits = output + int((traits.window - output) / factor_of(plan.model.name))
         prompt_max = self._options.prompt_tokens_max or int(traits.window * WINDOW_SHARE_MAX)
         for attempt in range(FITTING_TRIES):
             entries = plan.entries()

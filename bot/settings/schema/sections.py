@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bot.settings.schema.values import Text, at_least_or_none, matching
-from memory.records.section import ExtractionSettings, Section
+from bot.settings.schema.values import at_least_or_none, matching
+from memory.records.section import ExtractionSettings, Section, Text
 
 
 class MemorySettings(Section):
