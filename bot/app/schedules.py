@@ -19,7 +19,7 @@ import structlog
 from agent.skills.library import SkillLibrary
 from agent.skills.skill import Skill
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
-from agent.tools.exec import Order, Runner
+from agent.tools.groups.exec import Order, Runner
 from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
 from agent.turn.aftermath import EndedTurn, FollowUp

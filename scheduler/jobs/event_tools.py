@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agent.tools.profile import PersonContext
+from agent.tools.groups.memory import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, tool
 from memory.records.schedule import Event, Remind, due_words, moment_words
 from scheduler.jobs.events import EventService

@@ -24,12 +24,11 @@ from agent.policy.gate import Gate
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import PromptLibrary
 from agent.subagents.subagents import PeopleDrafts
-from agent.tools.agents import StatusTold
-from agent.tools.call import ToolLimits
-from agent.tools.files import ResultStore
+from agent.tools.groups.agents import StatusTold
+from agent.tools.groups.files import ResultStore
 from agent.tools.selection import SelectionOptions, ToolSelector
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Toolbox, ToolLimits
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
@@ -58,7 +57,7 @@ from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import AboutPeople, SqlitePeople
 from memory.stores.traces import SqliteTraces
-from tests.agent.house import OWNER, House, Somebody, Words
+from tests.agent.house import OWNER, House, Somebody, Words, of_model
 from tests.agent.obedient import CANARY, ObedientModel
 from tests.agent.web.sites import Site, site
 from tests.fakes import OneModel
@@ -466,7 +465,7 @@ class Lasting(Tool):
         self.card = ToolCard(
             name=name,
             description=f"Does {name}.",
-            arguments=Words,
+            arguments=of_model(Words),
             group="schedule" if name.endswith("job") else "memory",
             effect=Effect.PERSON,
             redo="once",

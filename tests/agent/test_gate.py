@@ -22,6 +22,7 @@ from tests.agent.house import (
     FakeTool,
     House,
     model,
+    of_model,
 )
 from tests.fakes import calls
 
@@ -43,7 +44,7 @@ class Fetch(Tool):
     card = ToolCard(
         name="web_fetch",
         description="Fetch a page.",
-        arguments=Url,
+        arguments=of_model(Url),
         group="web",
         effect=Effect.NONE,
         redo="repeat",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from agent.tools.exec import ExecOptions
+from agent.tools.groups.exec import ExecOptions
 from agent.tools.selection import SelectionOptions
 from agent.turn.agents import Binding
 from bot.settings.example import EXAMPLE_NAMES, example_toml
