@@ -24,7 +24,7 @@ HEAVY = (
 UNASKED = (
     "PIL",
     "agent.trace.explanation",
-    "agent.tools.hardware",
+    "agent.tools.groups.hardware",
     "bot.channels.slack.app_home",
     "bot.markup.slack",
     "bot.channels.slack.channel",

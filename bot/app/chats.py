@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from agent.files.values import FileUnavailable
-from agent.tools.messages import FileToSend, OwnChat
+from agent.tools.groups.messages import FileToSend, OwnChat
 from agent.turn.agents import Bindings
 from bot.channels.base import NO_REACTIONS, Channel, DeliveryRefused, NotSent, Reacted
 from bot.markup.command_text import as_typed
@@ -137,7 +137,7 @@ class Reactions:
 
 
 class BotMessenger:
-    """Implements `agent.tools.messages.Messenger` over the outbox."""
+    """Implements `agent.tools.groups.messages.Messenger` over the outbox."""
 
     def __init__(
         self, access: Access, conversations: SqliteConversations, outbox: Callable[[], Outbox]

@@ -17,20 +17,18 @@ from agent.models.choose import beside
 from agent.skills.library import SkillLibrary
 from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
-from agent.tools.agents import AgentTools, SystemTools
 from agent.tools.discovery import DiscoveryTools, ToolRanking
-from agent.tools.exec import ExecTools, Runner
-from agent.tools.files import FileTools, ResultStore
-from agent.tools.knowledge import KnowledgeTools
-from agent.tools.memory import FactTools
-from agent.tools.messages import MessageTools, SendableFiles
-from agent.tools.notes import Notes, NoteTools
-from agent.tools.profile import PersonContext, ProfileTools
-from agent.tools.scripts import ScriptTools
-from agent.tools.skills import SkillTools
+from agent.tools.groups.agents import AgentTools, SystemTools
+from agent.tools.groups.exec import ExecTools, Runner
+from agent.tools.groups.files import FileTools, ResultStore
+from agent.tools.groups.knowledge import KnowledgeTools
+from agent.tools.groups.memory import FactTools, PersonContext
+from agent.tools.groups.messages import MessageTools, SendableFiles
+from agent.tools.groups.notes import Notes, NoteTools, ProfileTools
+from agent.tools.groups.skills import ScriptTools, SkillTools
+from agent.tools.groups.web import WebPages, WebSearch
 from agent.tools.tool import Tool, tools_of
 from agent.tools.toolbox import Reach, Toolbox
-from agent.tools.web import WebPages, WebSearch
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
@@ -190,7 +188,7 @@ class Abilities:
             own += tools_of(ExecTools(self.runner), timeout_s=timeout_s)
             own += tools_of(ScriptTools(self.shelf, self.runner, given), timeout_s=timeout_s)
         if all(map(find_spec, ("smbus2", "spidev"))):  # the extra `hardware`
-            from agent.tools.hardware import Buses, hardware_tools
+            from agent.tools.groups.hardware import Buses, hardware_tools
 
             own += hardware_tools(Buses())
         toolbox = Toolbox(own, self.servers if self.app.is_running else None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.tools.agents import SystemTools
+from agent.tools.groups.agents import SystemTools
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.end import DOUBT
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
@@ -29,7 +29,7 @@ from memory.records.request import ModelRequest
 from memory.records.rows import Outcome
 from memory.records.transcript import Note, Said
 from memory.stores.jobs import SqliteJobs
-from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
+from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model, of_model
 from tests.agent.test_gate import Fetch
 from tests.agent.tools.given import by_name, no_status
 from tests.fakes import START, calls
@@ -377,7 +377,7 @@ class Strict(Tool):
     """Another tool, with other arguments."""
 
     def __init__(self, tool: FakeTool, arguments: type[Words]) -> None:
-        self.card = replace(tool.card, arguments=arguments)
+        self.card = replace(tool.card, arguments=of_model(arguments))
         self._tool = tool
 
     async def run(self, arguments: Any, caller: Caller) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from agent.tools.former_files import ProtectedFiles
+from agent.tools.groups.files import ProtectedFiles
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused, Workspace
 from bot.people.approval_messages import TOOLS
