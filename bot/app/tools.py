@@ -34,7 +34,7 @@ from agent.tools.web import WebPages, WebSearch
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
-from bot.app.chats import BotMessenger, ChannelFiles, Reactions
+from bot.app.chats import BotMessenger
 from bot.app.schedules import skill_finder
 from bot.settings.options import (
     allowed_hosts_of,
@@ -165,7 +165,14 @@ class Abilities:
         own: list[Tool] = [
             *tools_of(FileTools(self.workspace, former)),
             *tools_of(
-                MessageTools(messenger, files, Reactions(lambda: self.app.channels.by_name).react)
+                MessageTools(
+                    messenger,
+                    files,
+                    # Asked for when called: a command that lists tools builds no channel.
+                    lambda address, message_id, emoji: self.app.channels.react(
+                        address, message_id, emoji
+                    ),
+                )
             ),
             *tools_of(SystemTools(lambda **of: self.app.status.told(**of))),
             *tools_of(SkillTools(self.shelf, self.skills)),
@@ -227,7 +234,7 @@ def attached_files_of(app: App) -> AttachedFiles:
     """Build the step that opens the files of messages."""
     wanted = app.settings.attachments
     return AttachedFiles(
-        ChannelFiles(lambda: app.channels.by_name).fetch,
+        app.channels.fetch,
         app.abilities.workspace,
         app.models,
         clock=app.clock,

@@ -29,15 +29,29 @@ def list_people(as_json: out.AsJson = False) -> None:
     if as_json:
         out.print_json(found)
         return
+    # A table has it in its title; a pipe has no titles.
     if not out.is_terminal():
         out.print_lines([(f"policy\t{found['policy']}", "")])
+    rows = []
+    for person in found["people"]:
+        about = [person["time_zone"]] if person["time_zone"] else []
+        if then_ms := person["last_seen_ms"]:  # as this terminal has it
+            at = datetime.fromtimestamp(then_ms / 1000, tz=UTC).astimezone()
+            about.append(f"wrote {at:%Y-%m-%d %H:%M}")
+        about.append(person["id"])
+        addresses = ", ".join(person["addresses"])
+        rows.append((person["role"], addresses, person["name"], "; ".join(about)))
+    rows += [("group chat", chat, "", state) for chat, state in found["chats"].items()]
+    rows += [("asked", entry["address"], "", f"code {entry['code']}") for entry in found["asking"]]
+    rows += [("denied", address, "", "") for address in found["denied"]]
+    rows += [("allow_from", address, "", "by the settings") for address in found["allow_from"]]
     columns: out.Columns[tuple[str, ...]] = {
         "Who": lambda row: row[0],
         "Address": lambda row: row[1],
         "Name": lambda row: row[2],
         "About": lambda row: row[3],
     }
-    out.print_rows(_rows(found), columns, title=f"Policy: {found['policy']}")
+    out.print_rows(rows, columns, title=f"Policy: {found['policy']}")
     if not found["people"] and out.is_terminal():
         typer.echo("Nobody yet: write to the bot, then approve the code it gives you.")
 
@@ -91,22 +105,3 @@ def link(
 
 def _show(answer: dict[str, str], *, as_json: bool) -> None:
     out.render(answer, [(answer["text"], "")], as_json=as_json)
-
-
-def _rows(answer: out.Json) -> list[tuple[str, ...]]:
-    rows = [_person(person) for person in answer["people"]]
-    rows += [("group chat", chat, "", state) for chat, state in answer["chats"].items()]
-    rows += [("asked", entry["address"], "", f"code {entry['code']}") for entry in answer["asking"]]
-    rows += [("denied", address, "", "") for address in answer["denied"]]
-    rows += [("allow_from", address, "", "by the settings") for address in answer["allow_from"]]
-    return rows
-
-
-def _person(person: out.Json) -> tuple[str, ...]:
-    zone = [person["time_zone"]] if person["time_zone"] else []
-    seen = []
-    if then_ms := person["last_seen_ms"]:
-        at = datetime.fromtimestamp(then_ms / 1000, tz=UTC).astimezone()  # as this terminal has it
-        seen = [f"wrote {at:%Y-%m-%d %H:%M}"]
-    about = "; ".join([*zone, *seen, person["id"]])
-    return person["role"], ", ".join(person["addresses"]), person["name"], about

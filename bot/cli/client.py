@@ -102,6 +102,7 @@ async def running_or(
         except NotRunning:
             tries += 1
         try:
+            # A bot that starts or stops holds the home's lock while its socket is not there.
             return await stack.enter_async_context(here())
         except HomeBusy:
             if tries >= BUSY_TRIES:

@@ -57,30 +57,26 @@ def last_words() -> Iterator[None]:
     try:
         yield
     except (AssistantError, ExceptionGroup) as error:
-        if sentences := _sentences(error):
-            _log_end(" ".join(sentences))
+        import structlog
+
+        from bot.settings.home import find_home
+        from bot.settings.load import load
+        from bot.settings.logging import secrets_of, set_up
+        from bot.settings.schema.settings import LoggingSettings
+
+        env = dict(os.environ)
+        home = find_home(env)
+        sentences = _sentences(error)
+        if not sentences or not home.logs.is_dir():
+            raise
+        try:
+            settings = load(home.path, env)
+            logging, secrets = settings.logging, secrets_of(settings, env)
+        except SettingsWrong:  # whose sentences quote no value of a secret
+            logging, secrets = LoggingSettings(), ()
+        with set_up(logging, secrets=secrets, stream=_Nowhere(), file=home.log_file):
+            structlog.get_logger(__name__).critical("bot.ended", why=" ".join(sentences))
         raise
-
-
-def _log_end(why: str) -> None:
-    import structlog
-
-    from bot.settings.home import find_home
-    from bot.settings.load import load
-    from bot.settings.logging import secrets_of, set_up
-    from bot.settings.schema.settings import LoggingSettings
-
-    env = dict(os.environ)
-    home = find_home(env)
-    if not home.logs.is_dir():
-        return
-    try:
-        settings = load(home.path, env)
-        logging, secrets = settings.logging, secrets_of(settings, env)
-    except SettingsWrong:  # whose sentences quote no value of a secret
-        logging, secrets = LoggingSettings(), ()
-    with set_up(logging, secrets=secrets, stream=_Nowhere(), file=home.log_file):
-        structlog.get_logger(__name__).critical("bot.ended", why=why)
 
 
 def _sentences(error: BaseException) -> list[str]:

@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.markup.command_text import bare
-from bot.people.timezone import zone_of
 from bot.settings.logging import LOG_FILES_MAX
-from memory.records.rows import Person
+
+if TYPE_CHECKING:
+    from bot.commands.command import CommandCall, Tools
 
 LINES, LINES_MAX = 20, 200
 BLOCK_BYTES = 65_536
@@ -111,14 +113,13 @@ class FoundLines:
 class LogReader:
     """Answers `/logs`, and tells `/status` of trouble."""
 
-    def __init__(self, file: Path, redact: Callable[[str], str], *, host_zone: str) -> None:
+    def __init__(self, file: Path, redact: Callable[[str], str]) -> None:
         """`redact` takes out secrets that came to be known after a line was written."""
         self._file = file
         self._redact = redact
-        self._host_zone = host_zone
 
-    async def tell(self, person: Person, rest: str) -> str:
-        """`/logs`."""
+    async def text(self, rest: str, zone: tzinfo) -> str:
+        """Return the lines that are asked for, by this time zone."""
         wanted = LogQuery.of(rest)
         if wanted is None:
             return USE
@@ -129,7 +130,6 @@ class LogReader:
         except OSError as error:
             why = error.strerror or type(error).__name__
             return UNREADABLE.format(file=bare(str(self._file)), why=why)
-        zone: tzinfo = zone_of(person.time_zone or self._host_zone) or UTC
         reach = f"I looked back to {_time(found.since, zone)} ({zone})."
         if not found.lines:
             return f"The log has nothing of that. {reach}"
@@ -152,6 +152,11 @@ class LogReader:
         return [bare(self._redact(plain_line(line, zone))) for line in reversed(found.lines)]
 
 
+async def logs(tools: Tools, asked: CommandCall) -> str:
+    """Show the last lines of the log."""
+    return await tools.logs.text(asked.rest, tools.zone(asked.person))
+
+
 # --- the file -----------------------------------------------------------------------------------
 
 
@@ -170,7 +175,8 @@ def find(
     found: list[Mapping[str, object]] = []
     since = ""
     left = looked_at_bytes_max
-    for path in _files(file):
+    older = (file.with_name(f"{file.name}.{number}") for number in range(1, LOG_FILES_MAX))
+    for path in [file, *(path for path in older if path.exists())]:
         for raw in _backwards(path, left, block_bytes=block_bytes):
             left -= len(raw) + 1
             try:
@@ -189,15 +195,6 @@ def find(
         if left <= 0:
             break
     return FoundLines(lines=tuple(reversed(found)), since=since)
-
-
-def _files(file: Path) -> Iterator[Path]:
-    """The newest first."""
-    yield file
-    for number in range(1, LOG_FILES_MAX):
-        older = file.with_name(f"{file.name}.{number}")
-        if older.exists():
-            yield older
 
 
 def _backwards(path: Path, bytes_max: int, *, block_bytes: int) -> Iterator[bytes]:
@@ -224,7 +221,11 @@ def line_text(line: Mapping[str, object], zone: tzinfo) -> str:
     """`28 Nov 17:03:09 warning model.error turn=in-12 model=gpt-4.1`: one line without markup."""
     parts = [_time(str(line.get("timestamp", "")), zone), _plain(line.get("level"))]
     parts.append(_event(line))
-    parts += [f"{name}={_plain(line[name])}" for name in SHOWN if _is_shown(line.get(name))]
+    for name in SHOWN:
+        value = line.get(name)
+        is_list = isinstance(value, list) and all(isinstance(one, str | int) for one in value)
+        if value not in (None, "", []) and (is_list or isinstance(value, str | int | float)):
+            parts.append(f"{name}={_plain(value)}")
     if raised := _raised(line):
         parts.append(raised)
     elif why := _why(line):
@@ -272,12 +273,6 @@ def _raised(line: Mapping[str, object]) -> str:
     places = _PLACE.findall(traceback)
     at = f" at {Path(places[-1][0]).name}:{places[-1][1]}" if places else ""
     return f"raised={_plain(kind[1]) if kind else 'an error'}{at}"
-
-
-def _is_shown(value: object) -> bool:
-    if isinstance(value, list):
-        return bool(value) and all(isinstance(one, str | int) for one in value)
-    return isinstance(value, int | float) or (isinstance(value, str) and value != "")
 
 
 def _plain(value: object, *, chars_max: int = VALUE_CHARS) -> str:

@@ -155,10 +155,13 @@ class McpService:
 
 def _server_row(state: ServerState) -> Json:
     options, health = state.options, state.health
+    # Of an address nothing is shown that may be secret.
+    url = urlsplit(options.url)
+    host = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
     return {
         "name": options.name,
         "by": "command" if options.command else "url",
-        "where": options.command or _host(options.url),
+        "where": options.command or host,
         "about": options.about,
         "health": health.health.value,
         "state": health_words(health),
@@ -182,9 +185,3 @@ def _tool_row(tool: ToolState, server: str) -> Json:
         "description": tool.description,
         "former": tool.former,
     }
-
-
-def _host(url: str) -> str:
-    """An address without what may be secret in it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -221,7 +221,16 @@ def approve(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> No
 @app.command("enable")
 def enable(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> None:
     """Let a skill that runs by the clock run; says before what that will cost."""
-    cost = run(lambda bot: _cost(bot, name))
+    from bot.cli.schedule.jobs import cost_json, pace_words
+
+    async def cost_of(bot: Bot) -> out.Json:
+        try:
+            found = await bot.call(App.dry_runs.skill_estimate, name)
+        except AssistantError as error:  # no reason to refuse: that is said in its place
+            return {"text": f"What it will cost cannot be told: {str(error).rstrip('.')}."}
+        return {**cost_json(found), "text": pace_words(found)}
+
+    cost = run(cost_of)
     if not as_json:
         out.print_lines([(cost["text"], "")])
         if not yes:
@@ -237,17 +246,6 @@ def enable(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> Non
         text = f"{name} is switched on ({when}), but it is {_state(skill)}."
     answer = {"name": name, "state": skill.state.value, "text": text, "cost": cost}
     _print(answer, as_json=as_json)
-
-
-async def _cost(bot: Bot, name: str) -> out.Json:
-    """What it would take; that it cannot be told is words too."""
-    from bot.cli.schedule.jobs import cost_json, pace_words
-
-    try:
-        found = await bot.call(App.dry_runs.skill_estimate, name)
-    except AssistantError as error:
-        return {"text": f"What it will cost cannot be told: {str(error).rstrip('.')}."}
-    return {**cost_json(found), "text": pace_words(found)}
 
 
 @app.command("disable")
@@ -284,7 +282,16 @@ def set_playbook(
 
     It is in use at once.
     """
-    text = _instructions(file)
+    text = None
+    try:
+        if file:
+            is_piped = file == STDIN
+            data = sys.stdin.buffer.read() if is_piped else Path(file).expanduser().read_bytes()
+            text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise out.wrong_usage(f"{file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise out.wrong_usage(f"{file} is not text in UTF-8.") from None
     if all(one is None for one in (keywords, description, priority, text)):
         raise out.wrong_usage("Say what to set, such as --keywords and --file.")
     skill, is_new, warnings = call(
@@ -331,19 +338,6 @@ def _print_removed(
     if rest is not None:
         text += f" Another one of this name is there now: {rest.location}, {_state(rest)}."
     _print({"name": name, "text": text}, as_json=as_json)
-
-
-def _instructions(file: str) -> str | None:
-    """The text of a file, or what is piped in; None when neither was named."""
-    if not file:
-        return None
-    try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).expanduser().read_bytes()
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise out.wrong_usage(f"{file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise out.wrong_usage(f"{file} is not text in UTF-8.") from None
 
 
 # --- printing ----------------------------------------------------------------------------------

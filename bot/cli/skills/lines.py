@@ -125,12 +125,25 @@ def below_table(found: SkillList, *, show_all: bool) -> out.Lines:
 
 def details_json(found: SkillDetails) -> out.Json:
     """Return everything about one skill."""
-    skill, record = found.skill, found.record
+    skill, record, schedule = found.skill, found.record, found.skill.schedule
+    said: out.Json = {
+        **out.fields(skill, "description", "keywords", "patterns", "instruction", "max_steps"),
+        **out.fields(skill, "required_tools", "no_tools", "full_context", "missing", "version"),
+        **out.fields(skill, "license", "compatibility"),
+        "auto_invoke": [{"tool": one.tool, "args": dict(one.args)} for one in skill.auto_invoke],
+        "schedule": when_words(schedule) if schedule is not None else "",
+        "notify": schedule.notify if schedule is not None else "",
+        "deliver_to": schedule.deliver_to if schedule is not None else "",
+    }
+    # What the file sets, without what it leaves out.
+    front_matter = {key: value for key, value in said.items() if value}
+    if skill.allowed_tools is not None:  # an empty list allows none
+        front_matter["allowed_tools"] = skill.allowed_tools
     return {
         **_row(skill, record),
         **out.fields(skill, "text", "digest"),
         "kind_words": KINDS[skill.kind],
-        "front_matter": _front_matter(skill),
+        "front_matter": front_matter,
         "files": [{"name": name, "bytes": size} for name, size in found.files],
         "origin": record.origin if record is not None else "",
         "findings": found.findings,
@@ -150,28 +163,6 @@ def _row(skill: Skill, record: SkillRecord | None) -> out.Json:
         "reason": state_words(skill, record),
         "when": when_words(skill.schedule) if skill.schedule is not None else "",
     }
-
-
-_FRONT_MATTER = (
-    *("description", "keywords", "patterns", "instruction", "required_tools", "max_steps"),
-    *("no_tools", "full_context", "missing", "version", "license", "compatibility"),
-)
-
-
-def _front_matter(skill: Skill) -> out.Json:
-    """What the file sets, without what it leaves out."""
-    schedule = skill.schedule
-    said: out.Json = {
-        **out.fields(skill, *_FRONT_MATTER),
-        "auto_invoke": [{"tool": one.tool, "args": dict(one.args)} for one in skill.auto_invoke],
-        "schedule": when_words(schedule) if schedule is not None else "",
-        "notify": schedule.notify if schedule is not None else "",
-        "deliver_to": schedule.deliver_to if schedule is not None else "",
-    }
-    found = {key: value for key, value in said.items() if value}
-    if skill.allowed_tools is not None:  # an empty list allows none
-        found["allowed_tools"] = skill.allowed_tools
-    return found
 
 
 def problems_json(problems: Iterable[Problem]) -> list[out.Json]:
@@ -238,7 +229,7 @@ def _state(skill: Skill, record: SkillRecord | None) -> str:
 
 
 def _comes_in(skill: Skill) -> str:
-    """Which messages bring it in."""
+    """Return which messages bring it in."""
     if skill.kind is SkillMode.CLOCK:
         ways = ["by the clock" if skill.patterns else "by the clock alone"]
     elif skill.kind is SkillMode.PLAYBOOK:

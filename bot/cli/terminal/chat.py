@@ -15,13 +15,15 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.channels.console import PRESS, press_line
+from bot.channels.console import HOW_TO_PRESS, PRESS, press_line
 from bot.cli.context import FAILED, Opened, exit_for, opened
 from bot.cli.terminal.screen import Event, PlainScreen, RichScreen, Screen
 from bot.rpc import ControlClient
 
 LEAVE = frozenset({"/quit", "/exit"})
 """Typed or piped, in a chat or in the lab, they end it."""
+
+PRESS_ONCE = f'To press one: hearthbot chat -m "{PRESS} 1"'
 
 WAITED = "Not about this, but it had waited for a terminal:"
 
@@ -300,7 +302,8 @@ class OwnAnswer:
                 self._begun[event["id"]] = event
             case "edit" if event["id"] not in {*self._begun, self._pressed}:
                 return
-        self.screen.show(event)
+        # The program ends with the answer: a number is pressed by the next one.
+        self.screen.show({**event, "text": event["text"].replace(HOW_TO_PRESS, PRESS_ONCE)})
 
     def leave_out(self, others: Collection[str]) -> list[str]:
         """Drop these messages. Return the texts of those without buttons: the others are shown

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.live import Live
-    from rich.markdown import Markdown
 
 Event = dict[str, Any]
 
@@ -118,7 +117,10 @@ class RichScreen:
         if self._live is not None:
             self._live.update(self._view(), refresh=event["kind"] == "doing")
         elif self._texts:
-            self._later()
+            if self._unasked is not None:
+                self._unasked.cancel()
+            loop = asyncio.get_running_loop()
+            self._unasked = loop.call_later(UNASKED_QUIET_S, self._settle_unasked)
 
     def drop(self, message_id: str) -> None:
         """Forgets it."""
@@ -144,12 +146,6 @@ class RichScreen:
             finally:
                 self._live = None
 
-    def _later(self) -> None:
-        if self._unasked is not None:
-            self._unasked.cancel()
-        loop = asyncio.get_running_loop()
-        self._unasked = loop.call_later(UNASKED_QUIET_S, self._settle_unasked)
-
     def _settle_unasked(self) -> None:
         if self._live is None:
             self.settle()
@@ -161,7 +157,11 @@ class RichScreen:
         if not self._texts:
             return Spinner("dots", text=Text(self._doing or "thinking", "dim"))
         whole = "\n\n".join(self._texts.values())
-        return _Bottom(_rendered([_last_lines(whole, count=self._console.height)]))
+        # So many lines; code whose beginning is cut off stays code.
+        lines = whole.splitlines()
+        cut, kept = lines[: -self._console.height], lines[-self._console.height :]
+        fences = [line for line in cut if _is_fence(line)]
+        return _Bottom(_rendered(["\n".join([fences[-1], *kept] if len(fences) % 2 else kept)]))
 
 
 class _Bottom:
@@ -184,35 +184,26 @@ class _Bottom:
             yield Segment.line()
 
 
-def _last_lines(text: str, *, count: int) -> str:
-    """So many lines; code whose beginning is cut off stays code."""
-    lines = text.splitlines()
-    cut, kept = lines[:-count], lines[-count:]
-    fences = [line for line in cut if _is_fence(line)]
-    return "\n".join([fences[-1], *kept] if len(fences) % 2 else kept)
-
-
 def _rendered(texts: Iterable[str]) -> RenderableType:
+    """Return Markdown of which nothing vanishes: the library's own reading drops `<name>`, as HTML,
+    and `[name]: what it is`, as the address of a link."""
+    from markdown_it import MarkdownIt
     from rich.console import Group
+    from rich.markdown import Markdown
     from rich.padding import Padding
 
-    return Group(*(Padding(_markdown(_with_breaks(text)), (0, 0, 1, 0)) for text in texts))
-
-
-def _markdown(text: str) -> Markdown:
-    """Markdown of which nothing vanishes: the library's own reading drops `<name>`, as HTML, and
-    `[name]: what it is`, as the address of a link."""
-    from markdown_it import MarkdownIt
-    from rich.markdown import Markdown
-
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-    shown = Markdown("")
-    shown.markup = text
-    shown.parsed = parser.disable("reference").parse(text)
-    for token in shown.parsed:
-        if token.children:
-            token.children = _written_out(token.children)
-    return shown
+    parser.disable("reference")
+    shown = []
+    for text in texts:
+        one = Markdown("")
+        one.markup = _with_breaks(text)
+        one.parsed = parser.parse(one.markup)
+        for token in one.parsed:
+            if token.children:
+                token.children = _written_out(token.children)
+        shown.append(Padding(one, (0, 0, 1, 0)))
+    return Group(*shown)
 
 
 def _written_out(tokens: Sequence[Token]) -> list[Token]:

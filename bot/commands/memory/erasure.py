@@ -13,12 +13,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import structlog
 
 from bot.channels.base import Pressed
 from bot.markup.command_text import as_typed, bare
+from bot.outbox.edits import SendsAndEdits
 from memory.records.erasure import (
     ForgetStage,
     ForgettingRefused,
@@ -84,16 +85,6 @@ ASKED_MAX = 100
 """Questions that are kept; the oldest go first."""
 
 
-class Cards(Protocol):
-    """Messages with buttons; `bot.outbox.outbox` is one. Raises StorageError."""
-
-    async def post(self, message: NewMessage) -> OutboxId:
-        """Sends one; the id is what `revise` wants."""
-
-    async def revise(self, outbox_id: OutboxId, text: str) -> None:
-        """Makes it read so, without buttons."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ForgetQuestion:
     wish: ForgetWish
@@ -113,7 +104,7 @@ class ForgetQuestions:
     def __init__(
         self,
         memory: MemoryService,
-        cards: Cards,
+        cards: SendsAndEdits,
         *,
         clock: Clock,
         root: Path,
@@ -187,33 +178,30 @@ class ForgetQuestions:
         """A button with the data `mem:TOKEN:WORD`."""
         match pressed.data.split(":"):
             case [_, token, word]:
-                return await self._answered(token, word, person)
+                question = self._questions.get(token)
+                if question is None:
+                    return TOO_OLD
+                if question.wish.person_id != person.id:
+                    log.warning("memory.not_theirs", person=person.id)
+                    return NOT_YOUR_QUESTION
+                if self._clock.monotonic() <= question.until_s and word.isdecimal():
+                    return self._ticked(token, question, int(word))
+                if word not in {FORGET, KEEP}:
+                    return TOO_OLD
+                del self._questions[token]
+                if self._clock.monotonic() > question.until_s:
+                    await self._tell(question.wish.cards, TOO_OLD)
+                    return TOO_OLD
+                if word == KEEP:
+                    await self._tell(question.wish.cards, KEPT)
+                    return KEPT
+                # It takes seconds: the card tells how it went, and nobody waits for it meanwhile.
+                self._spawn(self._forget_and_tell(question))
+                return FORGETTING
             case _:
                 return TOO_OLD
 
     # --- steps --------------------------------------------------------------------------------
-
-    async def _answered(self, token: str, word: str, person: Person) -> str:
-        question = self._questions.get(token)
-        if question is None:
-            return TOO_OLD
-        if question.wish.person_id != person.id:
-            log.warning("memory.not_theirs", person=person.id)
-            return NOT_YOUR_QUESTION
-        if self._clock.monotonic() <= question.until_s and word.isdecimal():
-            return self._ticked(token, question, int(word))
-        if word not in {FORGET, KEEP}:
-            return TOO_OLD
-        del self._questions[token]
-        if self._clock.monotonic() > question.until_s:
-            await self._tell(question.wish.cards, TOO_OLD)
-            return TOO_OLD
-        if word == KEEP:
-            await self._tell(question.wish.cards, KEPT)
-            return KEPT
-        # It takes seconds: the card tells how it went, and nobody waits for it meanwhile.
-        self._spawn(self._forget_and_tell(question))
-        return FORGETTING
 
     def _ticked(self, token: str, question: _ForgetQuestion, number: int) -> str:
         """Have a similar sentence go too, or stay after all."""
