@@ -271,8 +271,8 @@ class ControlServer:
             client.write({"id": number, "ok": False, "error": "this version does not know that"})
 
     async def _to_its_end(self, doing: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        """What was asked is done, even if whoever asked hangs up meanwhile: a message that was
-        stored must be acted on, and a person who was let in must be known."""
+        """Do what was asked, even if whoever asked hangs up meanwhile: a message that was stored
+        must be acted on, and a person who was let in must be known."""
         task = asyncio.ensure_future(doing)
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
@@ -357,7 +357,7 @@ class ControlClient:
             await self._writer.wait_closed()
 
     async def ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        """The answer; events are passed over. Raises Permanent with the bot's own words, and
+        """Return the answer; events are passed over. Raise Permanent with the bot's own words, and
         NotAnswering."""
         async for kind, value in self.follow(operation, **arguments):
             if kind == "answer":

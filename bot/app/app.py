@@ -235,7 +235,7 @@ class App:
 
     @property
     def choice(self) -> Choice:
-        """The usual model, and why it was chosen."""
+        """Return the usual model, and why it was chosen."""
         return self.models.models.main.choice
 
     def redact(self, text: str) -> str:
@@ -248,11 +248,11 @@ class App:
         return person.name if person is not None else ""
 
     def acts_not(self) -> bool:
-        """Whether the owner paused everything, or the clock is doubted."""
+        """Return whether the owner paused everything, or the clock is doubted."""
         return self.budget.hand.paused is not None or bool(self.clock.doubt)
 
     def are_settings_changed(self) -> bool:
-        """Whether the settings on the disk are others than those in use."""
+        """Return whether the settings on the disk are others than those in use."""
         from bot.settings.home import settings_changed
 
         return settings_changed(self.home, self._digest, self.env)

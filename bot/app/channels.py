@@ -62,16 +62,16 @@ class Channels:
 
     @property
     def platforms(self) -> Sequence[TelegramChannel | SlackChannel]:
-        """Those that are set up."""
+        """Return those that are set up."""
         return [one for one in (self.telegram, self.slack) if one is not None]
 
     @property
     def by_name(self) -> Mapping[str, Channel]:
-        """All of them."""
+        """Return all of them."""
         return {one.name: one for one in (self.console, *self.platforms)}
 
     async def take_in(self, intake: Intake) -> None:
-        """Serves every platform until cancelled.
+        """Serve every platform until cancelled.
 
         Raises SettingsWrong when none of them accepts us. If only some refuse us, that is told and
         they are tried again.
@@ -103,7 +103,7 @@ class Channels:
                 group.create_task(kept(platform), name=platform.name)
 
     async def fetch_waiting(self, intake: Intake) -> None:
-        """Takes in what waits at the platforms, and hands it on; for `run --once`. What somebody
+        """Take in what waits at the platforms, and hand it on; for `run --once`. What somebody
         wrote too fast is handed on as their minutes have room for it."""
         for platform in self.platforms:
             await platform.fetch_waiting(intake)
@@ -170,7 +170,7 @@ class Channels:
         return await channel.fetch(attachment, bytes_max=bytes_max)
 
     def can_deliver(self, lane: str) -> bool:
-        """A reply to the terminal waits until somebody is there, perhaps for days."""
+        """Return whether a reply can go there: to the terminal only while somebody is at it."""
         return self.console.attended or not lane.startswith(f"{self.console.name}:")
 
 

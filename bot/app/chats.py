@@ -38,7 +38,7 @@ class Chats:
         self._private: dict[PersonId, frozenset[str]] = {}
 
     async def load(self) -> None:
-        """Reads which chats are whose alone. Raises StorageError."""
+        """Read which chats are whose alone. Raise StorageError."""
         for person in self._access.directory.people:
             chats = await self._access.private_chats(person.id)
             self._private[person.id] = frozenset(chats)
@@ -69,15 +69,15 @@ class Chats:
             self._private[person_id] = self._private.get(person_id, frozenset()) | {lane}
 
     def is_group(self, lane: str) -> bool:
-        """Whether others read along there."""
+        """Return whether others read along there."""
         return is_shared(lane)
 
     def agent_at(self, lane: str) -> str:
-        """The name of the agent that answers there."""
+        """Return the name of the agent that answers there."""
         return self._bindings.agent_of(lane)
 
     def zone(self, person_id: PersonId) -> ZoneInfo:
-        """The person's, else this machine's."""
+        """Return the person's, else this machine's."""
         found = self._access.person(person_id)
         named = zone_of(found.time_zone) if found is not None and found.time_zone else None
         return named or zone_of(host_zone()) or ZoneInfo("UTC")
@@ -87,7 +87,7 @@ class Chats:
         return self._access.owner_id()
 
     async def home_of(self, person_id: PersonId) -> str:
-        """The private chat that unasked words go to; empty where there is none. Raises
+        """Return the private chat that unasked words go to; empty where there is none. Raise
         StorageError."""
         chats = await self._access.private_chats(person_id)
         self._private[person_id] = frozenset(chats) | self._private.get(person_id, frozenset())
@@ -107,7 +107,7 @@ class BotMessenger:
         self._outbox = outbox
 
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
-        """Where this person alone reads; the terminal is no place that waits."""
+        """Return where this person alone reads; the terminal is no place that waits."""
         return [OwnChat(lane=lane) for lane in await self._access.private_chats(person_id)]
 
     async def send(self, lane: str, text: str, *, untrusted: bool) -> None:

@@ -201,7 +201,7 @@ def _cards(app: App) -> QuestionMessages:
 
 
 def _brake_press(app: App) -> Callable[[Pressed, Person], Awaitable[str]]:
-    """What the brake's button does: only for those who may resume. Its card then says so."""
+    """Build what the brake's button does: only for those who may resume. Its card then says so."""
 
     async def press(pressed: Pressed, person: Person) -> str:
         if pressed.data != RESUME.data:

@@ -74,14 +74,14 @@ class Abilities:
 
     @cached_property
     def workspace(self) -> Workspace:
-        """The folder in which tools act."""
+        """Return the folder in which tools act."""
         app = self.app
         steering = steering_of(app.home, app.settings)
         return Workspace(app.home.workspace, home=app.home.path, steering=steering)
 
     @cached_property
     def shelf(self) -> SkillLibrary:
-        """The skills that there are."""
+        """Return the skills that there are."""
         app = self.app
         return SkillLibrary(
             places_of(app.home, app.settings),
@@ -93,7 +93,7 @@ class Abilities:
 
     @cached_property
     def skills(self) -> SkillService:
-        """What shows, makes and changes skills."""
+        """Return what shows, makes and changes skills."""
         app = self.app
         folder = app.home.workspace / "skills"
         records = SqliteSkillRecords(app.database)
@@ -101,7 +101,7 @@ class Abilities:
 
     @cached_property
     def subagents(self) -> Subagents:
-        """What hands tasks on."""
+        """Return what hands tasks on."""
         app = self.app
         return Subagents(
             app.journal,
@@ -112,7 +112,7 @@ class Abilities:
 
     @cached_property
     def servers(self) -> McpServers | None:
-        """The MCP servers; None if there are none: then nothing of them is loaded."""
+        """Return the MCP servers; None if there are none: then nothing of them is loaded."""
         options = servers_of(self.app.settings)
         if not options:
             return None

@@ -66,13 +66,13 @@ def approve(
 ) -> None:
     """Let somebody in, or admit a group chat. The first one approved becomes the owner."""
     done = call(App.access.approve, who, role=role)
-    _show({"text": done.text, "address": done.address}, as_json=as_json)
+    out.say(done.text, as_json=as_json, address=done.address)
 
 
 @app.command("deny")
 def deny(who: Who, as_json: out.AsJson = False) -> None:
     """Shut somebody or a group chat out."""
-    _show({"text": call(App.access.deny, who)}, as_json=as_json)
+    out.say(call(App.access.deny, who), as_json=as_json)
 
 
 @app.command("role")
@@ -82,13 +82,13 @@ def role(
     as_json: out.AsJson = False,
 ) -> None:
     """Give somebody another role. One owner is always left."""
-    _show({"text": call(App.access.set_role, who, role)}, as_json=as_json)
+    out.say(call(App.access.set_role, who, role), as_json=as_json)
 
 
 @app.command("remove")
 def remove(who: Known, as_json: out.AsJson = False) -> None:
     """Make somebody a stranger again. What runs for them now goes on to its end."""
-    _show({"text": call(App.access.remove, who)}, as_json=as_json)
+    out.say(call(App.access.remove, who), as_json=as_json)
 
 
 @app.command("link")
@@ -100,8 +100,4 @@ def link(
     as_json: out.AsJson = False,
 ) -> None:
     """Join one more address to somebody: both then share what is remembered, no transcripts."""
-    _show({"text": call(App.access.link, who, address)}, as_json=as_json)
-
-
-def _show(answer: dict[str, str], *, as_json: bool) -> None:
-    out.render(answer, [(answer["text"], "")], as_json=as_json)
+    out.say(call(App.access.link, who, address), as_json=as_json)

@@ -39,7 +39,7 @@ class Opened:
 
 @contextmanager
 def exit_for() -> Iterator[None]:
-    """Says what went wrong in one message, without a traceback."""
+    """Say what went wrong in one message, without a traceback."""
     try:
         yield
     except (AssistantError, ExceptionGroup) as error:
@@ -97,7 +97,7 @@ class _Nowhere(StringIO):
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """What a nest of exception groups holds."""
+    """Return what a nest of exception groups holds."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _leaves(inner)
@@ -106,8 +106,8 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_unread(error: Exception) -> bool:
-    """Whether who read the output has left, and nothing else went wrong. Another pipe or socket
-    that breaks is a fault."""
+    """Return whether who read the output has left, and nothing else went wrong. Another pipe or
+    socket that breaks is a fault."""
     if not all(isinstance(leaf, BrokenPipeError) for leaf in _leaves(error)):
         return False
     try:
@@ -119,7 +119,7 @@ def _is_unread(error: Exception) -> bool:
 
 
 def read_home() -> Opened:
-    """The home, made ready, and its settings. Raises SettingsWrong, StorageError."""
+    """Return the home, made ready, and its settings. Raise SettingsWrong, StorageError."""
     from bot.settings.home import find_home, prepare, settings_digest
     from bot.settings.load import load
 
@@ -185,7 +185,7 @@ def logged_apart(home: Opened) -> Iterator[None]:
 
 @contextmanager
 def opened(*, log_to_terminal: bool) -> Iterator[Opened]:
-    """`read_home` and `logged` in one: what most commands begin with."""
+    """Do `read_home` and `logged` in one, as most commands begin."""
     home = read_home()
     with logged(home, to_terminal=log_to_terminal):
         yield home

@@ -84,7 +84,7 @@ class _Here:
         return cls(home=home, env=env, settings=load(home.path, env))
 
     def situation(self) -> SetupState:
-        """Looks at the database and for a running bot; changes nothing."""
+        """Look at the database and for a running bot; change nothing."""
         from bot.doctor.checks import manifest
         from bot.settings.options import host_zone
         from bot.setup.steps import SetupState
@@ -126,7 +126,7 @@ async def _is_running(home: Home) -> bool:
 
 
 def _guided(here: _Here) -> bool:
-    """Whether the bot is to be started now."""
+    """Return whether the bot is to be started now."""
     from bot.settings.edit import write
     from bot.settings.home import prepare
     from bot.setup.wizard import ask_all, checked, summary
@@ -159,7 +159,7 @@ def _guided(here: _Here) -> bool:
 
 
 async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
-    """Makes the owner, and keeps how they are called and where they live."""
+    """Make the owner, and keep how they are called and where they live."""
     from bot.app.app import App
     from bot.cli.client import with_bot
     from bot.settings.home import HomeLock
@@ -217,7 +217,7 @@ def _without_asking(here: _Here) -> None:
 
 
 def start_command() -> str:
-    """What to type in this shell to start the bot."""
+    """Return what to type in this shell to start the bot."""
     if shutil.which("hearthbot"):
         return "hearthbot run"
     program = sys.argv[0]
@@ -252,12 +252,12 @@ class ConsoleTerminal:
         typer.secho(f"✗ {text}", fg="red")
 
     def ask(self, question: str, *, default: str = "") -> str:
-        """One line; Enter is the default."""
+        """Return one line; Enter is the default."""
         shown = f"{question} [{default}] " if default else f"{question} "
         return _line(lambda: input(shown)).strip() or default
 
     def ask_secret(self, question: str) -> str:
-        """One line that is not shown."""
+        """Return one line that is not shown."""
         return _line(lambda: getpass(f"{question}: "))
 
     def confirm(self, question: str, *, default: bool = True) -> bool:
@@ -268,7 +268,7 @@ class ConsoleTerminal:
                 return default if not typed else typed.startswith("y")
 
     def pick(self, question: str, options: Sequence[str], *, default: int) -> int:
-        """The place of one of the options."""
+        """Return the place of one of the options."""
         for number, option in enumerate(options, start=1):
             typer.echo(f"  {number:2}  {option}")
         while True:
@@ -278,14 +278,14 @@ class ConsoleTerminal:
             self.bad(f"A number from 1 to {len(options)}, please.")
 
     def live(self, doing: str, work: Coroutine[Any, Any, T]) -> T:
-        """Runs it to its end, with a spinner."""
+        """Run it to its end, with a spinner."""
         from rich.console import Console
 
         with Console().status(f"{doing} …"):
             return asyncio.run(work)
 
     def live_or_enter(self, doing: str, work: Coroutine[Any, Any, T]) -> T | None:
-        """The same, but Enter ends it without a result."""
+        """Run it likewise, but let Enter end it without a result."""
         # One plain line: a spinner would draw over what is typed meanwhile.
         typer.echo(f"{doing} …")
         return asyncio.run(_unless_enter(work))

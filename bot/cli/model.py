@@ -78,7 +78,7 @@ def list_models(
 
 
 async def _listed(home: Opened, *, whole: bool) -> tuple[ModelList, Sequence[RestingModel]]:
-    """The list, and the models that a running bot leaves alone."""
+    """Return the list, and the models that a running bot leaves alone."""
     from bot.rpc import NotRunning
 
     found = await (await _service(home)).listing(whole=whole)
@@ -221,7 +221,7 @@ def pull(
 
 @contextmanager
 def _progress(file: str, *, quiet: bool) -> Iterator[Progress]:
-    """A bar on a terminal, a line for each tenth in a pipe; on standard error."""
+    """Show a bar on a terminal, a line for each tenth in a pipe; on standard error."""
     if quiet:
         yield lambda done, size: None
         return

@@ -215,7 +215,7 @@ def diff_json(found: PromptDiff) -> out.Json:
 
 
 def plain_lines(shown: out.Json, *, with_parts: bool = True) -> Iterator[str]:
-    """One fact a line, for other programs and for reading. Tokens are estimates."""
+    """Yield one fact a line, for other programs and for reading. Tokens are estimates."""
     yield _tabbed("kind", shown["kind"])
     yield _tabbed("chat", shown["chat"])
     yield _tabbed("turn", shown["turn"] or "now")
@@ -260,12 +260,12 @@ def plain_lines(shown: out.Json, *, with_parts: bool = True) -> Iterator[str]:
 
 
 def _tabbed(*cells: object) -> str:
-    """A cell holds neither tab nor line end; empty ones at the end are left out."""
+    """Return a row whose cells hold neither tab nor line end, without empty ones at its end."""
     return "\t".join(" ".join(str(cell).split()) for cell in cells).rstrip("\t")
 
 
 def text_lines(shown: out.Json) -> Iterator[str]:
-    """The parts' texts, each below a line that names it and says how long it is."""
+    """Return the parts' texts, each below a line that names it and says how long it is."""
     for part in shown["parts"]:
         text = part["text"]
         lines = [] if text is None else text.split("\n")

@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 def new_app() -> typer.Typer:
-    """The command line without any command but `run`."""
+    """Return the command line without any command but `run`."""
     app = typer.Typer(
         name="hearthbot",
         help="A self-hosted personal assistant for Telegram, Slack and this terminal.",
@@ -118,7 +118,7 @@ def _has_channel(home: Opened) -> bool:
 
 
 def _channels(home: Opened) -> list[str]:
-    """The platforms that are set up, as a person calls them."""
+    """Return the platforms that are set up, as a person calls them."""
     settings = home.settings
     found = {
         "Telegram": settings.telegram.token.get_secret_value(),

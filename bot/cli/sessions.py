@@ -111,8 +111,7 @@ def clear(id: Id, yes: out.Yes = False, as_json: out.AsJson = False) -> None:
             raise out.wrong_usage("Nobody is here to be asked: say --yes to erase it.")
         out.print_lines([(_sentence(session), "head")])
         out.confirm("Erase it for good?")
-    text = call(App.sessions.clear, session.id)
-    out.render({"text": text}, [(text, "")], as_json=as_json)
+    out.say(call(App.sessions.clear, session.id), as_json=as_json)
 
 
 def _json(found: SessionShown) -> out.Json:

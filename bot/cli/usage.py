@@ -56,7 +56,7 @@ def usage(
 
 
 def lines(report: UsageReport) -> Iterator[str]:
-    """One row a line, its cells parted by tabs: what it is by, its name, and the figures."""
+    """Return one row a line, its cells parted by tabs: what it is by, its name, and the figures."""
     yield out.tabbed("total", f"{report.since}..{report.until}", *_cells(report.total))
     for by, rows in report.by.items():
         for row in rows:
@@ -73,7 +73,7 @@ def _cells(row: UsageFigures) -> list[str]:
 
 
 def _budget(one: BudgetRow) -> list[str]:
-    """Whose, how much of it, and the share."""
+    """Return whose, how much of it, and the share."""
     from agent.budget.messages import amount_words, percent
     from memory.records.usage import BudgetUnit
 

@@ -181,7 +181,7 @@ def _children_text(children: Sequence[ChildRun], *, now_ms: int) -> str:
 
 
 def span(ms: int) -> str:
-    """How long ago, as one says it: `40 s`, `3 min`, `2 h`, `5 d`."""
+    """Return how long ago, as one says it: `40 s`, `3 min`, `2 h`, `5 d`."""
     seconds = max(ms, 0) // 1000
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
@@ -269,9 +269,9 @@ def _entry_json(one: SessionEntry) -> Mapping[str, Any]:
 
 
 async def stop(tools: Tools, asked: CommandCall) -> str:
-    """Ends what runs in this chat, and what waits behind it; at a channel's root that in its
-    threads too. In a group a guest ends only what they asked for themselves: a guest has no effect
-    on others (SPEC §4). In threads where they are not, that holds for all but the owner."""
+    """End what runs in this chat, and what waits behind it; at a channel's root that in its threads
+    too. In a group a guest ends only what they asked for themselves: a guest has no effect on
+    others (SPEC §4). In threads where they are not, that holds for all but the owner."""
     bound = bound_here(asked)
     ended = await tools.engine.cancel(asked.message.address.key, by=bound)
     if is_root(asked.message):
@@ -292,11 +292,11 @@ async def stop(tools: Tools, asked: CommandCall) -> str:
 
 
 def bound_here(asked: CommandCall) -> PersonId | None:
-    """Whose answers they may end in this chat: None is everybody's."""
+    """Return whose answers they may end in this chat: None is everybody's."""
     is_guest = asked.message.is_group and asked.person.role is Role.GUEST
     return asked.person.id if is_guest else None
 
 
 def bound_in_threads(asked: CommandCall) -> PersonId | None:
-    """Whose answers they may end in all threads at once: None is everybody's."""
+    """Return whose answers they may end in all threads at once: None is everybody's."""
     return None if asked.person.role is Role.OWNER else asked.person.id

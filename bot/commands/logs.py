@@ -91,13 +91,13 @@ class LogQuery:
         return cls(lines=lines if number else LINES_MAX, turn=others[0])
 
     def takes(self, line: Mapping[str, object]) -> bool:
-        """Whether this line is one of those."""
+        """Return whether this line is one of those."""
         if self.loud:
             return line.get("level") in LOUD
         return not self.turn or any(line.get(name) == self.turn for name in NAMED)
 
     def is_over(self, line: Mapping[str, object]) -> bool:
-        """Whether this line, and with it each before it, is older than what is wanted."""
+        """Return whether this line, and with it each before it, is older than what is wanted."""
         at = _at(str(line.get("timestamp", ""))) if self.since is not None else None
         return at is not None and self.since is not None and at < self.since
 
@@ -137,8 +137,8 @@ class LogReader:
         return "\n".join(["```text", *lines, "```", reach])
 
     async def lately(self, now: datetime, zone: tzinfo) -> list[str]:
-        """The newest warnings and errors of the last day for `/status`, the newest first, each in
-        plain words without markup; a log that cannot be read is said to be so."""
+        """Return the newest warnings and errors of the last day for `/status`, the newest first,
+        each in plain words without markup; a log that cannot be read is said to be so."""
         wanted = LogQuery(lines=LATELY_LINES, loud=True, since=now - LATELY)
         try:
             found = await asyncio.to_thread(
@@ -167,7 +167,7 @@ def find(
     looked_at_bytes_max: int = LOOKED_AT_BYTES_MAX,
     block_bytes: int = BLOCK_BYTES,
 ) -> FoundLines:
-    """The last lines that are wanted, of the log file and those that it was turned over to.
+    """Return the last lines that are wanted, of the log file and those that it was turned over to.
 
     Blocks. Raises FileNotFoundError where there is no log file, OSError where it cannot be read.
     What is no line of ours is passed over.
@@ -198,7 +198,7 @@ def find(
 
 
 def _backwards(path: Path, bytes_max: int, *, block_bytes: int) -> Iterator[bytes]:
-    """The lines of a file from its end, as far as `bytes_max` reach."""
+    """Return the lines of a file from its end, as far as `bytes_max` reach."""
     with path.open("rb") as opened:
         at = opened.seek(0, os.SEEK_END)
         end = max(0, at - max(0, bytes_max))
@@ -218,7 +218,8 @@ def _backwards(path: Path, bytes_max: int, *, block_bytes: int) -> Iterator[byte
 
 
 def line_text(line: Mapping[str, object], zone: tzinfo) -> str:
-    """`28 Nov 17:03:09 warning model.error turn=in-12 model=gpt-4.1`: one line without markup."""
+    """Return `28 Nov 17:03:09 warning model.error turn=in-12 model=gpt-4.1`: one line without
+    markup."""
     parts = [_time(str(line.get("timestamp", "")), zone), _plain(line.get("level"))]
     parts.append(_event(line))
     for name in SHOWN:
@@ -234,8 +235,8 @@ def line_text(line: Mapping[str, object], zone: tzinfo) -> str:
 
 
 def plain_line(line: Mapping[str, object], zone: tzinfo) -> str:
-    """`28 Nov 17:03:09, warning: model error, the provider is busy`: for people who only want to
-    know whether all is well."""
+    """Return `28 Nov 17:03:09, warning: model error, the provider is busy`: for people who only
+    want to know whether all is well."""
     said = _event(line)
     if not said.startswith("("):
         said = said.replace(".", " ").replace("_", " ")
@@ -247,7 +248,7 @@ def plain_line(line: Mapping[str, object], zone: tzinfo) -> str:
 
 
 def _event(line: Mapping[str, object]) -> str:
-    """Its fixed name. What libraries log is a text of theirs, with anything in it."""
+    """Return its fixed name. What libraries log is a text of theirs, with anything in it."""
     event = line.get("event")
     if isinstance(event, str) and _EVENT.fullmatch(event):
         return event
@@ -255,8 +256,8 @@ def _event(line: Mapping[str, object]) -> str:
 
 
 def _why(line: Mapping[str, object]) -> str:
-    """A reason, which is a sentence of ours about what went wrong. That of a job may be what its
-    run said."""
+    """Return a reason, which is a sentence of ours about what went wrong. That of a job may be what
+    its run said."""
     why = line.get("why") or line.get("reason")
     if line.get("level") not in LOUD or str(line.get("event", "")).startswith("job."):
         return ""
@@ -264,7 +265,7 @@ def _why(line: Mapping[str, object]) -> str:
 
 
 def _raised(line: Mapping[str, object]) -> str:
-    """What was raised, and where: its words may be anybody's."""
+    """Return what was raised, and where: its words may be anybody's."""
     traceback = line.get("exception")
     if not isinstance(traceback, str):
         return ""

@@ -83,7 +83,7 @@ class PairingQuestions:
         await self._group.__aexit__(kind, error, traceback)
 
     async def idle(self) -> None:
-        """Returns once no card waits for the end of quiet hours."""
+        """Return once no card waits for the end of quiet hours."""
         while self._waiting:
             await asyncio.wait(self._waiting)
 
@@ -105,7 +105,7 @@ class PairingQuestions:
             log.warning("pair.owner_not_asked", why=str(trouble))
 
     async def offer(self, message: IncomingMessage) -> Answer | None:
-        """A card for each who asks, the last one as the answer; None where nobody does."""
+        """Return a card for each who asks, the last one as the answer; None where nobody does."""
         lane = message.address.key
         asking = self._access.pairings.open()
         for pairing in asking[:-1]:
@@ -159,7 +159,7 @@ class PairingQuestions:
         log.info("pair.owner_asked", address=pairing.address)
 
     async def _owner(self) -> tuple[Person, str] | None:
-        """The first owner who can be asked in private, and where."""
+        """Return the first owner who can be asked in private, and where."""
         for person in self._access.directory.people:
             if person.role is Role.OWNER:
                 for lane in await self._access.private_chats(person.id):
@@ -180,7 +180,7 @@ class PairingQuestions:
     # --- answers ------------------------------------------------------------------------------
 
     async def press(self, pressed: Pressed, person: Person) -> str:
-        """A button with the data `pair:WORD:CODE`; returns what who pressed it is told."""
+        """Act on a button with the data `pair:WORD:CODE`; return what who pressed it is told."""
         match pressed.data.split(":"):
             case [_, word, code] if word in {MEMBER, GUEST, NO}:
                 pass

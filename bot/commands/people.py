@@ -76,12 +76,12 @@ class PeopleCommands:
     # --- /pair --------------------------------------------------------------------------------
 
     async def who_asks(self, message: IncomingMessage) -> Answer:
-        """Who asked to be let in, with buttons. For the owner, in private."""
+        """Return who asked to be let in, with buttons. For the owner, in private."""
         offer = None if self._asking is None else await self._asking.offer(message)
         return offer or Answer(text=self._who_asked())
 
     async def pair(self, rest: str) -> str:
-        """Who asked to be let in; lets in, or shuts out. For the owner."""
+        """Let somebody in or shut them out, or say who asked. For the owner."""
         try:
             match rest.split():
                 case []:
@@ -168,7 +168,8 @@ class PeopleCommands:
     # --- /link --------------------------------------------------------------------------------
 
     async def link(self, person: Person, message: IncomingMessage, rest: str) -> str:
-        """A person's own addresses: a code for one more, its use, the list, and taking one away."""
+        """Return a person's own addresses: a code for one more, its use, the list, and taking one
+        away."""
         words = rest.split()
         try:
             match [word.lower() for word in words]:
@@ -225,7 +226,7 @@ class PeopleCommands:
     # --- /timezone ----------------------------------------------------------------------------
 
     async def time_zone(self, person: Person, rest: str) -> str:
-        """Shows or sets what time it is for a person."""
+        """Show or set what time it is for a person."""
         wanted = rest.strip()
         if not wanted:
             how = "To change it: `/timezone Berlin`, or any other city."
@@ -261,7 +262,7 @@ class PeopleCommands:
     # --- /language ----------------------------------------------------------------------------
 
     async def language(self, person: Person, rest: str) -> str:
-        """Shows or sets in which language a person is answered in private."""
+        """Show or set in which language a person is answered in private."""
         wanted = rest.strip()
         if not wanted:
             own = language_of(person.language)
@@ -291,7 +292,7 @@ class PeopleCommands:
         )
 
     def _usual(self, person: Person) -> str:
-        """How somebody is answered who has set nothing."""
+        """Return how somebody is answered who has set nothing."""
         if self._language != AUTO:
             return f"I answer in {self._language}, as is set for everybody."
         hint = language_of(person.language_hint)
@@ -307,7 +308,8 @@ class PeopleCommands:
 
 
 def asked_text(pairing: Pairing, *, now_ms: int, name: str = "") -> str:
-    """One who asked, and what can be sent next. `name` has to be plain (`bot.people.register`)."""
+    """Return one who asked, and what can be sent next. `name` has to be plain
+    (`bot.people.register`)."""
     called = f", who goes by “{name}”," if name else ""
     left = max((pairing.expires_ms - now_ms) // MINUTE_MS, 1)
     return (

@@ -29,8 +29,8 @@ _HEADINGS = {
 async def skills_reply(
     service: SkillService, message: IncomingMessage, person: Person, *, in_full: bool = False
 ) -> str:
-    """What the bot can do here, for `/skills`; the owner alone sees what waits. Names how many
-    more there are, and where."""
+    """Return what the bot can do here, for `/skills`; the owner alone sees what waits. Name how
+    many more there are, and where."""
     skills = await service.now()
     for_owner = person.role is Role.OWNER and not message.is_group
     most = SHOWN_IN_CHAT_MAX if in_full else SHOWN_IN_CHAT
@@ -102,7 +102,7 @@ KINDS = {
 
 
 def state_words(skill: Skill, record: SkillRecord | None) -> str:
-    """Whether it is used; if not, why, and what to do about it."""
+    """Return whether it is used; if not, why, and what to do about it."""
     match skill.state:
         case SkillState.USABLE:
             return "in use"
@@ -121,7 +121,7 @@ def state_words(skill: Skill, record: SkillRecord | None) -> str:
 
 
 def when_words(schedule: SkillSchedule) -> str:
-    """`0 6 * * * (Europe/Berlin)`, `every 15 minutes`, `at 2026-05-01T09:00`."""
+    """Return `0 6 * * * (Europe/Berlin)`, `every 15 minutes`, `at 2026-05-01T09:00`."""
     if schedule.cron:
         when = schedule.cron
     elif schedule.interval_minutes:
@@ -134,7 +134,7 @@ def when_words(schedule: SkillSchedule) -> str:
 
 
 def approving_words(skill: Skill) -> str:
-    """What the owner says yes to."""
+    """Return what the owner says yes to."""
     what = {
         SkillMode.PLAYBOOK: "its instructions join the prompt whenever a message has one of its "
         "keywords",
@@ -149,5 +149,5 @@ def approving_words(skill: Skill) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """`1 skill`, `2 skills`."""
+    """Return `1 skill`, `2 skills`."""
     return f"{count} {one if count == 1 else many or one + 's'}"

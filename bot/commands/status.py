@@ -77,9 +77,9 @@ class BotStatus:
     """Whether the settings want a restart."""
 
     async def lines(self, *, for_owner: bool, lane: str = "", person_id: str = "") -> list[str]:
-        """A line each; the owner sees the machine's side too. `lane` is the chat that asks, and
-        `person_id` who reads it there alone: what is theirs is told to nobody else. The owner
-        need not be named. Raises StorageError."""
+        """Return a line each; the owner sees the machine's side too. `lane` is the chat that asks,
+        and `person_id` who reads it there alone: what is theirs is told to nobody else. The owner
+        need not be named. Raise StorageError."""
         up = timedelta(seconds=self.clock.monotonic() - self.since_s)
         lines = [f"Hearthbot {VERSION}, up {_duration(up)}", f"Model: {self.choice.model}"]
         if lane and (agent := self.bindings.agent_of(lane)) != DEFAULT_AGENT:
@@ -147,7 +147,7 @@ class BotStatus:
         return StatusTold(lines=tuple(lines), quotes=quotes)
 
     async def _own(self, person: Person) -> list[str]:
-        """What is a person's own: what they used, and what they have set by a command."""
+        """Return what is a person's own: what they used, and what they have set by a command."""
         zone = zone_for(Scope.PERSON, person.time_zone, self.host_zone)
         shows_money = person.role is not Role.GUEST  # as in /usage
         used = await self._used(person.id, zone, shows_money=shows_money)
@@ -166,7 +166,7 @@ class BotStatus:
         return lines
 
     async def _used(self, person_id: PersonId, zone: tzinfo, *, shows_money: bool = True) -> str:
-        """The tokens and the money of today, by this zone; NOBODY: of everybody."""
+        """Return the tokens and the money of today, by this zone; NOBODY: of everybody."""
         with suppress(StorageError):  # on a full disk, say: then the last seconds are missing
             await self.usage.flush()
         used = added(await self.usage.used(Period.DAY, person_id=person_id, zone=zone))
@@ -176,7 +176,7 @@ class BotStatus:
         return f"{tokens}, {cost_words(used)}" if shows_money else tokens
 
     async def _by_hand_and_lately(self, owner: Person | None) -> list[str]:
-        """Whether somebody set the heartbeat, and what went wrong in the last day."""
+        """Return whether somebody set the heartbeat, and what went wrong in the last day."""
         lines = []
         is_on = await self.heartbeats.is_on()
         if is_on is not None:
@@ -188,8 +188,8 @@ class BotStatus:
         return lines + troubles
 
     def _owner_in(self, lane: str) -> PersonId | None:
-        """The owner who asks in a private chat, or at the machine; None where it may be another
-        one."""
+        """Return the owner who asks in a private chat, or at the machine; None where it may be
+        another one."""
         people = self.access.directory.people
         owners = [person for person in people if person.role is Role.OWNER]
         here = [person for person in owners if lane in person.addresses] or owners

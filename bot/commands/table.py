@@ -24,7 +24,7 @@ from memory.records.messages import IncomingMessage, Role
 
 
 async def show_help(tools: Tools, asked: CommandCall) -> str:
-    """What can be typed here."""
+    """Return what can be typed here."""
     before = slash(asked.message.address.key)
     lines = [
         f"{before}{command.name} – {command.help}"
@@ -37,7 +37,7 @@ async def show_help(tools: Tools, asked: CommandCall) -> str:
 
 
 async def start_new(tools: Tools, asked: CommandCall) -> str:
-    """Opens a fresh conversation; the old one is kept, unless memory was off in it."""
+    """Open a fresh conversation; the old one is kept, unless memory was off in it."""
     lane = asked.message.address.key
     was_private = await tools.memory.private.is_private(lane)
     await tools.conversations.start_new(lane)
@@ -47,7 +47,7 @@ async def start_new(tools: Tools, asked: CommandCall) -> str:
 
 
 async def show_status(tools: Tools, asked: CommandCall) -> str:
-    """How the bot is doing."""
+    """Return how the bot is doing."""
     alone = not asked.message.is_group
     lines = await tools.status.lines(
         for_owner=alone and asked.person.role is Role.OWNER,
@@ -58,7 +58,7 @@ async def show_status(tools: Tools, asked: CommandCall) -> str:
 
 
 async def list_skills(tools: Tools, asked: CommandCall) -> str:
-    """What the bot knows how to do here: a few of each kind, behind `all` the whole list."""
+    """Return what the bot knows how to do here: a few of each kind, behind `all` the whole list."""
     in_full = asked.rest.lower() == "all"
     said = await skills_reply(tools.skills, asked.message, asked.person, in_full=in_full)
     if in_full or not asked.rest:
@@ -79,7 +79,7 @@ async def show_snippets(tools: Tools, asked: CommandCall) -> str:
 
 
 async def approve(tools: Tools, asked: CommandCall) -> str:
-    """What waits for an answer, and the answer."""
+    """Answer what waits, or show it."""
     text = await tools.approvals.tell(asked.message, asked.person, asked.rest)
     if text.startswith("**"):
         return text  # one question, which shows exactly what would run
@@ -87,14 +87,14 @@ async def approve(tools: Tools, asked: CommandCall) -> str:
 
 
 async def pair(tools: Tools, asked: CommandCall) -> str | Answer:
-    """Who asked to be let in."""
+    """Let in who asked, or show them."""
     if asked.rest.strip():
         return await tools.people.pair(asked.rest)
     return await tools.people.who_asks(asked.message)
 
 
 async def link(tools: Tools, asked: CommandCall) -> str:
-    """One more address for a person."""
+    """Join one more address to a person."""
     text = await tools.people.link(asked.person, asked.message, asked.rest)
     # A code is sent from the other address, so it is told how that is typed there.
     return as_typed(text, asked.message.address.channel) if asked.rest else text
@@ -316,20 +316,21 @@ _ALONE = re.compile(rf"/([A-Za-z0-9_]{{1,{LETTERS_MAX}}})(?:@[A-Za-z0-9_]+)?\s*"
 
 
 def lone_word(text: str) -> str:
-    """The word of a text that is one word after a slash; empty for any other text."""
+    """Return the word of a text that is one word after a slash; empty for any other text."""
     found = _ALONE.fullmatch(text)
     return found[1] if found is not None else ""
 
 
 def nearest(word: str, names: Collection[str]) -> str:
-    """The name that was probably meant; empty where none is near."""
+    """Return the name that was probably meant; empty where none is near."""
     from difflib import get_close_matches  # rarely needed, and a start loads what stands above
 
     return next(iter(get_close_matches(word.lower(), names, n=1, cutoff=ALIKE)), "")
 
 
 def unknown_text(word: str, where: str, names: Collection[str]) -> str:
-    """What is answered to a word that is no command. `where` is an address, as for `slash`."""
+    """Return what is answered to a word that is no command. `where` is an address, as for
+    `slash`."""
     before = slash(where)
     meant = nearest(word, names)
     hint = f" Did you mean `{before}{meant}`?" if meant else ""
@@ -340,14 +341,14 @@ def unknown_text(word: str, where: str, names: Collection[str]) -> str:
 
 
 def left_out(name: str, rest: str, where: str, *, but: str = "") -> str:
-    """Stands in front of the answer of a command that takes no words `but` one."""
+    """Return what stands in front of the answer of a command that takes no words `but` one."""
     said = bare(rest, chars_max=60)
     no_words = f"no words after it but `{but}`" if but else "no words after it"
     return f"`{slash(where)}{name}` takes {no_words}, so I left out “{said}”."
 
 
 async def no_command(tools: Tools, asked: CommandCall) -> str:
-    """Says that there is no such command, and which one was probably meant."""
+    """Say that there is no such command, and which one was probably meant."""
     # Nobody is pointed to a command that they may not use.
     names = [command.name for command in COMMANDS if asked.person.role in command.roles]
     return unknown_text(asked.rest, asked.message.address.key, [*names, *ALIASES])
@@ -360,7 +361,7 @@ _WORD = re.compile(r"/([A-Za-z0-9_]+)(?:@[A-Za-z0-9_]+)?(?:\s(.*))?", re.DOTALL)
 
 
 def find(text: str) -> tuple[Command, str] | None:
-    """The command that a text asks for, and the rest of it; unknown slash words are None.
+    """Return the command that a text asks for, and the rest of it; unknown slash words are None.
 
     `/stop@our_bot` counts; the channel has left out what is meant for other bots.
     """

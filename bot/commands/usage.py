@@ -151,7 +151,7 @@ def names_of(people: Callable[[], Sequence[Person]]) -> Callable[[str], str]:
 
 
 def used_words(one: UsageSum, *, shows_money: bool = True) -> str:
-    """ "12 calls, 34,210 tokens (12 % from a cache), $0.12"."""
+    """Return "12 calls, 34,210 tokens (12 % from a cache), $0.12"."""
     if not one.calls:
         return "nothing"
     calls = "1 call" if one.calls == 1 else f"{one.calls:,} calls"
@@ -161,7 +161,7 @@ def used_words(one: UsageSum, *, shows_money: bool = True) -> str:
 
 
 def cost_words(one: UsageSum | UsageFigures) -> str:
-    """The money, and what is not in it."""
+    """Return the money, and what is not in it."""
     if one.unpriced == one.calls:
         return PRICE_UNKNOWN
     known = money(one.micros / MICROS)
@@ -174,7 +174,7 @@ def cost_words(one: UsageSum | UsageFigures) -> str:
 def _listed(
     sums: Mapping[str, UsageSum], names: Mapping[str, str], *, shows_money: bool = True
 ) -> list[str]:
-    """The largest first; what is left over as one line."""
+    """Return the largest first; what is left over as one line."""
     order = [(key, sums[key]) for key in largest_first(sums)]
     shown, rest = order[:SHOWN_IN_CHAT_MAX], order[SHOWN_IN_CHAT_MAX:]
     lines = []

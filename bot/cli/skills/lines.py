@@ -84,7 +84,7 @@ def columns(found: SkillList) -> out.Columns[Skill]:
 
 
 def below_rows(found: SkillList, *, show_all: bool) -> out.Lines:
-    """What stands below the rows in a pipe."""
+    """Return what stands below the rows in a pipe."""
     if show_all:
         for name, more in _shadowed(found):
             yield "\t".join([name, "hidden", more["location"], f"by {more['by']}"]), ""
@@ -95,7 +95,7 @@ def below_rows(found: SkillList, *, show_all: bool) -> out.Lines:
 
 
 def below_table(found: SkillList, *, show_all: bool) -> out.Lines:
-    """What stands below the table on a terminal."""
+    """Return what stands below the table on a terminal."""
     skills, hidden = by_kind(found), list(_shadowed(found))
     used = sum(skill.state is SkillState.USABLE for skill in skills)
     yield f"{counted(len(skills), 'skill')}, {used} in use.", ""
@@ -172,7 +172,7 @@ def problems_json(problems: Iterable[Problem]) -> list[out.Json]:
 
 
 def details_lines(found: SkillDetails) -> out.Lines:
-    """One skill, to be read before it is approved."""
+    """Yield one skill, to be read before it is approved."""
     skill, record = found.skill, found.record
     yield skill.name, "head"
     if skill.description:
@@ -303,7 +303,7 @@ def why_json(text: str, found: Explanation) -> out.Json:
 
 
 def _near(one: SkillWhy, text: str) -> list[str]:
-    """How one that was not picked came close."""
+    """Return how one that was not picked came close."""
     from agent.skills.matcher import SCORE_MIN, near_misses
     from agent.skills.why import SkillVerdict, near_words
 
@@ -418,7 +418,7 @@ def report_json(report: TriggerReport) -> out.Json:
 
 
 def tested_line(report: TriggerReport) -> out.Line:
-    """How the tests of one skill came out."""
+    """Return how the tests of one skill came out."""
     total = counted(len(report.results), "test")
     if failed := sum(not one.passed for one in report.results):
         return f"FAIL {report.name}: {failed} of {total} failed", "bad"
@@ -428,7 +428,7 @@ def tested_line(report: TriggerReport) -> out.Line:
 
 
 def failed_tests(tested: Sequence[TriggerReport], *, passed: int, failed: int) -> out.Lines:
-    """What failed, and why; the sum at the end."""
+    """Return what failed, and why; the sum at the end."""
     for report in tested:
         yield from map(_problem, dict.fromkeys(report.problems))
         for one in report.results:
@@ -446,7 +446,7 @@ def failed_tests(tested: Sequence[TriggerReport], *, passed: int, failed: int) -
 
 
 def validated_lines(found: Sequence[Validated]) -> out.Lines:
-    """`file:line: what is wrong`, warnings marked as such; the sum at the end."""
+    """Return `file:line: what is wrong`, warnings marked as such; the sum at the end."""
     problems = [problem for one in found for problem in one.problems]
     errors = sum(one.severity.value == "error" for one in problems)
     for text, look in map(_problem, problems):

@@ -63,16 +63,16 @@ class PlainScreen:
         """Nothing."""
 
     def show(self, event: Event) -> None:
-        """Keeps the latest text of each message."""
+        """Keep the latest text of each message."""
         if event["kind"] in {"message", "edit"}:
             self._texts[event["id"]] = event["text"]
 
     def drop(self, message_id: str) -> None:
-        """Forgets it."""
+        """Forget it."""
         self._texts.pop(message_id, None)
 
     def settle(self) -> None:
-        """Prints the finished messages."""
+        """Print the finished messages."""
         for text in self._texts.values():
             self._out.write(text + "\n")
         self._texts.clear()
@@ -123,11 +123,11 @@ class RichScreen:
             self._unasked = loop.call_later(UNASKED_QUIET_S, self._settle_unasked)
 
     def drop(self, message_id: str) -> None:
-        """Forgets it."""
+        """Forget it."""
         self._texts.pop(message_id, None)
 
     def settle(self) -> None:
-        """Leaves the finished messages on the screen."""
+        """Leave the finished messages on the screen."""
         if self._texts:
             self._console.print(_rendered(self._texts.values()))
         self._texts.clear()
@@ -135,7 +135,7 @@ class RichScreen:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """A spinner until the first text, then the text as it grows."""
+        """Show a spinner until the first text, then the text as it grows."""
         from rich.live import Live
 
         live = Live(self._view(), console=self._console, transient=True, refresh_per_second=12)
@@ -207,7 +207,7 @@ def _rendered(texts: Iterable[str]) -> RenderableType:
 
 
 def _written_out(tokens: Sequence[Token]) -> list[Token]:
-    """A link whose words name another host is no link: where it leads follows it."""
+    """Return them with no link whose words name another host: where it leads follows the words."""
     from markdown_it.token import Token
 
     out: list[Token] = []
@@ -231,7 +231,7 @@ def _written_out(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _with_breaks(text: str) -> str:
-    """Keeps the line breaks that Markdown would join, as chats do; code stays as it is."""
+    """Keep the line breaks that Markdown would join, as chats do; code stays as it is."""
     lines: list[str] = []
     fenced = False
     for line in text.splitlines():
@@ -242,5 +242,5 @@ def _with_breaks(text: str) -> str:
 
 
 def _is_fence(line: str) -> bool:
-    """Whether code begins or ends with it."""
+    """Return whether code begins or ends with it."""
     return line.lstrip().startswith(("```", "~~~"))

@@ -99,7 +99,7 @@ class MemoryCommands:
         self._host_zone = host_zone
 
     async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        """`/memory`: show, correct, erase."""
+        """Show, correct or erase what is remembered, and say so."""
         try:
             return await self._told(message, person, rest)
         except UnknownFact as error:
@@ -148,7 +148,7 @@ class MemoryCommands:
                 return use(person.role, is_group=message.is_group)
 
     async def remember(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        """`/remember`: keep a sentence, whatever was forgotten before."""
+        """Keep a sentence, whatever was forgotten before, and say so."""
         text = " ".join(rest.split())
         if text.lower().startswith("that "):  # which belongs to the order, as people write it
             text = text[len("that ") :]
@@ -217,14 +217,14 @@ class MemoryCommands:
 
 
 def use(role: Role, *, is_group: bool) -> str:
-    """What can be typed about what is remembered, by somebody of this role."""
+    """Return what can be typed about what is remembered, by somebody of this role."""
     if role is Role.GUEST:
         return GUESTS_USE_IN_GROUP if is_group else GUESTS_USE
     return USE_IN_GROUP if is_group else USE
 
 
 def fact_line(fact: StoredFact, zone: tzinfo | None) -> str:
-    """`- f12 “…” (background, 1 Aug 2026)`; in a group with who said it."""
+    """Return `- f12 “…” (background, 1 Aug 2026)`; in a group with who said it."""
     by = f", said by {bare(fact.speaker)}" if fact.whose.scope and fact.speaker else ""
     until = "" if fact.valid_to_ms is None else f" to {day(fact.valid_to_ms, zone)}"
     when = f"{day(fact.valid_from_ms, zone)}{until}"
@@ -232,13 +232,13 @@ def fact_line(fact: StoredFact, zone: tzinfo | None) -> str:
 
 
 def fact_from(fact: StoredFact, zone: tzinfo | None) -> str:
-    """Where it is from: `from what was said, 1 Aug 2026: “…”`."""
+    """Return where it is from: `from what was said, 1 Aug 2026: “…”`."""
     quoted = f": “{bare(fact.quote, chars_max=QUOTE_CHARS)}”" if fact.quote else ""
     return f"{_SOURCES[fact.source]}, {day(fact.created_ms, zone)}{quoted}"
 
 
 def fact_shown(fact: StoredFact, replaced: Sequence[StoredFact], zone: tzinfo | None) -> str:
-    """One fact, where it is from, and what it replaced."""
+    """Return one fact, where it is from, and what it replaced."""
     lines = [f"**{fact.key}** “{bare(fact.text)}”", ""]
     lines.append(f"- {fact.category}; {_SOURCES[fact.source]}, {day(fact.created_ms, zone)}")
     if fact.whose.scope:
@@ -260,7 +260,7 @@ def fact_shown(fact: StoredFact, replaced: Sequence[StoredFact], zone: tzinfo | 
 
 
 def facts_text(facts: Sequence[StoredFact], zone: tzinfo | None, *, nothing: str) -> str:
-    """A line each, as many as a chat bears; `nothing` where there is none."""
+    """Return a line each, as many as a chat bears; `nothing` where there is none."""
     lines = [fact_line(fact, zone) for fact in facts[:FACTS_SHOWN_MAX]]
     more = len(facts) - FACTS_SHOWN_MAX
     if more > 0:
@@ -269,7 +269,7 @@ def facts_text(facts: Sequence[StoredFact], zone: tzinfo | None, *, nothing: str
 
 
 def overview_blocks(found: Overview, zone: tzinfo | None) -> list[str]:
-    """What is known, what was corrected lately, and what is in mind."""
+    """Return what is known, what was corrected lately, and what is in mind."""
     count = len(found.facts)
     said = ["1 fact" if count == 1 else f"{count:,} facts"]
     if found.profile:
@@ -293,7 +293,7 @@ def overview_blocks(found: Overview, zone: tzinfo | None) -> list[str]:
 
 
 def stored_text(stored: Stored) -> str:
-    """What became of something that was to be remembered."""
+    """Return what became of something that was to be remembered."""
     if stored.outcome is Storing.REFUSED or stored.fact is None:
         return f"I did not keep that. {stored.why}".strip()
     said = f"{stored.fact.key} “{bare(stored.fact.text)}”"

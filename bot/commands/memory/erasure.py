@@ -136,11 +136,11 @@ class ForgetQuestions:
         await self._group.__aexit__(kind, error, traceback)
 
     def start(self) -> None:
-        """Finishes what a former process began, beside all else."""
+        """Finish what a former process began, beside all else."""
         self._spawn(self._resume())
 
     async def idle(self) -> None:
-        """Returns once nothing is being forgotten."""
+        """Return once nothing is being forgotten."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -175,7 +175,7 @@ class ForgetQuestions:
         return text
 
     async def press(self, pressed: Pressed, person: Person) -> str:
-        """A button with the data `mem:TOKEN:WORD`."""
+        """Act on a button with the data `mem:TOKEN:WORD`."""
         match pressed.data.split(":"):
             case [_, token, word]:
                 question = self._questions.get(token)
@@ -259,13 +259,13 @@ class ForgetQuestions:
 
 
 def counted(kind: PlaceKind, count: int) -> str:
-    """`3 traces of answers`."""
+    """Return `3 traces of answers`."""
     one, many = _PLURALS[kind]
     return f"{count:,} {one if count == 1 else many}"
 
 
 def found_text(what: str, found: FoundPlaces, root: Path) -> str:
-    """Every place that holds it, before anything is erased."""
+    """Return every place that holds it, before anything is erased."""
     lines = [f"**Forget {what}?** It stands in:", ""]
     lines += [f"- {counted(kind, count)}" for kind, count in found.counts.items()]
     if found.counts.keys() & _SEARCHED:
@@ -298,7 +298,7 @@ def asked_buttons(token: str, *, similar: int) -> ButtonRows:
 
 
 def proof_text(proof: Proof, root: Path, *, for_owner: bool) -> str:
-    """How it went, in words; what others said the same is the owner's to know alone."""
+    """Return how it went, in words; what others said the same is the owner's to know alone."""
     lines = ["**Forgotten**, and looked for:" if proof.ok else "⚠️ **Not forgotten everywhere:**"]
     lines += [""] + [f"- {one}" for one in failures(proof, root)]
     if proof.erased:
@@ -322,7 +322,7 @@ def proof_text(proof: Proof, root: Path, *, for_owner: bool) -> str:
 
 
 def failures(proof: Proof, root: Path) -> list[str]:
-    """Where it still stands, or where nobody could look."""
+    """Return where it still stands, or where nobody could look."""
     found = [f"it still stands in {_relative(path, root)}" for path in proof.hits]
     found += [f"it still stands in the table {table}" for table in proof.tables]
     return found + [f"{_relative(path, root)} could not be read" for path in proof.unread]

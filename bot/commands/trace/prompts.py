@@ -106,7 +106,8 @@ class Prompts:
     async def now(
         self, chat: str, *, text: str = "", kind: PromptKind = PromptKind.CHAT, task: str = ""
     ) -> PromptView:
-        """What would be sent for a message in this chat, or for a task. Raises UnknownChat."""
+        """Return what would be sent for a message in this chat, or for a task. Raise
+        UnknownChat."""
         traces = await self._traces.prompts(chat, limit=TURNS_LOOKED_AT)
         turn = await self._turn_now(chat, text, traces, kind)
         plan = await self._plan(PromptOccasion(turn=turn, kind=kind, task=task))
@@ -114,7 +115,8 @@ class Prompts:
         return view_of_plan(plan, former=former, answer_tokens_max=await self._answer_max(chat))
 
     async def turn(self, wanted: str, *, chat: str) -> PromptView:
-        """What was sent in a turn: its id, or 1 for the newest of the chat, 2 for the one before.
+        """Return what was sent in a turn: its id, or 1 for the newest of the chat, 2 for the one
+        before.
 
         Raises UnknownTurn, NotRecorded.
         """
@@ -128,7 +130,8 @@ class Prompts:
         )
 
     async def last(self, chat: str) -> PromptView | None:
-        """The last one of the conversation that is open in a chat; None when nothing was sent."""
+        """Return the last one of the conversation that is open in a chat; None when nothing was
+        sent."""
         conversation = await self._conversations.current(chat)
         traces = await self._traces.prompts(chat, limit=TURNS_LOOKED_AT)
         trace = newest_of(conversation, traces)
@@ -141,7 +144,7 @@ class Prompts:
         )
 
     async def billed(self, view: PromptView) -> tuple[str, Bill | None]:
-        """The model of a view and what it costs there; None when its price is not known."""
+        """Return the model of a view and what it costs there; None when its price is not known."""
         answered = next((asked.model for asked in view.requests if asked.model), "")
         usual = (await self._models.standing(view.lane)).answering.choice.model
         model = answered or usual
@@ -217,7 +220,7 @@ class Prompts:
         )
 
     async def _known(self, trace: PromptTrace) -> StoredTexts:
-        """What is still stored of a turn's texts; what is not, is left out."""
+        """Return what is still stored of a turn's texts; what is not, is left out."""
         begin = trace.begin
         conversation = ConversationId(conversation_of(trace))
         stored = (await self._conversations.history(conversation)).entries
@@ -276,7 +279,8 @@ class Prompts:
         )
 
     def _person(self, address: Address, traces: Sequence[PromptTrace]) -> Person:
-        """Who would speak: who spoke last, else whose chat it is; in a group else the owner."""
+        """Return who would speak: who spoke last, else whose chat it is; in a group else the
+        owner."""
         people = self._access.directory.people
         by_id = {person.id: person for person in people}
         if traces and traces[0].person_id in by_id:

@@ -143,7 +143,7 @@ class Reader:
 
 
 def answer_text(record: TurnRecord, found: Explained, reader: Reader) -> str:
-    """What a turn was made of."""
+    """Return what a turn was made of."""
     blocks = [
         f"**Why this answer**: {moment(record.started_ms, reader.zone)}, `{record.run_id}`",
         *([PRIVATE] if record.is_private else _remembered(found, reader)),
@@ -223,7 +223,7 @@ def _picked(found: Explained, reader: Reader) -> str:
 
 
 def _named(picked: str) -> str:
-    """`the playbook email-triage`, of how the record names it: `playbook:email-triage`."""
+    """Return `the playbook email-triage`, of how the record names it: `playbook:email-triage`."""
     kind, parted, name = picked.partition(":")
     return bare(f"the {kind} {name}" if parted and name else picked, chars_max=NAME_CHARS)
 
@@ -326,7 +326,7 @@ def _on_the_way(record: TurnRecord, found: Explained, reader: Reader) -> str:
 
 
 def moment(at_ms: int, zone: tzinfo) -> str:
-    """`Tue 1 Dec 2026, 17:00`, on the wall of a zone."""
+    """Return `Tue 1 Dec 2026, 17:00`, on the wall of a zone."""
     return moment_words(datetime.fromtimestamp(at_ms / 1000, UTC), zone)
 
 
