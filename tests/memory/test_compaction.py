@@ -319,7 +319,7 @@ async def test_without_a_model_of_any_use_a_digest_stands_there(
     await talks.add([talk("Call Heizmann on 12 May, 0431 5550."), *[talk("q")] * 29])
 
     ask_s = 0.01 if isinstance(cheap, Silent) else 60.0
-    made = await talks.summed(cheap, options=HistorySettings(ask_s=ask_s))
+    made = await talks.summed(cheap, ask_s=ask_s)
 
     assert made.kind == "digest"
     assert "0431 5550" in made.summary
