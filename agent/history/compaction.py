@@ -29,7 +29,6 @@ from memory.records.text import clean
 from memory.records.usage import Scope, zone_for
 from memory.stores.compactions import (
     NEVER,
-    Dated,
     HistoryStretch,
     SqliteCompactions,
     effects_of,
@@ -130,7 +129,7 @@ class SqliteCompactor:
             sent = await asyncio.to_thread(_as_sent, found)
             messages, tokens = sent_size([one for one in sent if one.id >= summed.start], 0)
             # It is shown answers, which may quote text from outside.
-            entries = (one.stored.entry for one in material)
+            entries = (one.entry for one in material)
             is_tainted = bool(tainted_by(entries, person_id=wanted.charge.person_id))
             row = Compaction(
                 kind=summed.kind,
@@ -248,7 +247,7 @@ class SqliteCompactor:
 
     async def _summed(
         self,
-        material: Sequence[Dated],
+        material: Sequence[StoredEntry],
         found: HistoryStretch,
         cut: _CutPoint,
         wanted: CompactionWanted,
@@ -266,7 +265,7 @@ class SqliteCompactor:
         return _Summed(kind="digest", start=cut.start, summary=summary, reason=why)
 
     async def _by_model(
-        self, material: Sequence[Dated], former: str, cut: _CutPoint, wanted: CompactionWanted
+        self, material: Sequence[StoredEntry], former: str, cut: _CutPoint, wanted: CompactionWanted
     ) -> _Summed:
         charge = wanted.charge
         zone = zone_for(Scope.PERSON, charge.time_zone, self._host_zone)
@@ -301,12 +300,11 @@ class SqliteCompactor:
 
 def _as_sent(found: HistoryStretch) -> list[StoredEntry]:
     """With old tool results as short as they are sent."""
-    stored = [one.stored for one in found.sent]
-    entries = shorten_before(stored, found.shortened_to)
-    return [replace(one, entry=entry) for one, entry in zip(stored, entries, strict=True)]
+    entries = shorten_before(found.sent, found.shortened_to)
+    return [replace(one, entry=entry) for one, entry in zip(found.sent, entries, strict=True)]
 
 
-def _finished(summary: str, before: Sequence[Dated], tokens_max: int) -> str:
+def _finished(summary: str, before: Sequence[StoredEntry], tokens_max: int) -> str:
     """Within its bound, with what was really done at its end where it does not say so: what is
     forgotten may be done twice."""
     summary = clean(summary).strip()

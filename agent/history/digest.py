@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 
 from agent.prompt.tokens import estimate_tokens
 from memory.records.hidden_text import visible
+from memory.records.ports import StoredEntry
 from memory.records.text import one_line
 from memory.records.transcript import Answered, Said
 from memory.search.fts import STOP_WORDS
-from memory.stores.compactions import Dated, effects_of, exchanges_in, own_words
+from memory.stores.compactions import effects_of, exchanges_in, own_words
 
 DONE, OPEN, MENTIONED, BEGAN = "Done: ", "Asked: ", "Mentioned: ", "Said: "
 """How the lines of a digest begin; by them a later one takes it up again."""
@@ -32,15 +33,15 @@ TEXT_CHARS_MAX = 4_000
 """Of one message that is looked at: pasted text names more than anybody means."""
 
 
-def digest(entries: Sequence[Dated], former: str, *, tokens_max: int) -> str:
+def digest(entries: Sequence[StoredEntry], former: str, *, tokens_max: int) -> str:
     """What can be kept of the entries and of the former summary within so many tokens."""
     parts = _taken_up(former)
     parts[DONE] += effects_of(entries)
     # With what an exchange ended: a question to the person, or one that nobody answered.
     found = []
     for turn in exchanges_in(entries):
-        answers = [one.stored.entry for one in turn if isinstance(one.stored.entry, Answered)]
-        said = [one.stored.entry for one in turn if isinstance(one.stored.entry, Said)]
+        answers = [one.entry for one in turn if isinstance(one.entry, Answered)]
+        said = [one.entry for one in turn if isinstance(one.entry, Said)]
         text = _words(answers[-1]) if answers else _words(said[-1]) if said else ""
         last = _SENTENCE_END.sub(lambda end: f"{end[0]}\n", text).strip().rpartition("\n")[2]
         if last.strip().endswith(("?", "？", "؟")):
@@ -49,7 +50,7 @@ def digest(entries: Sequence[Dated], former: str, *, tokens_max: int) -> str:
     parts[MENTIONED] += [
         word
         for one in entries
-        if isinstance(entry := one.stored.entry, Said | Answered)
+        if isinstance(entry := one.entry, Said | Answered)
         for word in mentioned(_words(entry))
     ]
     lines: list[str] = []
@@ -66,7 +67,7 @@ def digest(entries: Sequence[Dated], former: str, *, tokens_max: int) -> str:
         words
         for turn in exchanges_in(entries)
         for one in turn[:8]
-        if isinstance(entry := one.stored.entry, Said) and (words := own_words(entry))
+        if isinstance(entry := one.entry, Said) and (words := own_words(entry))
     ]
     began = ""
     for chars in BEGINNING_CHARS:  # shortened until all fit, and else the newest

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from agent.budget.payment import NO_PAYMENT, Payment, unheard
 from agent.models.json_answer import AnswerUnreadable, ModelAnswer, PlainText, read_answer
-from agent.models.tokens import Encodings, TokenCounter
+from agent.models.tokens import TokenCounter
 from agent.prompt.assemble import from_template
 from agent.prompt.tokens import estimate_tokens
 from memory.records.errors import BrokenAnswer, ContextTooLong, ModelRefused
@@ -200,7 +200,7 @@ class Background:
         self._models = models
         self._options = options
         self._payment = payment
-        self._encodings = Encodings()
+        self._tokens = TokenCounter()
 
     async def traits(self, lane: str) -> ModelTraits:
         """Of the model that would be asked."""
@@ -219,7 +219,7 @@ class Background:
         )
         # A request that is larger than the window is never sent (SPEC §5).
         room = model.traits.window - request.max_output_tokens
-        tokens = await TokenCounter(model.name, encodings=self._encodings).total([text], limit=room)
+        tokens = await self._tokens.total(model.name, [text], limit=room)
         if tokens > room:
             raise ContextTooLong(
                 f"The request has about {tokens} tokens; {model.name} takes {room}."

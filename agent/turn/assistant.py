@@ -15,7 +15,7 @@ import structlog
 from agent.files.attachments import STEP as FILES
 from agent.files.attachments import brought, left_alone
 from agent.subagents.subagents import PeopleDrafts, is_subagents_end, unreadable
-from agent.tools.agents import SUBAGENT_STATUS
+from agent.tools.groups.agents import SUBAGENT_STATUS
 from agent.turn.active_runs import Suspended
 from agent.turn.end import Named, TurnEndBuilder, Typed, nameless
 from agent.turn.loop import Loop

@@ -19,8 +19,7 @@ from agent.guards.tool_call_text import without_calls
 from agent.history.window import share_out, shorten, unanswered
 from agent.prompt.scene import PromptKind
 from agent.prompt.tokens import brought_tokens, tokens_of
-from agent.tools.call import NO_OUTPUT
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import NO_OUTPUT, Toolbox
 from agent.turn.progress import (
     CALLS_MAX,
     ModelTrouble,

@@ -53,12 +53,12 @@ class Memories:
 
     @cached_property
     def embedding(self) -> Embedding:
-        """The embedder; nothing heavy is loaded before something is searched."""
+        """Return the embedder; nothing heavy is loaded before something is searched."""
         return Embedding(enabled=self.app.settings.memory.embeddings)
 
     @cached_property
     def facts(self) -> SqliteFacts:
-        """What is known about people."""
+        """Return what is known about people."""
         indexes = Indexes(self.app.database, embedding=self.embedding)
         return SqliteFacts(self.app.database, indexes)
 
@@ -172,7 +172,7 @@ class Memories:
 
     @cached_property
     def service(self) -> MemoryService:
-        """What a person may see and change of their memories."""
+        """Return what a person may see and change of their memories."""
         app = self.app
         return MemoryService(
             app.database,
@@ -194,7 +194,7 @@ class Memories:
 
     @cached_property
     def questions(self) -> ForgetQuestions:
-        """What asks before it erases."""
+        """Return what asks before it erases."""
         app = self.app
         return app.entered(
             ForgetQuestions(self.service, app.outbox, clock=app.clock, root=app.home.path)
@@ -202,7 +202,7 @@ class Memories:
 
     @cached_property
     def commands(self) -> MemoryCommands:
-        """What answers `/memory`."""
+        """Return what answers `/memory`."""
         return MemoryCommands(self.service, self.questions, host_zone=host_zone())
 
     def idle_timers(self) -> IdleTimers:

@@ -22,7 +22,7 @@ from agent.mcp.servers import McpServers
 from agent.models.chat_request import body
 from agent.policy.gate import Gate
 from agent.prompt.templates import PromptLibrary
-from agent.tools.agents import StatusTold
+from agent.tools.groups.agents import StatusTold
 from agent.tools.selection import SelectionOptions, ToolSelector
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.tools.toolbox import Toolbox
@@ -49,7 +49,7 @@ from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
 from memory.stores.traces import SqliteTraces
-from tests.agent.house import OWNER, House, Somebody, Words
+from tests.agent.house import OWNER, House, Somebody, Words, of_model
 from tests.agent.obedient import CANARY, ObedientModel
 from tests.agent.web.sites import Site, site
 
@@ -421,7 +421,7 @@ class Lasting(Tool):
         self.card = ToolCard(
             name=name,
             description=f"Does {name}.",
-            arguments=Words,
+            arguments=of_model(Words),
             group="schedule" if name.endswith("job") else "memory",
             effect=Effect.PERSON,
             redo="once",

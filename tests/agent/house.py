@@ -24,12 +24,11 @@ from agent.skills.library import SkillLibrary
 from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.subagents.subagents import PeopleDrafts
-from agent.tools.arguments import Arguments
-from agent.tools.call import ToolLimits
-from agent.tools.files import FileTools, ResultStore
+from agent.tools.arguments import Arguments, ToolSignature
+from agent.tools.groups.files import FileTools, ResultStore
 from agent.tools.selection import SelectionOptions, ToolSelector
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, tools_of
-from agent.tools.toolbox import Reach, ReachOptions, Toolbox
+from agent.tools.toolbox import Reach, ReachOptions, Toolbox, ToolLimits
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
@@ -83,6 +82,13 @@ MEMBER_IN_GROUP = Somebody(
 ON_CONSOLE = Somebody(id="p1", role=Role.OWNER, address=Address(channel="console", chat_id="local"))
 
 
+def of_model(model: type[Arguments]) -> ToolSignature:
+    """Parameters by a model that a test wrote, in place of a method's signature."""
+    made = ToolSignature(of_model)
+    made.model = model
+    return made
+
+
 class Nothing(Arguments):
     """No arguments."""
 
@@ -108,7 +114,7 @@ class FakeTool(Tool):
         self.card = ToolCard(
             name=self.name,
             description=f"Does {self.name}.",
-            arguments=Words,
+            arguments=of_model(Words),
             group="test",
             effect=self.effect,
             redo=self.redo,

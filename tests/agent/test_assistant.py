@@ -11,8 +11,8 @@ import pytest
 
 from agent.guards.action_claims import Claim, ClaimKind
 from agent.prompt.tokens import estimate_tokens, text_of
-from agent.tools.call import CUT_OFF
 from agent.tools.tool import Effect
+from agent.tools.toolbox import CUT_OFF
 from agent.turn.assistant import BROKEN_NOTICE
 from agent.turn.end import (
     CUT_NOTICES,

@@ -21,6 +21,7 @@ from tests.agent.house import (
     FakeTool,
     House,
     model,
+    of_model,
 )
 from tests.fakes import calls
 
@@ -42,7 +43,7 @@ class Fetch(Tool):
     card = ToolCard(
         name="web_fetch",
         description="Fetch a page.",
-        arguments=Url,
+        arguments=of_model(Url),
         group="web",
         effect=Effect.NONE,
         redo="repeat",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.tools.agents import SystemTools
+from agent.tools.groups.agents import SystemTools
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.end import DOUBT
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
@@ -29,7 +29,7 @@ from memory.records.request import ModelRequest
 from memory.records.rows import Outcome
 from memory.records.transcript import Note, Said
 from memory.stores.jobs import SqliteJobs
-from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
+from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model, of_model
 from tests.agent.test_gate import Fetch
 from tests.agent.tools.given import by_name, no_status
 from tests.fakes import START, calls
@@ -305,18 +305,6 @@ async def test_what_a_file_lost_is_told_also_where_a_run_has_nothing_to_report(
         assert lost in result["text"]
 
 
-async def test_only_the_last_answer_is_its_result(house: House) -> None:
-    async def act(text: str) -> str:
-        return "fine"
-
-    house.tools.append(FakeTool("look", act))
-    wish = calls(("look", "{}"), text="Let me look.")
-    async with house.opened(model(wish, "All backups are there.")):
-        await a_run(house)
-
-        assert (await outcome(house))[1]["text"] == "All backups are there."
-
-
 async def test_a_run_whose_payload_nobody_can_read_has_failed(house: House) -> None:
     async with house.opened(model("Hello!")):
         await a_run(house)
@@ -389,7 +377,7 @@ class Strict(Tool):
     """Another tool, with other arguments."""
 
     def __init__(self, tool: FakeTool, arguments: type[Words]) -> None:
-        self.card = replace(tool.card, arguments=arguments)
+        self.card = replace(tool.card, arguments=of_model(arguments))
         self._tool = tool
 
     async def run(self, arguments: Any, caller: Caller) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from agent.models.tokens import Encodings
+from agent.models.tokens import TokenCounter
 from agent.prompt.prefix_cache import schema_tokens, tools_part
 from agent.tools.tool import tools_of
-from scheduler.jobs.event_tools import EventTools
+from scheduler.jobs.events import EventTools
 from scheduler.jobs.tools import JobTools
 
 SPECS = tuple(
@@ -16,10 +16,8 @@ SPECS = tuple(
 
 
 async def test_schemas_are_estimated_as_they_are_sent() -> None:
-    encoding = await Encodings().load("o200k_base")
-    assert encoding is not None
-    sent = [[spec.name, spec.description, spec.parameters] for spec in SPECS]
-    counted = len(encoding.encode_ordinary(json.dumps(sent)))
+    sent = json.dumps([[spec.name, spec.description, spec.parameters] for spec in SPECS])
+    counted = await TokenCounter().total("gpt-4.1", [sent], limit=len(sent) // 4)
 
     estimated = schema_tokens(SPECS)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.agents import SystemTools
+from agent.tools.groups.agents import SystemTools
 from agent.trace.dry_run import (
     BLOCKED,
     CALLS_USUAL,

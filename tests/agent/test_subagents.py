@@ -33,7 +33,7 @@ from agent.subagents.subagents import (
     is_child,
     waits_for,
 )
-from agent.tools.agents import AgentTools
+from agent.tools.groups.agents import AgentTools
 from agent.tools.tool import Effect, tools_of
 from agent.turn.end import DOUBT
 from agent.turn.engine import RESUMES_MAX, LocalEngine

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from agent.subagents.subagents import waits_for
-from agent.tools.agents import SUBAGENT_STATUS
+from agent.tools.groups.agents import SUBAGENT_STATUS
 from agent.turn.assistant import WatchedTurns
 from memory.records.messages import (
     Address,

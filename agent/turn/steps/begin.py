@@ -15,7 +15,7 @@ from agent.history.window import (
     since_compaction,
     window,
 )
-from agent.models.tokens import TokenCounter
+from agent.models.tokens import factor_of
 from agent.prompt.assemble import assemble, demo_prompt
 from agent.prompt.context import ContextBuilder
 from agent.prompt.prefix_cache import entry_parts, tools_part
@@ -156,7 +156,7 @@ class BeginStep:
         output = traits.output_tokens(self._output_tokens_max)
         around = output + tools_tokens + words
         # What is estimated here is counted before it is sent, and may then come to more.
-        fits = output + int((traits.window - output) / TokenCounter(plan.model.name).factor)
+        fits = output + int((traits.window - output) / factor_of(plan.model.name))
         share = int(traits.window * WINDOW_SHARE_MAX)
         prompt_max = self._gathering.settings.max_tokens or share
         for attempt in range(FITTING_TRIES):

@@ -13,7 +13,7 @@ from agent.budget.payment import NO_PAYMENT, Payment
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.action_claims import looks_unhelpful
 from agent.history.window import repair, sent_since, shorten_before
-from agent.models.tokens import Encodings, TokenCounter
+from agent.models.tokens import TokenCounter
 from agent.prompt.layers import knowledge as notes
 from agent.prompt.prefix_cache import PrefixPart, compare, entry_parts, schema_texts, tools_part
 from agent.prompt.templates import PromptLibrary
@@ -106,7 +106,7 @@ class ModelStep:
         self._pictures = options.pictures
         self._systems: dict[str, str] = {}
         self._fit_to_send = changed_once(self._made_fit_to_send)
-        self._encodings = Encodings()
+        self._tokens = TokenCounter()
 
     async def __call__(self, ctx: TurnContext, state: TurnState) -> Json:
         """Answers with `{"answer": ...}` or `{"error": {"kind", "text"}}`, beside what of the
@@ -294,8 +294,7 @@ class ModelStep:
         if seen + chars * TOKENS_PER_CHAR_MAX <= room:
             return
         texts = [request.system, *map(text_of, request.entries), *schemas]
-        counter = TokenCounter(model.name, encodings=self._encodings)
-        tokens = seen + await counter.total(texts, limit=room)
+        tokens = seen + await self._tokens.total(model.name, texts, limit=room)
         if tokens > room:
             raise ContextTooLong(
                 f"The request has about {tokens} tokens; {model.name} takes {room}.",

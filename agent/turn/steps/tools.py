@@ -16,11 +16,10 @@ from agent.policy.gate import Gate, Passed, Stopped, Waits, Wish
 from agent.policy.taint import rests_on_memory, tainted_by
 from agent.prompt.scene import PromptKind
 from agent.subagents.subagents import SubagentCall, waits_for
-from agent.tools.agents import SUBAGENT, AgentTools
-from agent.tools.call import KeepResult, ToolLimits, arguments_of, run_parsed
+from agent.tools.groups.agents import SUBAGENT, AgentTools
 from agent.tools.selection import UNATTENDED
 from agent.tools.tool import Caller, Effect, FunctionTool
-from agent.tools.toolbox import Reach, Toolbox
+from agent.tools.toolbox import KeepResult, Reach, Toolbox, ToolLimits, arguments_of, run_parsed
 from agent.turn.progress import CALLS_MAX, TurnProgress, heard, without_surplus
 from memory.records.codec import from_json
 from memory.records.errors import StepUnknown

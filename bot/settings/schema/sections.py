@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from bot.settings.schema.values import Names
-from memory.records.section import ExtractionSettings, Section
+from bot.settings.schema.values import at_least_or_none, matching
+from memory.records.section import ExtractionSettings, Section, Text
 
 
 class MemorySettings(Section):
@@ -38,8 +38,14 @@ class MemorySettings(Section):
 #
 # The sections of the settings about what happens by the clock: jobs and the heartbeat.
 
-_CHECK = re.compile(r"(?:file|tool|command):\s*\S.{0,400}|url:\s*https?://\S{1,400}")
-_HOURS = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d")
+_Check = Annotated[
+    Text,
+    matching(
+        r"(?:file|tool|command):\s*\S.{0,400}|url:\s*https?://\S{1,400}",
+        "allowed are file:PATH, url:https://…, tool:NAME, command:COMMAND",
+    ),
+]
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
 
 
 class SchedulerSettings(Section):
@@ -60,10 +66,13 @@ class HeartbeatSettings(Section):
     """A regular look at workspace/HEARTBEAT.md. An empty list costs nothing."""
 
     enabled: bool = Field(default=True, description="Whether there is one.")
-    every_minutes: int = Field(
+    every_minutes: Annotated[int, at_least_or_none(5, none="off")] = Field(
         default=30, ge=0, description="Minutes between two looks, 5 at least. 0: off."
     )
-    active_hours: str = Field(
+    active_hours: Annotated[
+        str,
+        matching(f"({_CLOCK}-{_CLOCK})?", "allowed: two times of the day, such as 08:00-22:00"),
+    ] = Field(
         default="",
         description="Only between these times of the owner's day, such as 08:00-22:00. Empty: "
         "always.",
@@ -73,37 +82,12 @@ class HeartbeatSettings(Section):
         description="The chat that hears of it, such as telegram:42. Empty: the owner's private "
         "chat.",
     )
-    checks: Names = Field(
+    checks: Annotated[tuple[_Check, ...], Field(strict=False)] = Field(
         default=(),
         description="Cheap looks before a model is asked: file:PATH or url:ADDRESS (has it "
         "changed?), tool:NAME (does it say anything new?), command:COMMAND (does it end with 0?). "
         'Such as ["file:files/inbox.md"]. Empty: the list alone decides.',
     )
-
-    @field_validator("every_minutes")
-    @classmethod
-    def _not_too_often(cls, minutes: int) -> int:
-        if 0 < minutes < 5:
-            raise ValueError("allowed: 0 (off), or 5 and more")
-        return minutes
-
-    @field_validator("checks")
-    @classmethod
-    def _forms(cls, checks: Names) -> Names:
-        for check in checks:
-            if not _CHECK.fullmatch(check):
-                raise ValueError(
-                    f"{check[:60]!r}: allowed are file:PATH, url:https://…, tool:NAME, "
-                    "command:COMMAND"
-                )
-        return checks
-
-    @field_validator("active_hours")
-    @classmethod
-    def _hours(cls, text: str) -> str:
-        if text and not _HOURS.fullmatch(text):
-            raise ValueError("allowed: two times of the day, such as 08:00-22:00")
-        return text
 
 
 # --- config attachments -------------------------------------------------------------------------
