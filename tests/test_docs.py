@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-import agent.tools.files
+import agent.tools.groups.files
 from agent.tools.arguments import parse_arguments
-from agent.tools.files import FileTools
+from agent.tools.groups.files import FileTools
 from agent.tools.tool import Caller, tools_of
 from agent.tools.workspace import Workspace
 from bot.commands import table as commands
@@ -187,7 +187,7 @@ def test_the_table_of_sub_packages_says_what_the_packages_say() -> None:
 
 async def test_the_tool_that_the_architecture_shows_is_one(tmp_path: Path) -> None:
     shown, _ = blocks(ROOT / "docs" / "architecture.md", "python")
-    names: dict[str, Any] = {**vars(agent.tools.files), "Kept": FileTools}
+    names: dict[str, Any] = {**vars(agent.tools.groups.files), "Kept": FileTools}
     exec(shown.replace("class FileTools:", "class FileTools(Kept):"), names)
     (tmp_path / "notes.md").write_text("one two three", encoding="utf-8")
 

@@ -80,7 +80,7 @@ class _Here:
         return cls(home=home, env=env, settings=load(home.path, env))
 
     def situation(self) -> SetupState:
-        """Looks at the database and for a running bot; changes nothing."""
+        """Look at the database and for a running bot; change nothing."""
         from bot.doctor.checks import manifest
         from bot.settings.options import host_zone
         from bot.setup.steps import SetupState
@@ -122,46 +122,41 @@ async def _is_running(home: Home) -> bool:
 
 
 def _guided(here: _Here) -> bool:
-    """Whether the bot is to be started now."""
+    """Return whether the bot is to be started now."""
+    from bot.settings.edit import write
+    from bot.settings.home import prepare
     from bot.setup.terminal import SetupTerminal
     from bot.setup.wizard import ask_all, checked, summary
 
-    desk, situation = SetupTerminal(), here.situation()
+    terminal, situation = SetupTerminal(), here.situation()
     with silent_logs():
-        plan = ask_all(desk, situation)
-    desk.title("To be saved")
+        plan = ask_all(terminal, situation)
+    terminal.title("To be saved")
     if plan.is_empty and here.home.config.exists():
-        desk.say("Nothing new: everything stays as it is.")
+        terminal.say("Nothing new: everything stays as it is.")
     else:
         checked(here.home.config, plan, here.env)
         for line in summary(plan):
-            desk.say(f"  {line}")
-        if not desk.confirm(f"Save this in {here.home.path}?"):
+            terminal.say(f"  {line}")
+        if not terminal.confirm(f"Save this in {here.home.path}?"):
             raise KeyboardInterrupt
-        _save(here, plan, situation)
-        desk.good("Saved.")
+        # Config first, then people: whoever is interrupted in between can run it again.
+        prepare(here.home)
+        write(here.home.config, plan.changes)
+        if plan.owner is not None or plan.name or plan.zone:
+            opened = read_home()
+            with logged(opened, to_terminal=False):
+                asyncio.run(_introduce(opened, plan, situation))
+        terminal.good("Saved.")
     if situation.is_running:
-        desk.say("A bot runs on this home: restart it for the new settings to take effect.")
+        terminal.say("A bot runs on this home: restart it for the new settings to take effect.")
         return False
-    desk.say(f"The command that starts it: {start_command()}")
-    return desk.confirm("Start it now?")
-
-
-def _save(here: _Here, plan: Plan, situation: SetupState) -> None:
-    """Config first, then people: whoever is interrupted in between can run it again."""
-    from bot.settings.edit import write
-    from bot.settings.home import prepare
-
-    prepare(here.home)
-    write(here.home.config, plan.changes)
-    if plan.owner is not None or plan.name or plan.zone:
-        opened = read_home()
-        with logged(opened, to_terminal=False):
-            asyncio.run(_introduce(opened, plan, situation))
+    terminal.say(f"The command that starts it: {start_command()}")
+    return terminal.confirm("Start it now?")
 
 
 async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
-    """Makes the owner, and keeps how they are called and where they live."""
+    """Make the owner, and keep how they are called and where they live."""
     from bot.app.app import App
     from bot.cli.client import with_bot
     from bot.settings.home import HomeLock
@@ -219,7 +214,7 @@ def _without_asking(here: _Here) -> None:
 
 
 def start_command() -> str:
-    """What to type in this shell to start the bot."""
+    """Return what to type in this shell to start the bot."""
     if shutil.which("hearthbot"):
         return "hearthbot run"
     program = sys.argv[0]

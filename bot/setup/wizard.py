@@ -18,7 +18,6 @@ from bot.doctor.live_telegram import account
 from bot.settings.edit import change, decoded
 from bot.settings.load import load
 from bot.settings.messages import dotted
-from bot.settings.options import wish_of
 from bot.settings.schema.settings import CONFIG_NAME, KEYS, Settings
 from bot.settings.tree import is_secret
 from bot.setup.model import TRY_S, SetupModelStep
@@ -104,7 +103,7 @@ async def tested(settings: Settings, env: Mapping[str, str], manifest: Path) -> 
         if slack.mode == "socket":
             await socket_address(slack.base_url, slack.app_token.get_secret_value())
         lines.append(f"Slack: @{place.bot} in {place.team}")
-    wanted = wish_of(settings)
+    wanted = settings.llm
     try:
         choice = await choose(wanted, env=env)
         trial = await ask_once(choice, limit_s=TRY_S)

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent.prompt.templates import TextFiles
-from agent.tools.discovery import ToolRanking
-from agent.tools.routes import RouteFile
+from agent.tools.discovery import RouteFile, ToolRanking
 from agent.tools.selection import Situation, select
 from agent.tools.tool import ToolCard
 from memory.search.hybrid import FOR_TOOLS, Item, Search

@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from agent.models.choose import Choice, ModelWish, choose
+from agent.models.choose import Choice, choose
 from agent.models.service import ask_once
 from bot.doctor import reach as doctor_reach
 from bot.doctor.base import FindingLevel
@@ -27,6 +27,7 @@ from bot.lab.slack import FakeSlack, refusal
 from bot.lab.telegram import FakeTelegram
 from bot.settings.schema.settings import Settings
 from memory.records.errors import AssistantError, BrokenAnswer, SettingsWrong
+from memory.records.section import LlmSettings
 
 TOKEN = "123456:TESTTESTTEST"
 SECRET = "TESTTESTTEST"
@@ -147,7 +148,7 @@ async def test_an_app_token_in_place_of_a_bot_token_is_told() -> None:
 
 
 async def chosen(model: ScriptedModel) -> Choice:
-    return await choose(ModelWish(model="openai/lab-model", api_base=model.api_base), env={})
+    return await choose(LlmSettings(model="openai/lab-model", api_base=model.api_base), env={})
 
 
 @pytest.mark.parametrize(("kind", "error"), [("cut", BrokenAnswer), ("429", AssistantError)])

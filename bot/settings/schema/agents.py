@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from agent.turn.agents import Binding
-from bot.settings.schema.values import AgentName, Names, Text, at_least_or_none, matching
+from bot.settings.schema.values import AgentName, at_least_or_none, matching
 from memory.records.messages import DEFAULT_AGENT
-from memory.records.section import Section
+from memory.records.section import Names, Section, Text
 
 _BUDGET = re.compile(
     r"\s*(?P<amount>\d{1,9}(?:\.\d{1,4})?)\s*(?P<unit>usd|tokens)\s+a\s+(?P<period>turn|day|month)\s*"

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from agent.skills import rules as patterns
+from memory.records.section import http_url
 
 # --- reactions ----------------------------------------------------------------------------------
 #
@@ -119,6 +120,13 @@ def at_least_or_none(least: int, *, none: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _listen_on(value: str) -> str:
+    parts = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/]+):([0-9]{1,5})", value)
+    if parts is None or int(parts[1]) > 65535:
+        raise ValueError("allowed: host:port, such as 127.0.0.1:8443")
+    return value
+
+
 def _pattern(value: str) -> str:
     """A regular expression as it will be used: what the search cannot take is told at start."""
     if not value.strip():
@@ -171,23 +179,10 @@ def _not_json(value: object, place: str = "") -> Iterator[str]:
         yield f"{place} is a {type(value).__name__}, which is to be written as text"
 
 
-_URL = matching(
-    r"(https?://[^\s/]+(/\S*)?)?", "allowed: an address that begins with https:// or http://"
-)
-
 AckReaction = Annotated[str, AfterValidator(_ack_reaction)]
 PersonNumber = Annotated[int, BeforeValidator(_person_number)]
 SlackMember = Annotated[str, BeforeValidator(_slack_member)]
-ListenOn = Annotated[
-    str,
-    matching(
-        r"(\[[0-9A-Fa-f:.]+\]|[^\s:/]+):0*([1-5]?[0-9]{1,4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}"
-        r"|655[0-2][0-9]|6553[0-5])",
-        "allowed: host:port, such as 127.0.0.1:8443",
-    ),
-]
-Text = Annotated[str, Field(min_length=1)]
-Names = Annotated[tuple[Text, ...], Field(strict=False)]
+ListenOn = Annotated[str, AfterValidator(_listen_on)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 AgentName = Annotated[
     str,
@@ -216,6 +211,5 @@ VariableName = Annotated[
 ]
 VariableValue = Annotated[SecretStr, AfterValidator(_variable_value)]
 JsonTable = Annotated[Mapping[str, Any], BeforeValidator(_json_table)]
-Url = Annotated[str, _URL, AfterValidator(lambda url: url.rstrip("/"))]
-ApiRoot = Annotated[str, _URL, AfterValidator(lambda url: f"{url.rstrip('/')}/")]
+ApiRoot = Annotated[str, AfterValidator(lambda url: f"{http_url(url)}/")]
 Folder = Annotated[str, matching("(?s:((/|~/).*)?)", "allowed: a folder that begins with / or ~/")]
