@@ -107,8 +107,10 @@ async def run_checks(
         tasks = [group.create_task(run(check)) for check in checks]
     results = [result for task in tasks for result in task.result()]
     # A platform that cannot be reached would be told once for each check that asks it.
-    told = [one.finding.text if one.finding.is_shared else None for one in results]
-    return [one for at, one in enumerate(results) if not told[at] or told[at] not in told[:at]]
+    shared = [one.finding.text if one.finding.is_shared else None for one in results]
+    return [
+        one for at, one in enumerate(results) if not shared[at] or shared[at] not in shared[:at]
+    ]
 
 
 def mend_all(results: Sequence[Result]) -> list[Result]:

@@ -59,9 +59,7 @@ def all_checks(
     yield blocking("prompts", partial(stored.prompts, home, settings))
     yield blocking("skills", partial(stored.skills, home, settings))
     yield blocking("pictures", partial(machine.pictures, settings.attachments.picture_side))
-    exec_ = settings.exec
-    sandbox = partial(machine.sandbox, is_wanted=exec_.sandbox, is_used=exec_.enabled)
-    yield blocking("sandbox", sandbox)
+    yield blocking("sandbox", partial(machine.sandbox, settings.exec))
     where = ServerFolders(workspace=home.workspace, env=env)
     yield from reach.checks(servers_of(settings), where, offline=offline)
     yield DoctorCheck(name="channels", look=lambda: reach.channels(settings))
@@ -80,6 +78,7 @@ def _platforms(home: Home, settings: Settings, env: Mapping[str, str]) -> Iterat
     if settings.telegram.token.get_secret_value():
         yield DoctorCheck(name="Telegram", look=lambda: reach.telegram_token(settings))
         yield DoctorCheck(name="Telegram webhook", look=lambda: reach.telegram_webhook(settings))
+        # Our poll would end that of a bot which runs here, and be the conflict itself.
         if not is_held(home):
             yield DoctorCheck(
                 name="Telegram conflict",

@@ -108,8 +108,7 @@ async def process(home: Home) -> list[Finding]:
     if any(RESTART_DUE in line for line in lines):
         return [warn("the settings were changed since the bot started", "Restart the bot.")]
     if unheard := [line for line in lines if line.startswith(UNHEARD)]:
-        parts = [line.partition(". ") for line in unheard]
-        return [warn(what, what_now) for what, _, what_now in parts]
+        return [warn(what, fix) for what, _, fix in (line.partition(". ") for line in unheard)]
     return [ok(f"a bot runs on this home: {lines[0] if lines else ''}")]
 
 

@@ -20,6 +20,7 @@ from bot.doctor.base import Finding, fail, ok, warn
 from bot.doctor.live import ask
 from bot.people.timezone import zone_of
 from bot.settings.home import shipped
+from bot.settings.schema.tools import ExecSettings
 from memory.records.errors import ModelRefused, SettingsWrong
 
 OUR_PACKAGES = ("bot", "agent", "memory", "scheduler")
@@ -28,7 +29,7 @@ PYTHON_MIN = (3, 11)
 
 MB = 1024 * 1024
 DISK_FAIL_BYTES, DISK_WARN_BYTES = 100 * MB, 1024 * MB
-MEMORY_WARN_BYTES = 150 * MB
+MEMORY_WARN_MB = 150
 """The bot takes about 100 MB; below this the machine begins to swap or to kill."""
 
 SKEW_WARN_S, SKEW_FAIL_S = 30.0, 240.0
@@ -99,15 +100,15 @@ def disk(folder: Path, *, warn_bytes: int = DISK_WARN_BYTES) -> Iterator[Finding
         yield ok(f"{free / MB / 1024:.1f} GB are free")
 
 
-def sandbox(*, is_wanted: bool, is_used: bool) -> Iterator[Finding]:
+def sandbox(programs: ExecSettings) -> Iterator[Finding]:
     """Whether programs that the assistant runs are confined."""
-    if not is_used:
+    if not programs.enabled:
         yield ok("exec is off, so no program is run")
         return
-    bubblewrap = Bubblewrap(is_wanted=is_wanted)
+    bubblewrap = Bubblewrap(is_wanted=programs.sandbox)
     if bubblewrap.works():
         yield ok("programs run confined, by bubblewrap")
-    elif not is_wanted:
+    elif not programs.sandbox:
         yield warn(
             "switched off: each program is asked about, and none is run after outside text",
             "Set exec.sandbox = true.",
@@ -131,14 +132,14 @@ def memory(source: Path = Path("/proc/meminfo")) -> Iterator[Finding]:
     if not available.isdecimal():
         yield ok("not told by this system")
         return
-    bytes_free = int(available) * 1024
-    if bytes_free < MEMORY_WARN_BYTES:
+    free_mb = int(available) // 1024
+    if free_mb < MEMORY_WARN_MB:
         yield warn(
-            f"only {bytes_free // MB} MB are available",
+            f"only {free_mb} MB are available",
             "End other programs, or give the machine more memory or swap.",
         )
     else:
-        yield ok(f"{bytes_free // MB:,} MB are available")
+        yield ok(f"{free_mb:,} MB are available")
 
 
 def time_zone(

@@ -74,7 +74,6 @@ def backups(home: Home, newest: Path | None, *, now: datetime) -> Iterator[Findi
 def inbox(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Finding]:
     """Whether every message that came has come to exactly one end, or is on its way to it."""
     open_ones = found.inbox.get("received", 0) + found.inbox.get("queued", 0)
-    total = sum(found.inbox.values())
     if found.crooked:
         yield fail(
             f"{counted(found.crooked, 'message')} in a state that does not fit their end",
@@ -94,7 +93,8 @@ def inbox(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Findin
             "Look into the log for its turn; /stop in that chat ends it.",
         )
     elif not found.crooked and not found.stranded:
-        yield ok(f"{counted(total, 'message')}, {open_ones} of them not answered yet")
+        total = counted(sum(found.inbox.values()), "message")
+        yield ok(f"{total}, {open_ones} of them not answered yet")
 
 
 OVERDUE_MAX = timedelta(minutes=5)

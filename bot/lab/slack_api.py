@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from bot.lab.faults import Buckets
+from bot.lab.server import NOT_JSON
 from bot.lab.slack_events import Events
 from bot.lab.slack_state import (
     APP,
@@ -33,7 +34,6 @@ from bot.lab.slack_state import (
     SlackWorkspace,
     check_blocks,
 )
-from bot.lab.wire import NOT_JSON
 
 TEXT_CHARS_MAX = 40_000
 UPDATE_CHARS_MAX = 4_000

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from aiohttp.web_request import BaseRequest
 
-from bot.lab.wire import RequestParams
+from bot.lab.server import RequestParams
 
 Json = dict[str, Any]
 Kind = Literal["im", "channel", "group", "mpim"]

@@ -13,6 +13,7 @@ from typing import Any
 from agent.files.sniff import picture_of
 from bot.lab.entities import MarkupError, Parsed, parse_html, trimmed, units
 from bot.lab.faults import Buckets
+from bot.lab.server import RequestParams, Upload
 from bot.lab.telegram_state import (
     ApiError,
     Json,
@@ -20,7 +21,6 @@ from bot.lab.telegram_state import (
     TelegramChats,
     without_reply,
 )
-from bot.lab.wire import RequestParams, Upload
 
 TEXT_UNITS_MAX = 4096
 CAPTION_UNITS_MAX = 1024

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -38,20 +37,19 @@ class Given:
     """What was set, before it is checked, and where."""
 
     file: Path
-    in_file: dict[str, Any]
+    in_file: dict[str, object]
     in_env: dict[KeyPath, object]
 
-    def merged(self) -> dict[str, Any]:
+    def merged(self) -> dict[str, object]:
         """The environment laid over the file."""
         merged = copy.deepcopy(self.in_file)
         # A whole table comes before one of its entries, which then wins.
         for path, value in sorted(self.in_env.items(), key=lambda item: len(item[0])):
-            table = merged
+            table: object = merged
             for name in path[:-1]:
-                table = table.setdefault(name, {})
-                if not isinstance(table, dict):
-                    break  # the file has a value where a section belongs: that is the complaint
-            else:
+                # The file may have a value where a section belongs: that is the complaint.
+                table = table.setdefault(name, {}) if isinstance(table, dict) else None
+            if isinstance(table, dict):
                 table[path[-1]] = value
         return merged
 
@@ -107,7 +105,7 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
 # all else is right, and each problem is to be told in the first go.
 
 
-def _across_tables(merged: dict[str, Any]) -> Iterator[str]:
+def _across_tables(merged: dict[str, object]) -> Iterator[str]:
     """Yield where an agent is named that does not exist: a limit, a rule or a binding that would
     bind nobody; and the bindings whose chats an earlier one takes all of. What is odd in another
     way is complained of elsewhere."""
@@ -141,7 +139,7 @@ def _across_tables(merged: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _tables(merged: dict[str, Any], *loc: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _tables(merged: dict[str, object], *loc: str) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the tables of a list, each with its place."""
     found = _found(merged, loc)
     for place, one in enumerate(found if isinstance(found, list) else ()):
@@ -152,7 +150,7 @@ def _tables(merged: dict[str, Any], *loc: str) -> Iterator[tuple[int, dict[str, 
 # --- one value -----------------------------------------------------------------------------------
 
 
-def _unknown(merged: Mapping[str, Any], detail: ErrorDetails) -> Iterator[Loc]:
+def _unknown(merged: Mapping[str, object], detail: ErrorDetails) -> Iterator[Loc]:
     """Where a name stands that means nothing, if that is what the library found.
 
     In the sections it is told to the last part of its path, since somebody may have written
@@ -192,7 +190,7 @@ def _nodes(loc: Loc) -> list[Node]:
     return [node for node in found if node is not None]
 
 
-def secrets_in(values: Mapping[str, Any]) -> Iterator[str]:
+def secrets_in(values: Mapping[str, object]) -> Iterator[str]:
     """The texts that stand where a secret belongs."""
     for loc, text in _texts(values):
         if text and any(map(is_secret, _nodes(loc))):
@@ -211,7 +209,7 @@ def _worth_saying(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
             yield detail
 
 
-def _complaint(given: Given, merged: dict[str, Any], detail: ErrorDetails) -> str:
+def _complaint(given: Given, merged: dict[str, object], detail: ErrorDetails) -> str:
     loc = _as_written(merged, detail["loc"])
     place = given.place(loc)
     node = node_at(Settings, loc)
@@ -224,10 +222,10 @@ def _complaint(given: Given, merged: dict[str, Any], detail: ErrorDetails) -> st
     return f"{place}: found {found}; {own_words or f'allowed: {takes}'}"
 
 
-def _as_written(merged: Mapping[str, Any], loc: Loc) -> Loc:
+def _as_written(merged: Mapping[str, object], loc: Loc) -> Loc:
     """A place of the library's as it is in the settings."""
     written: Loc = ()
-    value: Any = merged
+    value: object = merged
     for part in loc:
         # One table may stand for a list of one, and what is wrong with a name is about the name.
         if part != "[key]" and not (isinstance(part, int) and isinstance(value, dict)):
@@ -236,7 +234,7 @@ def _as_written(merged: Mapping[str, Any], loc: Loc) -> Loc:
     return written
 
 
-def _shown(merged: dict[str, Any], loc: Loc, value: object) -> str:
+def _shown(merged: dict[str, object], loc: Loc, value: object) -> str:
     """A value that may be shown to whoever reads the log."""
     if isinstance(value, SecretStr) or any(map(is_secret, _nodes(loc))):
         return "a value that is kept secret"
@@ -248,15 +246,16 @@ def _shown(merged: dict[str, Any], loc: Loc, value: object) -> str:
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
 
 
-def _found(values: Any, loc: Loc) -> Any:
+def _found(values: object, loc: Loc) -> object:
     """What stands at a place, "" where there is nothing."""
     for part in loc:
         values = _item(values, part)
     return values
 
 
-def _item(value: Any, part: str | int) -> Any:
+def _item(value: object, part: str | int) -> object:
     if isinstance(value, dict):
         return value.get(part, "")
-    is_item = isinstance(value, list) and isinstance(part, int) and part < len(value)
-    return value[part] if is_item else ""
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return value[part]
+    return ""

@@ -107,7 +107,7 @@ def _attempts(text: str, path: KeyPath, value: Value) -> Iterator[str]:
         return
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read(text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -122,18 +122,19 @@ def _is_there(values: Any, path: KeyPath) -> bool:
     return True
 
 
-def _with(values: dict[str, Any], path: KeyPath, value: Value) -> dict[str, Any]:
+def _with(values: dict[str, object], path: KeyPath, value: Value) -> dict[str, object]:
     """What reading the changed file has to give."""
     wanted = copy.deepcopy(values)
     if value is None and not _is_there(wanted, path):
         return wanted
     table = wanted
     for name in path[:-1]:
-        table = table.setdefault(name, {})
-        if not isinstance(table, dict):
+        inner = table.setdefault(name, {})
+        if not isinstance(inner, dict):
             raise SettingsWrong(
                 f"config.toml has a value where the section of {dotted(path)} belongs."
             )
+        table = inner
     if value is None:
         del table[path[-1]]
     else:

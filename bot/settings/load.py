@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_origin
+from typing import get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -54,7 +54,7 @@ def holds_secret(file: Path) -> bool:
     return bool(unreadable) or any(secrets_in(values))
 
 
-def _read_file(file: Path) -> tuple[dict[str, Any], list[str]]:
+def _read_file(file: Path) -> tuple[dict[str, object], list[str]]:
     """The tables of a file, or why there are none. A file that is missing is empty."""
     try:
         # Some editors put a byte order mark in front, which TOML does not know.

@@ -154,6 +154,7 @@ def nearest(loc: Loc) -> Loc | None:
         return (*table, close[0])
     if names and table not in SECTIONS:
         return None  # in a list of tables only its own keys are meant
+    # Whole paths are compared, as the right key often stands under a wrong section.
     path = tuple(map(str, loc))
     likely = {dotted(key).lower(): key for key in _likely(path)}
     best = difflib.get_close_matches(dotted(path).lower(), likely, n=1, cutoff=0.5)

@@ -36,26 +36,24 @@ class SetupModelStep(SetupStep):
 
     def run(self) -> None:
         """Until a model has answered, or the person goes on without."""
-        desk, llm = self.desk, self.here.settings.llm
-        desk.title("The model that answers")
+        tty, llm = self.tty, self.here.settings.llm
+        tty.title("The model that answers")
         if names := self.here.by_environment(MODEL, BASE, KEY):
-            desk.say(f"The environment sets it ({', '.join(names)}) and wins over config.toml.")
+            tty.say(f"The environment sets it ({', '.join(names)}) and wins over config.toml.")
             self._answers({})
             return
         is_set = bool(llm.model or llm.api_base)
         while True:
             ways = self._ways(is_set=is_set)
-            at = desk.pick("Which one?", [way.title for way in ways], default=0)
+            at = tty.pick("Which one?", [way.title for way in ways], default=0)
             changes = ways[at].asks()
             if changes is None:
                 continue
             if self._answers(changes):
                 self.plan.changes.update(changes)
                 return
-            if not desk.confirm("Try another one?"):
-                desk.say(
-                    "The model stays as it was. `hearthbot init` can be run again at any time."
-                )
+            if not tty.confirm("Try another one?"):
+                tty.say("The model stays as it was. `hearthbot init` can be run again at any time.")
                 return
 
     def _ways(self, *, is_set: bool) -> list[_ModelSource]:
@@ -64,7 +62,7 @@ class SetupModelStep(SetupStep):
         if is_set:
             now = llm.model or f"the first that {llm.api_base} lists"
             ways.append(_ModelSource(title=f"{now}, as it is now", asks=dict))
-        for offer in self.desk.live("Looking for models", offers(self.here.env)):
+        for offer in self.tty.live("Looking for models", offers(self.here.env)):
             found: dict[KeyPath, Value] = {MODEL: offer.model, BASE: None, KEY: None}
             if not is_set or offer.model != llm.model:
                 ways.append(_ModelSource(title=offer.title, asks=lambda found=found: found))  # type: ignore[misc]
@@ -81,41 +79,41 @@ class SetupModelStep(SetupStep):
         return [*ways, *last, small] if ways else [small, *last]
 
     def _by_key(self) -> dict[KeyPath, Value] | None:
-        desk = self.desk
+        tty = self.tty
         titles = {key: one.title for key, one in PROVIDERS.items() if one.keys and not one.base}
         known = list(titles)
-        provider = known[desk.pick("Of whom?", [titles[key] for key in known], default=0)]
-        key = desk.ask_secret(f"Your key of {titles[provider]} (Enter: back)")
+        provider = known[tty.pick("Of whom?", [titles[key] for key in known], default=0)]
+        key = tty.ask_secret(f"Your key of {titles[provider]} (Enter: back)")
         if not key:
             return None
-        name = desk.ask("Model", default=PROVIDERS[provider].model)
+        name = tty.ask("Model", default=PROVIDERS[provider].model)
         return {MODEL: f"{provider}/{name}", BASE: None, KEY: key} if name else None
 
     def _by_address(self) -> dict[KeyPath, Value] | None:
-        desk = self.desk
-        desk.say("Its address usually ends in /v1, such as http://192.168.1.20:8000/v1.")
-        address = desk.ask("Address (Enter: back)").rstrip("/")
+        tty = self.tty
+        tty.say("Its address usually ends in /v1, such as http://192.168.1.20:8000/v1.")
+        address = tty.ask("Address (Enter: back)").rstrip("/")
         if not address:
             return None
         if not address.startswith(("http://", "https://")):
-            desk.bad("An address begins with http:// or https://.")
+            tty.bad("An address begins with http:// or https://.")
             return None
-        key = desk.ask_secret("Its key (Enter: none)")
+        key = tty.ask_secret("Its key (Enter: none)")
         names = self._listed(address)
         if not names and (better := versioned(address)) and (found := self._listed(better)):
-            desk.say(f"{address} lists no models, but {better} does.")
-            if desk.confirm("Take that address?"):
+            tty.say(f"{address} lists no models, but {better} does.")
+            if tty.confirm("Take that address?"):
                 address, names = better, found
         if names:
-            name = names[desk.pick("Which of its models?", names, default=0)]
+            name = names[tty.pick("Which of its models?", names, default=0)]
         else:
-            name = desk.ask("It does not say which models it has. Name of the model (Enter: back)")
+            name = tty.ask("It does not say which models it has. Name of the model (Enter: back)")
         # In a name with a slash the part before it would be taken for a provider.
         model = f"openai/{name}" if "/" in name else name
         return {MODEL: model, BASE: address, KEY: key or None} if name else None
 
     def _listed(self, address: str) -> list[str]:
-        return list(self.desk.live("Asking for its models", models_at(address)))[:KEPT_MODELS_MAX]
+        return list(self.tty.live("Asking for its models", models_at(address)))[:KEPT_MODELS_MAX]
 
     def _answers(self, changes: dict[KeyPath, Value]) -> bool:
         """Whether the model answers; says so, or what is wrong."""
@@ -139,16 +137,16 @@ class SetupModelStep(SetupStep):
         if not versioned(wanted.api_base):
             return False
         work = with_version(wanted, env=self.here.env, limit_s=TRY_S)
-        better = self.desk.live("Trying its address with /v1 added", work)
+        better = self.tty.live("Trying its address with /v1 added", work)
         if not better:
             return False
         if names := self.here.by_environment(BASE):
-            self.desk.say(f"It answers at {better}: set {names[0]} to that.")
+            self.tty.say(f"It answers at {better}: set {names[0]} to that.")
             return False
-        if not self.desk.confirm(f"It answers at {better}. Take that address?"):
+        if not self.tty.confirm(f"It answers at {better}. Take that address?"):
             return False
         changes[BASE] = better
-        self.desk.good(f"The model answers at {better}.")
+        self.tty.good(f"The model answers at {better}.")
         return True
 
 

@@ -97,17 +97,17 @@ class Plan:
 class SetupStep:
     """Some questions, whose answers go into the plan."""
 
-    desk: SetupTerminal
+    tty: SetupTerminal
     here: SetupState
     plan: Plan
 
     def tried(self, doing: str, work: Coroutine[Any, Any, T], said: Callable[[T], str]) -> T | None:
         """Test something and say how it went. `said` may raise SettingsWrong too."""
         try:
-            found = self.desk.live(doing, work)
-            self.desk.good(said(found))
+            found = self.tty.live(doing, work)
+            self.tty.good(said(found))
         except AssistantError as error:
-            self.desk.bad(str(error))
+            self.tty.bad(str(error))
             return None
         return found
 
@@ -124,15 +124,13 @@ class SetupStep:
         """A token that works, with what its test found; what there is when the person goes on."""
         found = accepted(before) if before else None
         if names := self.here.by_environment(path):
-            self.desk.say(f"It is from the environment ({names[0]}) and stays there.")
+            self.tty.say(f"It is from the environment ({names[0]}) and stays there.")
             return before, found
         if not before and how:
-            self.desk.say(how)
+            self.tty.say(how)
         way = "Enter keeps the one that is set" if before else f"Enter: {without}"
         while True:
-            typed = self.desk.ask_secret(
-                f"{question}, not shown while you paste it ({way})"
-            ).strip()
+            typed = self.tty.ask_secret(f"{question}, not shown while you paste it ({way})").strip()
             if not typed:
                 return before, found
             if (right := accepted(typed)) is not None:
@@ -151,35 +149,35 @@ class SetupStep:
 
         What they write is not kept; it waits at the platform, and the bot answers it once it runs.
         """
-        desk, owners = self.desk, self.here.owners
+        tty, owners = self.tty, self.here.owners
         if known := [address for address in owners if address.startswith(f"{channel}:")]:
-            desk.say(f"The owner there is {known[0]}.")
+            tty.say(f"The owner there is {known[0]}.")
             return
         if any(not one.startswith("console:") for one in owners):
-            desk.say(f"The owner is {owners[0]}. Your address here is added with /link, in a chat.")
+            tty.say(f"The owner is {owners[0]}. Your address here is added with /link, in a chat.")
             return
         if (owner := self.plan.owner) is not None:
-            desk.say(f"The owner is {owner.address}. Your address here is added with /link later.")
+            tty.say(f"The owner is {owner.address}. Your address here is added with /link later.")
             return
         if self.here.is_running:
-            desk.say(f"The running bot takes its messages, so they cannot be seen here. {LATER}")
+            tty.say(f"The running bot takes its messages, so they cannot be seen here. {LATER}")
             return
-        desk.say(f"{how} That makes you the owner.")
+        tty.say(f"{how} That makes you the owner.")
         refused: set[str] = set()
         while True:
             try:
-                found = desk.live_or_enter(
+                found = tty.live_or_enter(
                     "Waiting for your message (Enter: skip this)", listen(frozenset(refused))
                 )
             except AssistantError as error:
-                desk.bad(f"{error} {LATER}")
+                tty.bad(f"{error} {LATER}")
                 return
             if found is None:
-                desk.say(LATER)
+                tty.say(LATER)
                 return
-            if desk.confirm(f"{found.name} wrote, {found.address}. Is that you?"):
+            if tty.confirm(f"{found.name} wrote, {found.address}. Is that you?"):
                 self.plan.owned_by(found)
-                desk.good(f"{found.address} will be the owner.")
+                tty.good(f"{found.address} will be the owner.")
                 return
             # Their message still waits at the platform, so they would be found again at once.
             refused.add(found.address)
@@ -190,7 +188,7 @@ class TelegramStep(SetupStep):
 
     def run(self) -> None:
         """Ask until Telegram accepts a token, or the person goes on without."""
-        self.desk.title("Telegram")
+        self.tty.title("Telegram")
         telegram = self.here.settings.telegram
 
         def accepted(token: str) -> BotAccount | None:
@@ -222,13 +220,13 @@ class SlackStep(SetupStep):
 
     def run(self) -> None:
         """Ask until Slack accepts the tokens, or the person goes on without."""
-        desk, slack = self.desk, self.here.settings.slack
-        desk.title("Slack")
+        tty, slack = self.tty, self.here.settings.slack
+        tty.title("Slack")
         before = slack.bot_token.get_secret_value()
         if not before:
-            if not desk.confirm("Do you want it in Slack?", default=False):
+            if not tty.confirm("Do you want it in Slack?", default=False):
                 return
-            desk.say(HOW_SLACK.format(manifest=self.here.manifest))
+            tty.say(HOW_SLACK.format(manifest=self.here.manifest))
         wanted = live_slack.wanted_scopes(self.here.manifest)
 
         def who(found: live_slack.SlackTeam) -> str:
@@ -250,9 +248,9 @@ class SlackStep(SetupStep):
         if slack.mode == "http":
             if not self.here.by_environment(SIGNING):
                 has_one = bool(slack.signing_secret.get_secret_value())
-                desk.say(f"slack.mode is http. {HOW_SIGNING} It cannot be tested from here.")
+                tty.say(f"slack.mode is http. {HOW_SIGNING} It cannot be tested from here.")
                 way = "Enter keeps the one that is set" if has_one else "Enter: later"
-                typed = desk.ask_secret(f"Signing secret, not shown while you paste it ({way})")
+                typed = tty.ask_secret(f"Signing secret, not shown while you paste it ({way})")
                 if typed.strip():
                     self.plan.changes[SIGNING] = typed.strip()
             return
@@ -271,7 +269,7 @@ class SlackStep(SetupStep):
         if not app or (works_app is None and self.here.by_environment(APP)):
             # One token alone would have the bot refuse to start.
             self.plan.changes.pop(BOT, None)
-            desk.say("Without it Slack cannot be served, so nothing of Slack is saved.")
+            tty.say("Without it Slack cannot be served, so nothing of Slack is saved.")
             return
         self.find_owner(
             "slack",
@@ -287,23 +285,23 @@ class PersonStep(SetupStep):
 
     def run(self) -> None:
         """Ask for name and zone where there is somebody to keep them for; the language always."""
-        desk, plan = self.desk, self.plan
-        desk.title("You")
+        tty, plan = self.tty, self.plan
+        tty.title("You")
         if plan.owner is None and not self.here.owners:
-            desk.say("There is no owner yet: the first person you approve becomes the owner.")
+            tty.say("There is no owner yet: the first person you approve becomes the owner.")
         elif self.here.is_running:
-            desk.say("The bot runs, so it is the one to tell: /timezone, in a chat with it.")
+            tty.say("The bot runs, so it is the one to tell: /timezone, in a chat with it.")
         else:
             given = plan.owner.first_name if plan.owner else ""
             kept = "" if given else " (Enter: as it is)"
-            name = desk.ask(f"What should it call you?{kept}", default=given)
+            name = tty.ask(f"What should it call you?{kept}", default=given)
             plan.name, plan.zone = name, self._zone()
         if names := self.here.by_environment(LANGUAGE):
-            desk.say(f"The language is set by the environment ({names[0]}).")
+            tty.say(f"The language is set by the environment ({names[0]}).")
             return
         now = self.here.settings.prompt.language
-        desk.say(f"Language of its replies, for everybody; {AUTO} is the one of the message.")
-        typed = desk.ask("Language?", default=now).strip()[:LANGUAGE_CHARS_MAX]
+        tty.say(f"Language of its replies, for everybody; {AUTO} is the one of the message.")
+        typed = tty.ask("Language?", default=now).strip()[:LANGUAGE_CHARS_MAX]
         # "deutsch" and "de" mean one that has a name; what is not known may be one all the same.
         if (known := read_language(typed).language) is not None:
             typed = known.english
@@ -315,10 +313,10 @@ class PersonStep(SetupStep):
         kept = "" if default else " (Enter: as it is)"
         question = f"Your time zone, or a large city near you?{kept}"
         while True:
-            typed = self.desk.ask(question, default=default)
+            typed = self.tty.ask(question, default=default)
             read = read_zone(typed, now=datetime.now(UTC))
             if read.zone or not typed:
                 return read.zone
             near = " or ".join(read.suggestions)
             hint = f"Did you mean {near}?" if near else "One is called Europe/Berlin."
-            self.desk.bad(f"No single time zone is meant by {typed}. {hint}")
+            self.tty.bad(f"No single time zone is meant by {typed}. {hint}")

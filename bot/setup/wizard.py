@@ -36,12 +36,12 @@ This sets up your assistant. Each answer is tested before it is saved, and all i
 the end; until then Ctrl-C leaves everything as it was. You can run it again at any time."""
 
 
-def ask_all(desk: SetupTerminal, here: SetupState) -> Plan:
+def ask_all(tty: SetupTerminal, here: SetupState) -> Plan:
     """Every step, each of which can be skipped."""
     plan = Plan()
-    desk.say(WELCOME)
+    tty.say(WELCOME)
     for step in (SetupModelStep, TelegramStep, SlackStep, PersonStep):
-        step(desk, here, plan).run()
+        step(tty, here, plan).run()
     return plan
 
 
@@ -63,6 +63,7 @@ def summary(plan: Plan) -> Iterator[str]:
 def checked(file: Path, plan: Plan, env: Mapping[str, str]) -> None:
     """Raises SettingsWrong when the changed file could not be used, with every problem."""
     text = change(decoded(file), plan.changes)
+    # In a folder of its own: what would be refused must not stand in the home for a moment.
     with tempfile.TemporaryDirectory(prefix="hearthbot-") as folder:
         trial = Path(folder) / CONFIG_NAME
         trial.touch(mode=0o600)
