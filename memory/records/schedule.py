@@ -21,6 +21,7 @@ class TimeRead:
     """How a time was read. `sentence` has no full stop; `next` are the first due times, in UTC.
 
     `until` is the last moment at which it may be due, `runs_max` how often; None is without end.
+    `is_day`: a day was named and no time of it.
     """
 
     when: When
@@ -28,6 +29,7 @@ class TimeRead:
     next: tuple[datetime, ...] = ()
     until: datetime | None = None
     runs_max: int | None = None
+    is_day: bool = False
 
     @property
     def expires_ms(self) -> int | None:

@@ -36,17 +36,16 @@ from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import (
     LATE_S,
     PAUSES_S,
+    Look,
     due_after,
     due_again,
     due_of,
     failing,
     has_run_enough,
     is_over,
-    misfires_of,
+    look_at,
     moved,
     nothing,
-    passed,
-    rule_for,
 )
 from scheduler.clock.recurrence import slots
 
@@ -221,19 +220,15 @@ class Timetable:
                     nothing(job, job.next, next=None, note="the job had expired"), of=job
                 )
                 return False
-            if (now_ms - job.next.at_ms) // 1000 <= LATE_S:
-                # Late by a minute there may be two: each is in time, and none is left out.
-                dues = (job.next,) if job.nag_s is not None else passed(job, now_ms).newest
-                await self._take_all(job, dues, now_ms)
-                return False
-            if (now_ms - job.not_before_ms) // 1000 <= LATE_S:
-                # It waited after a failure: that is no time in which nothing ran.
-                if job.missed is MisfirePolicy.ALL:
-                    await self._make_up(job, now_ms)
-                else:
-                    await self._take(job, passed(job, now_ms).last, now_ms)
-                return False
-            return await self._make_up(job, now_ms)
+            look = look_at(job, now_ms)
+            untold = None if job.kind is JobKind.HEARTBEAT else look.missed
+            if look.rule is MisfirePolicy.ALL:
+                is_done = await self._take_all(job, look.dues, now_ms, missed=untold)
+            elif look.rule is MisfirePolicy.ONCE:
+                is_done = await self._take(job, look.dues[0], now_ms, missed=untold)
+            else:
+                is_done = await self._leave_out(job, look, missed=untold)
+            return is_done and look.missed is not None
         except StorageError:
             raise
         except AssistantError as trouble:
@@ -247,25 +242,6 @@ class Timetable:
         log.error("job.stopped", job=job.id, why=why)
         await self._store.failed(job.id, failures=job.failures + 1, not_before_ms=0, paused=why)
         await self._hears.stopped(job, why)
-
-    async def _make_up(self, job: Job, now_ms: int) -> bool:
-        """Return what is done about due times that passed, by the job's own rule (SPEC §11); that
-        they did is kept with each. Whether any was ours."""
-        found = passed(job, now_ms)
-        last = found.last
-        late_s = (now_ms - last.at_ms) // 1000
-        rule = rule_for(job, late_s)
-        missed = misfires_of(job, found, rule)
-        untold = None if job.kind is JobKind.HEARTBEAT else missed
-        match rule:
-            case MisfirePolicy.SKIP:
-                return await self._leave_out(job, missed, untold, note=f"missed by {late_s} s")
-            case MisfirePolicy.ASK:
-                return await self._leave_out(job, missed, untold, note=UNASKED)
-            case MisfirePolicy.ALL:
-                return await self._take_all(job, found.newest, now_ms, missed=untold)
-            case MisfirePolicy.ONCE:
-                return await self._take(job, last, now_ms, missed=untold)
 
     async def _take_all(
         self, job: Job, dues: Sequence[Due], now_ms: int, *, missed: Misfires | None = None
@@ -285,14 +261,15 @@ class Timetable:
             job = fresh
         return is_any_done
 
-    async def _leave_out(
-        self, job: Job, missed: Misfires, untold: Misfires | None, *, note: str
-    ) -> bool:
-        now_ms, due, state = self._now_ms(), missed.last, missed.done
-        after = due_after(job, due, now_ms=now_ms, ran=state is not SlotState.SKIPPED)
+    async def _leave_out(self, job: Job, look: Look, *, missed: Misfires | None) -> bool:
+        now_ms, (due,) = self._now_ms(), look.dues
         late_s = (now_ms - due.at_ms) // 1000
+        is_asked = look.rule is MisfirePolicy.ASK
+        state = SlotState.ASKED if is_asked else SlotState.SKIPPED
+        note = UNASKED if is_asked else f"missed by {late_s} s"
+        after = due_after(job, due, now_ms=now_ms, ran=is_asked)
         left_out = nothing(job, due, next=after, note=note)
-        taking = replace(left_out, state=state, late_s=late_s, missed=untold)
+        taking = replace(left_out, state=state, late_s=late_s, missed=missed)
         taken = await self._store.take(taking, of=job)
         if taken is NotTaken.OTHER:
             taken = await self._store.take(replace(taking, due=moved(job, due)), of=job)

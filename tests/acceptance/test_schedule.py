@@ -191,9 +191,11 @@ def test_a_pause_holds_what_asks_a_model_and_reminders_still_come(
     home: Home, telegram: Telegram, model: Model
 ) -> None:
     home.approve(ANN)
-    started(home)
+    bot = started(home)
     telegram.says(ANN, "/pause")
     promised = reads(telegram, ANN, "Paused.")
+    bot.kill()
+    started(home)  # the pause outlives the process
     ordered(home, "look for rain\n!say Rain at noon.", when="in 1 second")
     nagging = home.run("schedule", "add", "in 1 second", "pill", "--nag", "10", "--yes")
     reminded(home, "thing", seconds=2)
@@ -214,18 +216,3 @@ def test_a_pause_holds_what_asks_a_model_and_reminders_still_come(
     assert held == [], "no model is asked before /resume"
     for once in ("thing", "pill"):
         assert sum(text.startswith(once) for text in telegram.shown(ANN)) == 1
-
-
-def test_a_reminder_comes_also_where_the_pause_is_older_than_the_process(
-    home: Home, telegram: Telegram
-) -> None:
-    home.approve(ANN)
-    bot = started(home)
-    telegram.says(ANN, "/pause")
-    reads(telegram, ANN, "Paused.")
-    bot.kill()
-    keep(home, [Kept(text="thing", due=datetime.now(UTC))])
-
-    home.start()
-
-    card_that(telegram, "thing", button="Done")

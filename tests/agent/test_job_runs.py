@@ -13,7 +13,6 @@ import pytest
 from agent.tools.agents import SystemTools
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.end import DOUBT
-from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking, What
 from memory.records.messages import (
@@ -326,43 +325,6 @@ async def test_what_a_file_lost_is_told_also_where_a_run_has_nothing_to_report(
         state, result, _ = await outcome(house)
         assert state == "found"
         assert lost in result["text"]
-
-
-async def test_of_a_job_that_is_one_call_it_is_told_too(house: House) -> None:
-    acting = asyncio.Event()
-
-    async def act(text: str) -> str:
-        acting.set()
-        return await forever(text)
-
-    house.tools.append(FakeTool("keep", act, effect=Effect.PERSON, redo="once"))
-    async with house.opened(model()):
-        wish = ("keep", '{"text": "hi"}')
-        run = asyncio.create_task(a_run(house, is_heartbeat=False, call=wish))
-        await acting.wait()
-        run.cancel()
-    async with house.opened(model()):
-        await house.engine.idle()
-
-        state, result, _ = await outcome(house)
-        told = DOUBT.format(what="use a tool (`text: hi`)")
-        assert (state, result["text"]) == ("found", f"{FATE_UNKNOWN}\n\n{told}")
-
-
-async def test_a_run_whose_payload_nobody_can_read_has_failed(house: House) -> None:
-    async with house.opened(model("Hello!")):
-        await a_run(house)
-        await house.database.write(
-            lambda c: c.execute("update job_runs set state = 'taken', slot = 'x'")
-        )
-        run = NewRun(
-            run_id=RunId("job-1:x"), lane="job:1", by=PersonId("p1"), payload={}, steers=False
-        )
-        await house.engine.submit(run)
-        await house.engine.idle()
-
-        assert (await outcome(house, "x"))[0] == "failed"
-        assert await house.rows("select count(*) from outbox") == [(0,)]
 
 
 async def test_no_idle_timer_is_opened_for_it(house: House) -> None:
