@@ -162,34 +162,30 @@ class Timetable:
         seen: Counter[int] = Counter()
         async with self._looking:
             await self._steady(self._now_ms())
-            while due := await self._due(seen):
+            while True:
+                # Those aside that are still due though they were seen to.
+                odd = sum(count >= SEEN_MAX for count in seen.values())
+                kind = JobKind.MESSAGE if self._held() else None
+                found = await self._store.due(self._now_ms(), limit=AT_ONCE + odd, kind=kind)
+                due = [job for job in found if seen[job.id] < SEEN_MAX]
+                if not due:
+                    break
                 for job in due:
                     self._has_untold |= await self._seen_to(job)
                     seen[job.id] += 1
                     taken += 1
             if self._has_untold:
-                await self._tell_missed()
+                # Also what a kill kept a former process from telling.
+                runs: dict[PersonId, list[tuple[Job, Misfires]]] = {}
+                for dues in await self._store.missed():
+                    if (one := await self._store.get(dues.job_id)) is None:
+                        await self._store.tell_missed([dues], (), asked="")
+                    else:
+                        runs.setdefault(one.person_id, []).append((one, dues))
+                for person_id, those in runs.items():
+                    await self._hears.missed(person_id, those)
                 self._has_untold = False
         return taken
-
-    async def _tell_missed(self) -> None:
-        """All that is to be told, what a kill kept a former process from telling among it."""
-        runs: dict[PersonId, list[tuple[Job, Misfires]]] = {}
-        for dues in await self._store.missed():
-            job = await self._store.get(dues.job_id)
-            if job is None:
-                await self._store.tell_missed([dues], (), asked="")
-                continue
-            runs.setdefault(job.person_id, []).append((job, dues))
-        for person_id, those in runs.items():
-            await self._hears.missed(person_id, those)
-
-    async def _due(self, seen: Counter[int]) -> Sequence[Job]:
-        """Return the next ones, those aside that are still due though they were seen to."""
-        odd = sum(count >= SEEN_MAX for count in seen.values())
-        kind = JobKind.MESSAGE if self._held() else None
-        found = await self._store.due(self._now_ms(), limit=AT_ONCE + odd, kind=kind)
-        return [job for job in found if seen[job.id] < SEEN_MAX]
 
     async def run_now(self, job: Job) -> Taken | None:
         """Run a job beside its times; its next due time stays. None when that was begun this very
@@ -339,18 +335,16 @@ class Timetable:
             return
         log.warning("clock.set_back", by_s=(looked_ms - now_ms) // 1000)
         for job in await self._store.kept():
-            if job.enabled:
-                await self._set_back(job, now_ms)
-
-    async def _set_back(self, job: Job, now_ms: int) -> None:
-        try:
-            due = due_again(job, now_ms)
-        except AssistantError as trouble:
-            log.error("job.times", job=job.id, why=str(trouble))
-            return
-        not_before_ms = min(job.not_before_ms, now_ms + PAUSES_S[-1] * 1000)
-        if due is not None or not_before_ms != job.not_before_ms:
-            await self._store.reset(job, due or job.next, not_before_ms=not_before_ms)
+            if not job.enabled:
+                continue
+            try:
+                due = due_again(job, now_ms)
+            except AssistantError as trouble:
+                log.error("job.times", job=job.id, why=str(trouble))
+                continue
+            not_before_ms = min(job.not_before_ms, now_ms + PAUSES_S[-1] * 1000)
+            if due is not None or not_before_ms != job.not_before_ms:
+                await self._store.reset(job, due or job.next, not_before_ms=not_before_ms)
 
     # --- looking by itself --------------------------------------------------------------------
 

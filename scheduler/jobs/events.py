@@ -168,7 +168,11 @@ class EventService:
             and job.next.at_ms <= until_ms
         ]
         found = [_of_event(one, zone) for one in events]
-        found += [_of_job(job, zone) for job in jobs]
+        for job in jobs:
+            assert job.next is not None, "it is due"
+            when = datetime.fromtimestamp(job.next.at_ms / 1000, zone)
+            what = "reminder" if job.kind is JobKind.MESSAGE else "job"
+            found.append(Coming(id=job.key, when=when, text=f"{what} {job.key}: {job.name}"))
         found.sort(key=lambda one: (one.when is None, to_ms(one.when) if one.when else 0))
         return found[:COMING_MAX]
 
@@ -242,13 +246,6 @@ def _of_event(event: Event, zone: ZoneInfo) -> Coming:
         day = event.at.astimezone(_zone_of(event, zone)).replace(tzinfo=zone)
         return Coming(id=event.key, when=day, text=f"all day: {words}")
     return Coming(id=event.key, when=event.at.astimezone(zone), text=words)
-
-
-def _of_job(job: Job, zone: ZoneInfo) -> Coming:
-    assert job.next is not None, "it is due"
-    when = datetime.fromtimestamp(job.next.at_ms / 1000, zone)
-    what = "reminder" if job.kind is JobKind.MESSAGE else "job"
-    return Coming(id=job.key, when=when, text=f"{what} {job.key}: {job.name}")
 
 
 # --- tools --------------------------------------------------------------------------------------

@@ -152,7 +152,14 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[ForecastRun]:
     at_ms = max(first.at_ms, now_ms, job.not_before_ms)
     if is_over(job, first) or at_ms >= until_ms:
         return
-    steps = _first_look(job, at_ms)
+    look = look_at(job, at_ms)
+    missed = 0 if look.missed is None else look.missed.count
+    if look.rule is MisfirePolicy.ALL:
+        left = len(look.dues) if job.max_runs is None else max(job.max_runs - job.runs, 0)
+        steps = [_run(job, due, at_ms, missed=min(missed, 1)) for due in look.dues[:left]]
+    else:
+        fate = _FATES.get(look.rule, Fate.TOLD)
+        steps = [_run(job, look.dues[0], at_ms, fate=fate, missed=missed)]
     yield from steps
     if job.nag_s is not None:  # again and again, as long as nobody says that it is done
         nag = due_after(job, first, now_ms=at_ms, ran=True)
@@ -172,17 +179,6 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[ForecastRun]:
         runs += 1
         if has_run_enough(job, runs):
             return
-
-
-def _first_look(job: Job, at_ms: int) -> Sequence[ForecastRun]:
-    """Return the next due time; where it has passed, what the job's rule makes of that."""
-    look = look_at(job, at_ms)
-    fate = _FATES.get(look.rule, Fate.TOLD)
-    missed = 0 if look.missed is None else look.missed.count
-    if look.rule is not MisfirePolicy.ALL:
-        return [_run(job, look.dues[0], at_ms, fate=fate, missed=missed)]
-    left = len(look.dues) if job.max_runs is None else max(job.max_runs - job.runs, 0)
-    return [_run(job, due, at_ms, missed=min(missed, 1)) for due in look.dues[:left]]
 
 
 _FATES = {MisfirePolicy.SKIP: Fate.SKIPPED, MisfirePolicy.ASK: Fate.ASKED}

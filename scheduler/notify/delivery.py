@@ -258,7 +258,12 @@ class Notifier:
                 count = await self._notifications.drop(due, why=_no_chat(lane))
                 log.warning("job.dropped", person=person_id, lane=lane, count=count)
                 continue
-            message = NewMessage(lane=lane, text=self._digest(due, why))
+            zone, parts = self._people.zone(person_id), [DIGEST_HEADS[why]]
+            for one in due:
+                at = datetime.fromtimestamp(one.created_ms / 1000, zone)
+                named = f" {one.job_name}" if one.job_name else ""
+                parts.append(f"_{at:%a %H:%M}{named}_\n{one.text}")
+            message = NewMessage(lane=lane, text="\n\n".join(parts))
             outbox_id = await self._notifications.tell_waiting(due, message, note=DIGEST_NOTE)
             if outbox_id is not None:
                 self._deliver([(lane, outbox_id)])
@@ -278,15 +283,6 @@ class Notifier:
         if began > local:  # somebody has set the clock back
             return True
         return local.date() > began.date() and local.hour >= DIGEST_HOUR
-
-    def _digest(self, those: Sequence[HeldNotification], why: Held) -> str:
-        zone = self._people.zone(those[0].person_id)
-        parts = [DIGEST_HEADS[why]]
-        for one in those:
-            at = datetime.fromtimestamp(one.created_ms / 1000, zone)
-            named = f" {one.job_name}" if one.job_name else ""
-            parts.append(f"_{at:%a %H:%M}{named}_\n{one.text}")
-        return "\n\n".join(parts)
 
 
 def why_held(
