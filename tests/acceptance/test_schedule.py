@@ -24,7 +24,7 @@ from tests.acceptance.schedule_words import (
     started,
 )
 from tests.acceptance.test_kills import settled
-from tests.acceptance.tool_words import calling, only_card, reads
+from tests.acceptance.tool_words import only_card, reads
 from tests.thorough import rounds
 
 OFF_CARD = "While I was off"
@@ -105,29 +105,6 @@ def test_instructions_go_alone_and_their_result_is_answered_to(
     assert [t for t in telegram.shown(ANN) if "Rain" in t] == [
         "Rain at noon: shall I move the picnic?"
     ]
-
-
-def test_a_job_of_the_assistant_is_asked_about(home: Home, telegram: Telegram) -> None:
-    home.approve(ANN)
-    home.start()
-    telegram.says(ANN, "/timezone Berlin")
-    reads(telegram, ANN, "Your time zone is Europe/Berlin")
-    text = calling(
-        "schedule_job",
-        say="first",
-        name="rain",
-        when="every Monday at 18:00",
-        instructions="look for rain",
-    )
-    telegram.says(ANN, text)
-    card = only_card(telegram, ANN)
-    before = jobs(home)
-    telegram.press(ANN, card, "Allow once")
-    reads(telegram, ANN, "| first")
-
-    assert "look for rain" in card.text
-    assert before == {}
-    assert list(jobs(home)) == ["rain"]
 
 
 WRAPPED = (
