@@ -412,6 +412,7 @@ class Calendar:
             self.app.chats,
             self.app.abilities.shelf.current,
             self.app.home.workspace,
+            # Looked up late: a dry run opens no conversation, and builds none.
             start_conversation=lambda lane: self.app.conversations.start_new(lane),
         )
 

@@ -144,6 +144,7 @@ def look_at(job: Job, now_ms: int) -> Look:
     missed = Misfires(
         job_id=job.id, count=found.count, first=found.first, last=found.last, done=_DONE[rule]
     )
+    # Of all others the last one stands for those before it: news of yesterday is told once.
     dues = found.newest if rule is MisfirePolicy.ALL else (found.last,)
     return Look(rule=rule, dues=dues, missed=missed)
 

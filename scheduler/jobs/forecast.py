@@ -101,6 +101,7 @@ def forecast(
             troubles.append((job.key, str(error)))
 
     courses = [course(job) for job in jobs if job.kind is not JobKind.HEARTBEAT or rules.heartbeats]
+    # Courses are endless: they are drawn from only as far as the span and RUNS_MAX go.
     in_order = heapq.merge(*courses, key=lambda one: (one.runs_ms, one.due.at_ms, one.job.id))
     told, since_ms, found = _Telling(span, listeners, rules), to_ms(span.since), []
     for step in islice(in_order, RUNS_MAX):

@@ -98,6 +98,7 @@ class HeartbeatService:
             for job in (found, new)
         ]
         if wishes[0] != wishes[1] or found.paused in {OFF_BY_HAND, OFF_BY_SETTINGS}:
+            # A job of its own: what the ledger holds was run at other times, or told elsewhere.
             await self._store.remove(found.id)
             made = await self._store.add(new, first)
             if made is not None and found.paused == BY_HAND:

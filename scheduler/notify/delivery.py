@@ -293,6 +293,7 @@ def why_held(
     passes = job.urgent or job.quiet is QuietPolicy.IGNORE
     if quiet is not None and not passes and quiet.holds(at, zone):
         return Held.QUIET
+    # What a person set up itself is no surprise to them, however often it comes.
     is_unasked = job.set_by is not SetBy.PERSON and not job.urgent
     return Held.CAP if is_unasked and is_too_much else None
 

@@ -118,6 +118,7 @@ def simulate(
     as_json: out.AsJson = False,
 ) -> None:
     """Show everything that would fire, in order, when it would be told, and what it costs."""
+    # Loaded here: `--help` needs no prices.
     from agent.budget.messages import money
 
     wanted = _SPAN.fullmatch(span.strip())
