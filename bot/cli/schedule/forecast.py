@@ -142,7 +142,7 @@ def simulate(
             "When": lambda one: shown.moment_of(one.runs_ms, one.job),
             "Job": lambda one: one.job.key,
             "Name": lambda one: one.job.name,
-            "Fate": lambda one: one.fate.value,
+            "Fate": lambda one: one.fate or "",
             "Told": lambda one: (
                 "-" if one.told_ms is None else shown.moment_of(one.told_ms, one.job)
             ),
