@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from agent.tools.profile import PersonContext
+from agent.tools.groups.memory import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, tool
 from memory.records.errors import Permanent
 from memory.records.facts import Coming, RecallWanted

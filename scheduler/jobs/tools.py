@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BeforeValidator, Field
 
 from agent.skills.skill import SkillSet
-from agent.tools.profile import PersonContext
+from agent.tools.groups.memory import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Tool, tool, tools_of
 from memory.records.errors import AssistantError
 from memory.records.jobs import (

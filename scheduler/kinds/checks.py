@@ -21,7 +21,7 @@ from pathlib import Path
 import structlog
 
 from agent.tools.arguments import ArgumentsWrong, parse_arguments
-from agent.tools.exec import Order, Runner
+from agent.tools.groups.exec import Order, Runner
 from agent.tools.tool import Caller, Effect
 from agent.tools.toolbox import Toolbox
 from agent.web.client import WebClient, WebRequest

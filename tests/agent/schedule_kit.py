@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from agent.policy.approval import Policy
 from agent.skills.skill import Skill, SkillPlace, SkillSet
-from agent.tools.profile import PersonContext
+from agent.tools.groups.memory import PersonContext
 from agent.tools.tool import Caller, Tool
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant

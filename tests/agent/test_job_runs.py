@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.tools.agents import SystemTools
+from agent.tools.groups.agents import SystemTools
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.end import DOUBT
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
@@ -29,7 +29,7 @@ from memory.records.request import ModelRequest
 from memory.records.rows import Outcome
 from memory.records.transcript import Note, Said
 from memory.stores.jobs import SqliteJobs
-from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
+from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model, of_model
 from tests.agent.test_gate import Fetch
 from tests.agent.tools.given import by_name, no_status
 from tests.fakes import START, calls
@@ -113,20 +113,6 @@ async def test_what_it_found_is_kept_and_nothing_is_said(house: House) -> None:
         assert await house.reply(run) == ""
         assert await house.rows("select count(*) from outbox") == [(0,)]
         assert house.seen.by_run == {}
-
-
-async def test_a_heartbeat_sends_the_time_and_the_list_without_any_history(house: House) -> None:
-    script = model("Hello!", "Nothing.")
-    async with house.opened(script):
-        await house.say("hello")
-        await a_run(house)
-
-    heartbeat = script.asked[1]
-    (words,) = texts(heartbeat)
-    assert "## Heartbeat" in words
-    assert LIST in words
-    assert "2026-08-03 12:00" in words, "by the clock on the person's wall"
-    assert "## Current Task" in heartbeat.system
 
 
 @pytest.mark.case("CO-03")
@@ -224,14 +210,6 @@ async def test_it_neither_sends_nor_makes_jobs(house: House) -> None:
     assert offered[2] == {"look"}
 
 
-async def test_a_job_without_tools_has_none(house: House) -> None:
-    script = model("A joke.")
-    async with house.opened(script):
-        await a_run(house, "Tell a joke.", is_heartbeat=False, tools=())
-
-    assert script.asked[0].tools == ()
-
-
 async def test_it_has_its_own_number_of_rounds(house: House) -> None:
     async def act(text: str) -> str:
         return f"looked at {text}"
@@ -327,6 +305,22 @@ async def test_what_a_file_lost_is_told_also_where_a_run_has_nothing_to_report(
         assert lost in result["text"]
 
 
+async def test_a_run_whose_payload_nobody_can_read_has_failed(house: House) -> None:
+    async with house.opened(model("Hello!")):
+        await a_run(house)
+        await house.database.write(
+            lambda c: c.execute("update job_runs set state = 'taken', slot = 'x'")
+        )
+        run = NewRun(
+            run_id=RunId("job-1:x"), lane="job:1", by=PersonId("p1"), payload={}, steers=False
+        )
+        await house.engine.submit(run)
+        await house.engine.idle()
+
+        assert (await outcome(house, "x"))[0] == "failed"
+        assert await house.rows("select count(*) from outbox") == [(0,)]
+
+
 async def test_no_idle_timer_is_opened_for_it(house: House) -> None:
     async with house.opened(model("Found something.", "Hello!")):
         await a_run(house)
@@ -383,7 +377,7 @@ class Strict(Tool):
     """Another tool, with other arguments."""
 
     def __init__(self, tool: FakeTool, arguments: type[Words]) -> None:
-        self.card = replace(tool.card, arguments=arguments)
+        self.card = replace(tool.card, arguments=of_model(arguments))
         self._tool = tool
 
     async def run(self, arguments: Any, caller: Caller) -> str:

@@ -16,14 +16,13 @@ from pydantic import Field
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.presentation import needs_of
 from agent.tools.arguments import Arguments
-from agent.tools.call import arguments_of
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
-from agent.tools.toolbox import MAKES_JOBS, Reach, ReachOptions, Toolbox
+from agent.tools.toolbox import MAKES_JOBS, Reach, ReachOptions, Toolbox, arguments_of
 from memory.records.jobs import Job, JobKind, MisfirePolicy, QuietPolicy
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.transcript import Note, ToolResult
 from memory.stores.conversations import SqliteConversations
-from tests.agent.house import House, model
+from tests.agent.house import House, model, of_model
 from tests.agent.schedule_kit import made_tools
 from tests.agent.test_job_runs import a_run
 from tests.agent.tools.given import call, caller, run_tool
@@ -49,7 +48,7 @@ class OneTool(Tool):
         self.card = ToolCard(
             name=name,
             description="Does something.",
-            arguments=WebArguments,
+            arguments=of_model(WebArguments),
             group=group,
             effect=effect,
             redo="once",

@@ -125,7 +125,12 @@ class SendableFiles:
         """A file that may leave. Raises PathRefused, FileStays."""
         names = self._workspace.names(path)
         for name in names:
-            _check_name(name, path)
+            # Raises FileStays for what is hidden, sets something, or keeps data of a program.
+            folded = unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
+            if folded.startswith("."):
+                raise FileStays(f"{path!r} is hidden, and hidden files are not sent")
+            if folded in _CLOSED_NAMES or folded.endswith(_CLOSED_ENDINGS):
+                raise FileStays(f"{path!r} may hold settings, keys or a database, and is not sent")
         content = self._workspace.read(path, caller, bytes_max=self._bytes_max)
         if not content:
             raise FileStays(f"{path!r} is empty: there is nothing to send")
@@ -167,15 +172,6 @@ def _packed(content: bytes) -> Iterator[bytes]:
             left -= len(part)
             if left <= 0:
                 return
-
-
-def _check_name(name: str, path: str) -> None:
-    """Raises FileStays for what is hidden, sets something, or keeps data of a program."""
-    folded = unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
-    if folded.startswith("."):
-        raise FileStays(f"{path!r} is hidden, and hidden files are not sent")
-    if folded in _CLOSED_NAMES or folded.endswith(_CLOSED_ENDINGS):
-        raise FileStays(f"{path!r} may hold settings, keys or a database, and is not sent")
 
 
 def _shown_name(name: str) -> str:

@@ -21,7 +21,7 @@ from agent.files.extract import (
     kind_of_name,
 )
 from agent.prompt.templates import harmless
-from agent.tools.profile import NOTHING_HERE, PersonContext
+from agent.tools.groups.memory import NOTHING_HERE, PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Trust, others_in_groups, tool
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent

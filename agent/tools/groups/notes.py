@@ -1,20 +1,23 @@
-"""The tools over notes: what is worked on, agreed for today or long, in files of the person."""
+"""The tools over notes (what is worked on, agreed for today or long, in files of the person), and
+over the profile."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from agent.prompt.templates import harmless
-from agent.tools.former_files import KeepFormer, ProtectedFiles
-from agent.tools.profile import NOTHING_HERE, MemoryRefused, PersonContext
+from agent.tools.groups.files import KeepFormer, ProtectedFiles
+from agent.tools.groups.memory import NOTHING_HERE, MemoryRefused, PersonContext
 from agent.tools.tool import (
     Caller,
     ChangedFile,
@@ -24,18 +27,17 @@ from agent.tools.tool import (
     tool,
 )
 from agent.tools.workspace import NOTES, PathMissing, PathRefused, Workspace
+from memory.facts.profile import SqliteProfiles
 from memory.records.errors import Permanent
 from memory.records.messages import PersonId, Role
-from memory.records.text import clean
+from memory.records.text import clean, one_line
 
 # --- note files ---------------------------------------------------------------------------------
 #
-# The notes of a person: `MEMORY.md` for what lasts, and one file for each day.
-#
-# Plain files in the workspace that their person may edit; they become part of prompts
-# (`agent.prompt.templates`). Every path goes through `Workspace`, so nothing here leads outside,
-# follows a link or reaches another person's folder. Used by `agent.tools.notes`; what reads blocks:
-# call it in a thread.
+# The notes of a person: `MEMORY.md` for what lasts, and one file for each day. Plain files in the
+# workspace that their person may edit; they become part of prompts (`agent.prompt.templates`).
+# Every path goes through `Workspace`, so nothing here leads outside, follows a link or reaches
+# another person's folder. What reads blocks: call it in a thread.
 
 NOTE_CHARS_MAX = 4_000
 """Of what is added at once."""
@@ -338,3 +340,131 @@ def _day(text: str, today: date) -> date:
         raise MemoryRefused(
             "this names no day: write it like 2026-03-01, or today, yesterday, long-term"
         ) from error
+
+
+# --- profile --------------------------------------------------------------------------------------
+#
+# The tools over the profile: who a person is, as one object that they can see and correct.
+
+PATH_CHARS_MAX = 200
+REASON_CHARS_MAX = 300
+
+PROFILE_IN_GROUPS = "a profile is private, and closed in group chats."
+STEERS = "persona.system_prompt says who the assistant is and how it acts"
+SAID_CHARS_MAX = 300
+PERSONA_TOO_LONG = (
+    f"{STEERS}, and the text is too long to be shown whole to the owner, who has to agree to "
+    "exactly it: shorten it"
+)
+
+
+class ProfileTools:
+    """Shows and changes a profile, in private chats alone."""
+
+    def __init__(self, profiles: SqliteProfiles, household: PersonContext) -> None:
+        self._profiles = profiles
+        self._household = household
+
+    def _in_private(self, caller: Caller) -> Needs:
+        return Needs(refused=PROFILE_IN_GROUPS if caller.is_group else "")
+
+    @tool("memory", Effect.NONE, needs=_in_private, status="trying to remember …")
+    async def get_profile(
+        self,
+        caller: Caller,
+        path: Annotated[
+            str, Field(max_length=PATH_CHARS_MAX, description="such as preferences")
+        ] = "",
+    ) -> str:
+        """The person's profile: name, languages, preferences, projects, persona."""
+        _check_private(caller)
+        if await self._household.is_off(caller):
+            return NOTHING_HERE
+        profile = await self._profiles.get(caller.person_id)
+        if not profile:
+            return "Nothing is known of the person yet."
+        # What a dotted path names. Raises MemoryRefused where there is nothing.
+        value: object = profile
+        for name in [part.strip() for part in path.split(".") if part.strip()]:
+            if not isinstance(value, Mapping) or name not in value:
+                known = ", ".join(sorted(profile))
+                raise MemoryRefused(
+                    f"nothing is known under {one_line(path)!r} (there is: {known})"
+                )
+            value = value[name]
+        return harmless(_written(value, indent=1))
+
+    def _update_profile_needs(self, caller: Caller, path: str, value: JsonValue) -> Needs:
+        """What replaces the text that the assistant begins with is always asked about (SPEC §6),
+        also as a part of `persona` as a whole."""
+        if caller.is_group:
+            return Needs(refused=PROFILE_IN_GROUPS)
+        written = _written(value)
+        named = written if len(written) <= SAID_CHARS_MAX else "the value below"
+        shows = (f"profile: {path} becomes {named}",)
+        if not steers(path):
+            return Needs(shows=shows)
+        return Needs(asks=STEERS, whole=PERSONA_TOO_LONG, shows=shows)
+
+    # What was there is kept, and can be had back.
+    @tool(
+        "memory",
+        Effect.PERSON,
+        redo="idempotent",
+        needs=_update_profile_needs,
+        status="remembering …",
+    )
+    async def update_profile(
+        self,
+        caller: Caller,
+        path: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=PATH_CHARS_MAX,
+                description="dotted, such as preferences.units",
+            ),
+        ],
+        value: Annotated[
+            JsonValue, Field(description="text, number, list or object; null takes it away")
+        ],
+        reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARS_MAX)],
+    ) -> str:
+        """Set a part of the person's profile, such as name, languages or time zone."""
+        _check_private(caller)
+        if steers(path) and not caller.agreed:
+            raise MemoryRefused(f"{STEERS}, and is changed only once the owner has agreed")
+        await self._household.check_writable(caller)
+        change = await self._profiles.update(
+            caller.person_id,
+            path.strip(),
+            value,
+            reason=" ".join(clean(reason).split()),
+            run_id=caller.run_id,
+        )
+        now = "taken away" if change.new is None else f"now {_written(change.new)}"
+        before = "" if change.old is None else f" (before: {_written(change.old)})"
+        return harmless(f"{change.path} is {now}{before}.")
+
+
+# --- update_profile ------------------------------------------------------------------------------
+
+
+def steers(path: str) -> bool:
+    """Whether setting this path may set `persona.system_prompt`, however it is spelt."""
+    names = [name for name in map(_folded, path.split(".")) if name]
+    return not names or (names[0] == "persona" and names[1:2] in ([], ["system_prompt"]))
+
+
+def _folded(name: str) -> str:
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(char for char in plain if char.isalnum() or char == "_")
+
+
+def _check_private(caller: Caller) -> None:
+    if caller.is_group:
+        raise MemoryRefused(PROFILE_IN_GROUPS)
+
+
+def _written(value: object, *, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)

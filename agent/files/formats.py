@@ -1,20 +1,88 @@
-"""The text of a Word file, by what Python brings: a zip archive with XML in it.
+"""The text of a PDF and of a Word file. The one module that knows pypdf; a Word file is read by
+what Python brings, as a zip archive with XML in it.
 
-Streamed, so that nothing is ever held but the text. Entities and document types, which no Word file
-has, are refused; nothing that a file names is ever fetched.
+Slow, and a memory hog, for files that are made to be: `agent.files.extract` runs it in a process
+that can be ended. Word's XML is streamed, so that nothing is ever held but the text; entities and
+document types, which no Word file has, are refused, and nothing that a file names is ever fetched.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
+from itertools import islice
+from typing import TYPE_CHECKING
 from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile
 
-from agent.files.extract import too_long
+from agent.files.extract import DecodedText, too_long
 from memory.records.errors import DocumentWrong
+
+if TYPE_CHECKING:
+    from pypdf import PageObject
+
+PAGES_MAX = 3_000
+_LEADERS = re.compile(r"(?:[ \t]?\.){6,}")
+"""The dots of a table of contents: they would fill passages, and mean nothing."""
+_HYPHENED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[^\W\d_A-Z])")
+"""A word that goes on in the next line; it could not be found in two pieces."""
+_BROKEN = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError)
+"""What the library lets through on a file that breaks the rules, beside its own errors."""
+
+
+def pdf_text(content: bytes, *, chars_max: int) -> DecodedText:
+    """Return its pages one after the other.
+
+    Raises DocumentWrong with what goes on after the file's name; and whatever the library raises
+    on a file that is broken all through.
+    """
+    from pypdf.errors import PyPdfError
+
+    pages = _pages(content)
+    if len(pages) > PAGES_MAX:
+        raise DocumentWrong(f"has more than {PAGES_MAX:,} pages: save a part of it")
+    texts: list[str] = []
+    unread, room = 0, chars_max
+    for page in pages:
+        try:
+            text = page.extract_text()
+        except (PyPdfError, *_BROKEN):
+            unread += 1
+            continue
+        texts.append(text.strip())
+        room -= len(text)
+        if room < 0:
+            raise too_long(chars_max)
+    if unread == len(pages):
+        raise DocumentWrong("is damaged: none of its pages could be read")
+    note = f"{unread:,} of its {len(pages):,} pages could not be read" if unread else ""
+    joined = _HYPHENED.sub("", "\n\n".join(texts))
+    return DecodedText(text=_LEADERS.sub(" …", joined), note=note)
+
+
+def _pages(content: bytes) -> Sequence[PageObject]:
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, LimitReachedError, PyPdfError
+
+    try:
+        reader = PdfReader(BytesIO(content))
+        # Many are locked against changes only, with an empty password for readers.
+        locked = reader.is_encrypted and not reader.decrypt("")
+        pages = [] if locked else list(islice(reader.pages, PAGES_MAX + 1))
+    except (DependencyError, NotImplementedError) as error:
+        raise DocumentWrong("is encrypted in a way that cannot be read here") from error
+    except LimitReachedError as error:
+        raise DocumentWrong("holds more than is read of one file: save a part of it") from error
+    except (PyPdfError, *_BROKEN) as error:
+        raise DocumentWrong("is damaged, and cannot be read as a PDF") from error
+    if locked:
+        raise DocumentWrong("has a password: save a copy without one")
+    return pages
+
+
+# --- Word ---------------------------------------------------------------------------------------
 
 UNPACKED_BYTES_MAX = 100_000_000
 _PART_BYTES = 1 << 16
@@ -40,7 +108,9 @@ def docx_text(content: bytes, *, chars_max: int) -> str:
             names = archive.namelist()
             main = next((name for name in names if _MAIN.fullmatch(name)), None)
             if main is None:
-                raise DocumentWrong(_no_word_file(names))
+                raise DocumentWrong(
+                    next(why for mark, why in _OTHERS if any(map(mark.match, (*names, ""))))
+                )
             text = _DocxText(chars_max)
             for name in (main, *(name for name in _NOTES if name in names)):
                 text.add(_unpacked(archive, name))
@@ -60,14 +130,13 @@ def docx_text(content: bytes, *, chars_max: int) -> str:
         raise DocumentWrong("has a password: save a copy without one") from error
 
 
-def _no_word_file(names: list[str]) -> str:
-    if any(name.startswith("xl/") for name in names):
-        return "is an Excel file: save its table as CSV"
-    if any(name.startswith("ppt/") for name in names):
-        return "is a PowerPoint file: save it as PDF"
-    if "content.xml" in names:
-        return "is an OpenDocument file: save it as .docx or PDF"
-    return "is an archive, and no Word file: unpack it first"
+_OTHERS = (
+    (re.compile(r"xl/"), "is an Excel file: save its table as CSV"),
+    (re.compile(r"ppt/"), "is a PowerPoint file: save it as PDF"),
+    (re.compile(r"content\.xml$"), "is an OpenDocument file: save it as .docx or PDF"),
+    (re.compile(r""), "is an archive, and no Word file: unpack it first"),
+)
+"""What another archive is, by a name within it."""
 
 
 def _unpacked(archive: ZipFile, name: str) -> Iterator[bytes]:

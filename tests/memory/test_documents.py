@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from memory.database.connection import Database
 from memory.records.errors import DocumentWrong
 from memory.records.facts import Chunk, Document, RecallWanted, Whose
 from memory.records.messages import ConversationId, PersonId, Role
-from memory.search.documents import DocumentBounds, SqliteDocuments
+from memory.search.documents import (
+    OVERLAP_CHARS,
+    PASSAGE_CHARS,
+    DocumentBounds,
+    SqliteDocuments,
+    passages,
+    table_passages,
+)
 from memory.search.vectors import Embedding, VectorTable
 from tests.memory.kit import START_MS, StillClock, rows
+
+# --- knowledge -----------------------------------------------------------------------------------
+
 
 ANA = Whose(person_id=PersonId("ana"))
 BEN = Whose(person_id=PersonId("ben"))
@@ -49,32 +62,6 @@ async def found(documents: SqliteDocuments, query: str, *, of: Whose = ANA) -> s
 
 
 # --- saving --------------------------------------------------------------------------------------
-
-
-async def test_a_document_is_saved_in_passages_and_listed_by_name(
-    documents: SqliteDocuments,
-) -> None:
-    await save(documents, "Z" * 2_000, name="z.txt")
-
-    lease = await documents.save(
-        ANA, name=" my\nlease ", kind="pdf", source="files/lease.pdf", text=LEASE + "\x00\ud83d"
-    )
-
-    assert lease == Document(
-        id=lease.id,
-        whose=ANA,
-        name="my lease",
-        kind="pdf",
-        source="files/lease.pdf",
-        chars=len(LEASE) + 1,
-        chunks=1,
-        saved_ms=START_MS,
-        used_ms=START_MS,
-    )
-    assert [(one.name, one.chunks) for one in await documents.list(ANA)] == [
-        ("my lease", 1),
-        ("z.txt", 3),
-    ]
 
 
 async def test_the_same_name_is_replaced_and_its_old_words_are_found_no_more(
@@ -196,20 +183,6 @@ async def test_a_message_does_not_wait_for_an_index_that_takes_long_and_the_tool
     assert "1,200" in chunk.text
 
 
-async def test_what_is_indexed_is_recalled_while_more_is_being_indexed(
-    database: Database,
-) -> None:
-    documents = SqliteDocuments(database, embedding=Embedding(enabled=False), recall_s=0.0)
-    await save(documents, LEASE)
-    await found(documents, "rent")
-    await save(documents, "The rent of the garage is 80 euros each month.", name="garage.txt")
-
-    (chunk,) = await documents.recalled(asked_about("How much is the rent each month?"))
-
-    assert "1,200" in chunk.text
-    assert "80 euros" in await found(documents, "garage rent each month")
-
-
 # --- nobody else's -------------------------------------------------------------------------------
 
 
@@ -226,22 +199,6 @@ async def test_private_documents_are_found_by_their_person_alone(
         assert "CANARY" not in str(await documents.list(somebody))
         assert await documents.remove(somebody, "CANARY.txt") is None
     assert "CANARY" in await found(documents, "salary")
-
-
-async def test_in_a_group_all_find_what_anybody_saved_there_and_only_that(
-    documents: SqliteDocuments,
-) -> None:
-    await save(documents, "The garden party is on Friday.", of=ANA_IN_GROUP, name="party")
-    await save(documents, "The garden party is on Saturday.", of=BEN_IN_GROUP, name="party")
-    await save(documents, "The garden party is a secret.", of=ELSEWHERE, name="party")
-
-    here = await found(documents, "when is the garden party", of=BEN_IN_GROUP)
-
-    assert "Friday" in here
-    assert "Saturday" in here
-    assert "secret" not in here
-    assert await found(documents, "when is the garden party") == ""
-    assert len(await documents.list(ANA_IN_GROUP)) == 2
 
 
 async def test_in_a_group_only_who_saved_it_replaces_or_removes_it(
@@ -318,24 +275,49 @@ async def test_what_was_erased_from_the_table_is_found_no_more(
     assert await found(documents, "E15") == "Error E15: erased"
 
 
-async def test_a_document_that_is_saved_again_meanwhile_is_there_once_and_whole(
-    documents: SqliteDocuments, path: Path
-) -> None:
-    await asyncio.gather(*(save(documents, f"{n} " * 900) for n in range(6)))
-
-    (saved,) = await documents.list(ANA)
-    texts = {str(text)[0] for (text,) in rows(path, "select text from chunks")}
-    assert len(texts) == 1
-    assert rows(path, "select count(*) from chunks") == [(saved.chunks,)]
+# --- passages ------------------------------------------------------------------------------------
 
 
-async def test_what_was_not_used_for_long_is_offered_to_its_saver_alone(
-    documents: SqliteDocuments, clock: StillClock
-) -> None:
-    await save(documents, LEASE, of=ANA_IN_GROUP)
-    clock.move(31 * 86_400)
+def test_a_passage_ends_with_a_paragraph_if_one_ends_near() -> None:
+    first, second = "word " * 140, "next " * 140
 
-    assert await documents.unused(BEN_IN_GROUP, days=30) == []
-    assert await documents.unused(ANA, days=30) == []
-    assert len(await documents.unused(ANA_IN_GROUP, days=30)) == 1
-    assert await documents.unused(ANA_IN_GROUP, days=30) == []
+    assert next(iter(passages(f"{first.strip()}.\n\n{second}"))) == f"{first.strip()}."
+
+
+TEXTS = st.text(alphabet=st.sampled_from("ab .!\n日。"), max_size=300).map(lambda text: text * 12)
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=TEXTS)
+def test_nothing_is_lost_and_every_passage_fits(text: str) -> None:
+    found = list(passages(text))
+
+    assert all(0 < len(passage) <= PASSAGE_CHARS for passage in found)
+    assert len(found) <= 1 + len(text) // 500
+    place = 0
+    for passage in found:
+        start = text.index(passage, max(place - OVERLAP_CHARS - PASSAGE_CHARS, 0))
+        assert start <= place or not text[place:start].strip()
+        place = max(place, start + len(passage))
+    assert not text[place:].strip()
+
+
+def test_a_table_repeats_its_first_line_and_cuts_between_rows() -> None:
+    rows = [f"item {n},{n * 3},in stock" for n in range(120)]
+
+    found = list(table_passages("name,price,state\n" + "\n".join(rows)))
+
+    assert len(found) > 2
+    assert all(passage.startswith("name,price,state\n") for passage in found)
+    assert all(len(passage) <= PASSAGE_CHARS for passage in found)
+    assert [row for passage in found for row in passage.split("\n")[1:]] == rows
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(alphabet=st.sampled_from("ab,\n"), max_size=200).map(lambda text: text * 9))
+def test_no_row_of_a_table_is_lost(text: str) -> None:
+    found = list(table_passages(text))
+
+    assert all(0 < len(passage) <= PASSAGE_CHARS for passage in found)
+    kept = re.sub(r"\s", "", "".join(found))
+    assert len(kept) >= len(re.sub(r"\s", "", text))

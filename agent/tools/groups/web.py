@@ -125,9 +125,6 @@ class WebPages:
         host = named(answer.url, url)
         if answer.status >= 400:
             raise _failure(answer, host)
-        return await self._as_page(answer, host)
-
-    async def _as_page(self, answer: Fetched, host: str) -> WebPage:
         kind = answer.content_type or _guessed(answer.body)
         if not any(fnmatchcase(kind, pattern) for pattern in _TEXT_TYPES):
             raise _not_text(host, kind)

@@ -1,15 +1,21 @@
-"""How long one call of a model may take, and what of that time counts."""
+"""What all clients of models share: checked addresses and keys, a limit on each call, and the end
+of a client with all calls that it runs.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
+from urllib.parse import SplitResult, urlsplit
 
-from memory.records.errors import ModelTimeout
+from agent.models.errors import ServerLabel
+from memory.records.errors import ModelTimeout, Overloaded, SettingsWrong
+from memory.records.request import ModelTraits
 
 TICK_S = 1.0
 STOOD_STILL_S = 5.0
@@ -95,12 +101,7 @@ class Standstill:
         self._wait()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._tick is not None:
             self._tick.cancel()
 
@@ -118,3 +119,86 @@ class Standstill:
     def _late(self) -> float:
         late = self._loop.time() - self._last - TICK_S
         return late if late > STOOD_STILL_S else 0.0
+
+
+class ModelClient(ABC):
+    """One model at one server. Enter it, or call `aclose`, to give its connections back."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        server: ServerLabel,
+        traits: ModelTraits | None = None,
+        limits: CallLimits | None = None,
+    ) -> None:
+        self.name = name
+        self.traits = traits or ModelTraits()
+        self._server = server
+        self._limits = limits or CallLimits()
+        self._opening = asyncio.Lock()
+        self._running: set[CallDeadline] = set()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections, also those of running calls. May be called twice."""
+        self._closed = True
+        for deadline in self._running:
+            deadline.end()
+        async with self._opening:
+            await self._disconnect()
+
+    @abstractmethod
+    async def _disconnect(self) -> None:
+        """Give back what was opened, if anything was."""
+
+    @asynccontextmanager
+    async def _deadline(self) -> AsyncIterator[CallDeadline]:
+        """Bound one call. Raises ModelTimeout, or Overloaded where the client was closed."""
+        deadline = CallDeadline(self._limits, host=self._server.host)
+        self._running.add(deadline)
+        try:
+            async with deadline.running():
+                yield deadline
+        except TimeoutError as error:
+            raise (self._gone() if self._closed else deadline.late()) from error
+        finally:
+            self._running.discard(deadline)
+
+    def _gone(self) -> Overloaded:
+        return Overloaded(f"The connection to {self._server.host} is closed")
+
+
+def checked_address(api_base: str, example: str) -> SplitResult:
+    """Return the parts of an address. Raises SettingsWrong for what is none."""
+    address = api_base.strip()
+    try:
+        parts = urlsplit(address)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        (parts.hostname or "").encode("idna")
+    except ValueError:
+        known = False
+    if not known or any(one.isspace() or not one.isprintable() for one in address):
+        raise SettingsWrong(f"llm.api_base must be a web address such as {example}")
+    return parts
+
+
+def checked_key(api_key: str) -> str:
+    """Return a key without blanks around it. Raises SettingsWrong for what is none: else a library
+    would fail at each call, and name the key in its error."""
+    api_key = api_key.strip()
+    if not all("!" <= character <= "~" for character in api_key):
+        raise SettingsWrong("llm.api_key holds a character that no key has: copy it again")
+    return api_key
+
+
+def is_here(address: str) -> bool:
+    """Return whether an address is one of this machine, which no proxy leads to."""
+    host = urlsplit(address).hostname or ""
+    return host in ("localhost", "::1") or bool(re.fullmatch(r"127(\.\d{1,3}){3}", host))

@@ -7,25 +7,17 @@ somebody else said there is found, and not touched.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, tzinfo
 from typing import Annotated
 
 from pydantic import Field
 
-from agent.tools.profile import (
-    NOTHING_HERE,
-    MemoryRefused,
-    PersonContext,
-    here,
-    moment_of,
-    named,
-    own_fact,
-    plain,
-    sentence,
-    shown,
-)
+from agent.prompt.templates import harmless
 from agent.tools.tool import Caller, Effect, Needs, Trust, others_in_groups, tool
 from memory.facts.store import SqliteFacts
+from memory.records.errors import Permanent
 from memory.records.facts import (
     FACT_CHARS_MAX,
     Category,
@@ -33,9 +25,135 @@ from memory.records.facts import (
     NewFact,
     StoredFact,
     Storing,
+    Whose,
+    fact_id_of,
+    fact_key,
     place_of,
+    whose,
 )
+from memory.records.messages import ConversationId, PersonId
+from memory.records.ports import Clock
+from memory.records.text import clean, one_line
 from memory.search.archive import SqliteArchive
+
+# --- household ----------------------------------------------------------------------------------
+#
+# What the tools of memory have to know of a person and a chat, and sentences that they share.
+
+NOTHING_HERE = "Memory is off in this chat (`/private`), so nothing of it is looked at here."
+
+
+class MemoryRefused(Permanent):
+    """What cannot be remembered, found or forgotten like that; the text says why, for the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonContext:
+    """Who is called what, where their day begins, and in which chats memory is off.
+
+    `name_of` gives a person's name, or nothing; `zone_of` their time zone, or that of the host.
+    `is_private` may raise StorageError.
+    """
+
+    clock: Clock
+    name_of: Callable[[PersonId], str]
+    zone_of: Callable[[PersonId], tzinfo]
+    is_private: Callable[[ConversationId], Awaitable[bool]]
+
+    def now_of(self, person_id: PersonId) -> datetime:
+        """This moment, on their clock."""
+        return self.clock.now().astimezone(self.zone_of(person_id))
+
+    async def is_off(self, caller: Caller) -> bool:
+        """Whether memory is off where a call comes from, or where its task was given: then nothing
+        is found."""
+        if caller.parent is not None and await self.is_private(caller.parent):
+            return True
+        return await self.is_private(caller.conversation)
+
+    async def check_writable(self, caller: Caller) -> None:
+        """Raises MemoryRefused where memory is off: then nothing is written, or taken away."""
+        if await self.is_off(caller):
+            raise MemoryRefused(
+                "memory is off in this chat (`/private`), so nothing was changed in it. Say so; "
+                "the person may say it again in another chat"
+            )
+
+
+# --- fact words ---------------------------------------------------------------------------------
+#
+# Facts in words for a model, and which fact a call means. Used by the tools of memory.
+
+
+def shown(fact: StoredFact, zone: tzinfo, *, credited: bool = False) -> str:
+    """A fact in one line that can pose as nothing else: `f12: … (preference, since 2026-03-01)`.
+
+    With `credited` it says who said it.
+    """
+    told: list[str] = [fact.category]
+    if credited and fact.speaker:
+        told.append(f"said by {one_line(harmless(fact.speaker))}")
+    told.append(f"since {_day(fact.valid_from_ms, zone)}")
+    if fact.valid_to_ms is not None:
+        told.append(f"until {_day(fact.valid_to_ms, zone)}")
+    if fact.superseded_by is not None:
+        told.append(f"then {fact_key(fact.superseded_by)}")
+    return f"{fact.key}: {plain(fact.text)} ({', '.join(told)})"
+
+
+def moment_of(text: str, zone: tzinfo) -> datetime | None:
+    """The end of the day that a text names, in that zone; None where there is none.
+
+    Raises MemoryRefused.
+    """
+    if not text.strip():
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise MemoryRefused("as_of is no date: write it like 2026-03-01") from error
+    if moment.time() != time.min or "T" in text.strip().upper():
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
+    return datetime.combine(moment.date(), time.max, tzinfo=zone)
+
+
+async def own_fact(facts: SqliteFacts, key: str, caller: Caller) -> StoredFact:
+    """A fact of this person here. Raises MemoryRefused."""
+    fact_id = fact_id_of(key)
+    fact = None if fact_id is None else await facts.get(here(caller), fact_id)
+    if fact is None:
+        raise MemoryRefused(
+            f"there is no fact {named(key)} here; list_facts and search_memories name them"
+        )
+    if fact.whose.person_id != caller.person_id:
+        raise MemoryRefused(f"{fact.key} is somebody else's: only they may change or forget it")
+    return fact
+
+
+def here(caller: Caller) -> Whose:
+    """Whose memory a call is about."""
+    return whose(caller.person_id, caller.address, is_group=caller.is_group)
+
+
+def sentence(text: str) -> str:
+    """As it is stored: clean, and one line."""
+    return " ".join(clean(text).split())
+
+
+def plain(text: str) -> str:
+    """A stored sentence in one line that can pose as nothing of ours."""
+    return " ".join(harmless(text).split())
+
+
+def named(key: str) -> str:
+    """An id as a model gave it, if it is one."""
+    fact_id = fact_id_of(key)
+    return repr(one_line(key)) if fact_id is None else fact_key(fact_id)
+
+
+def _day(at_ms: int, zone: tzinfo) -> date:
+    return datetime.fromtimestamp(at_ms / 1000, tz=zone).date()
+
 
 FORGET_AMONG = 10
 """Facts that words are compared with."""
@@ -188,7 +306,13 @@ class FactTools:
         old = await own_fact(self._facts, id, caller)
         text = sentence(text)
         if _is_past(old):
-            return await self._as_done(old, text, caller)
+            # Whether the wish is fulfilled already. Raises MemoryRefused when it is not.
+            of = old.superseded_by
+            now = None if of is None else await self._facts.get(here(caller), of)
+            if now is not None and now.text == text:
+                return f"Known already, as {now.key}: {plain(now.text)}"
+            holds = f"; {now.key} holds in its place" if now is not None else ""
+            raise MemoryRefused(f"{old.key} is past already{holds}")
         new = NewFact(
             whose=here(caller),
             text=text,
@@ -200,15 +324,6 @@ class FactTools:
             asked=caller.agreed,
         )
         return await _stored(self._facts, new)
-
-    async def _as_done(self, old: StoredFact, text: str, caller: Caller) -> str:
-        """Whether the wish is fulfilled already. Raises MemoryRefused when it is not."""
-        of = old.superseded_by
-        now = None if of is None else await self._facts.get(here(caller), of)
-        if now is not None and now.text == text:
-            return f"Known already, as {now.key}: {plain(now.text)}"
-        holds = f"; {now.key} holds in its place" if now is not None else ""
-        raise MemoryRefused(f"{old.key} is past already{holds}")
 
     # Erases facts with all that they replaced. By words alone only what can be meant by them.
     @tool(
@@ -237,9 +352,6 @@ class FactTools:
             return await self._forgotten([await own_fact(self._facts, key, caller) for key in keys])
         if not query.strip():
             raise MemoryRefused("give an id, or words by which to find it")
-        return await self._by_words(query, caller)
-
-    async def _by_words(self, query: str, caller: Caller) -> str:
         found = await self._facts.search(here(caller), query, k=FORGET_AMONG)
         own = [fact for fact in found if fact.whose.person_id == caller.person_id]
         words = _words(query)

@@ -31,9 +31,9 @@ from agent.sandbox.process import (
     run_open,
 )
 from agent.skills.matcher import allows_command
-from agent.tools.call import KeepResult, fitted
 from agent.tools.confinement import WorkspaceViews
 from agent.tools.tool import COMMAND, Caller, Effect, Needs, Trust, tool
+from agent.tools.toolbox import KeepResult, fitted
 from agent.tools.workspace import Workspace
 from memory.records.errors import Permanent
 from memory.records.messages import Role
