@@ -16,7 +16,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from memory.records.recurrence import Cron
-from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeFound, TimeRead
+from memory.records.schedule import NEXT_SHOWN, NoTime, TimeAnswer, TimeAsked, TimeFound, TimeRead
 from scheduler.clock.recurrence import CronWrong, is_cron, read_cron, slots, wall_moment
 from scheduler.timetext.clocks import clocks, parts, zones
 from scheduler.timetext.days import DAYS, DURATION, SECONDS, VAGUE, later, shifted
@@ -197,7 +197,6 @@ def _days_at(text: str, start: int, scope: ReadingContext) -> Sequence[tuple[int
 # --- reading ------------------------------------------------------------------------------------
 
 CHARS_MAX = 300
-NEXT_SHOWN = 3
 
 _EXAMPLES = (
     "Times look like 'tomorrow at 5pm', 'in 2 hours', 'every weekday at 8', '2026-12-01 17:00' or "
