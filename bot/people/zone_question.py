@@ -55,6 +55,7 @@ class ZoneQuestions:
         # In memory alone: after a restart the refusal that named `/timezone` still stands in the
         # chat, and the next wish asks again.
         self._waiting: set[PersonId] = set()
+        # In memory too: who has to write it again after a restart has lost one line.
         self._commands: dict[PersonId, Callable[[], Awaitable[str]]] = {}
 
     def is_open(self, person_id: PersonId) -> bool:

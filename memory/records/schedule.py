@@ -21,6 +21,7 @@ class TimeRead:
     """How a time was read. `sentence` has no full stop; `next` are the first due times, in UTC.
 
     `until` is the last moment at which it may be due, `runs_max` how often; None is without end.
+    `is_day`: a day was named and no time of it.
     """
 
     when: When
@@ -28,6 +29,7 @@ class TimeRead:
     next: tuple[datetime, ...] = ()
     until: datetime | None = None
     runs_max: int | None = None
+    is_day: bool = False
 
     @property
     def expires_ms(self) -> int | None:
@@ -147,14 +149,15 @@ FREE_RUN = RunCost()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastRun:
-    """One due time ahead. Times are epoch milliseconds: it runs at `runs_ms`, and what it says is
-    heard at `told_ms` (None: never). `missed` counts the due times that it stands for, where they
+    """One due time ahead, and what would become of it; of a heartbeat outside of its hours nothing.
+    Times are epoch milliseconds: it runs at `runs_ms`, and what it says is heard at `told_ms`
+    (None: never). `missed` counts the due times that it stands for, where they
     had passed."""
 
     job: Job
     due: Due
     runs_ms: int
-    fate: Fate
+    fate: Fate | None = None
     told_ms: int | None = None
     missed: int = 0
     cost: RunCost | None = None
@@ -196,22 +199,12 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DueAhead:
-    """A due time of a job, and what would become of it; of a heartbeat outside of its hours
-    nothing. `told_ms` as in `ForecastRun`."""
-
-    due: Due
-    fate: Fate | None = None
-    told_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetails:
     """Everything about a job: its next runs, as if it were on, or the `trouble` of finding them;
     and its newest runs first."""
 
     status: JobStatus
-    next_runs: tuple[DueAhead, ...] = ()
+    next_runs: tuple[ForecastRun, ...] = ()
     trouble: str = ""
     runs: tuple[JobRun, ...] = ()
 

@@ -105,14 +105,6 @@ def passed(job: Job, now_ms: int) -> PassedDues:
     )
 
 
-def rule_for(job: Job, late_s: int) -> MisfirePolicy:
-    """Return what is to be done about a due time that passed so long ago: the job's own rule, as
-    far as it makes up for what is so late (SPEC §11)."""
-    within = job.missed_within_s
-    is_too_late = within is not None and late_s > within
-    return MisfirePolicy.SKIP if is_too_late else job.missed
-
-
 _DONE: Mapping[MisfirePolicy, SlotState] = MappingProxyType(
     {
         MisfirePolicy.SKIP: SlotState.SKIPPED,
@@ -124,11 +116,37 @@ _DONE: Mapping[MisfirePolicy, SlotState] = MappingProxyType(
 """What becomes of due times that were missed, by the rule of their job."""
 
 
-def misfires_of(job: Job, found: PassedDues, rule: MisfirePolicy) -> Misfires:
-    """Return what is to be told of them."""
-    return Misfires(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a look at a job that is due finds: which due times are to be seen to, and by which rule;
+    `missed` where they passed while nothing ran."""
+
+    rule: MisfirePolicy
+    dues: tuple[Due, ...]
+    missed: Misfires | None = None
+
+
+def look_at(job: Job, now_ms: int) -> Look:
+    """Return what is to be done about a job whose next due time has come. Raise ZoneUnknown,
+    CronWrong."""
+    found = passed(job, now_ms)
+    if (now_ms - found.first.at_ms) // 1000 <= LATE_S:
+        # Late by a minute there may be two: each is in time, and none is left out.
+        return Look(rule=MisfirePolicy.ALL, dues=found.newest)
+    if (now_ms - job.not_before_ms) // 1000 <= LATE_S:
+        # It waited after a failure: that is no time in which nothing ran.
+        if job.missed is MisfirePolicy.ALL:
+            return Look(rule=MisfirePolicy.ALL, dues=found.newest)
+        return Look(rule=MisfirePolicy.ONCE, dues=(found.last,))
+    # What its own rule says, as far as that makes up for what is so late (SPEC §11).
+    within, late_s = job.missed_within_s, (now_ms - found.last.at_ms) // 1000
+    rule = MisfirePolicy.SKIP if within is not None and late_s > within else job.missed
+    missed = Misfires(
         job_id=job.id, count=found.count, first=found.first, last=found.last, done=_DONE[rule]
     )
+    # Of all others the last one stands for those before it: news of yesterday is told once.
+    dues = found.newest if rule is MisfirePolicy.ALL else (found.last,)
+    return Look(rule=rule, dues=dues, missed=missed)
 
 
 # --- how they are taken ------------------------------------------------------------------------

@@ -36,17 +36,16 @@ from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import (
     LATE_S,
     PAUSES_S,
+    Look,
     due_after,
     due_again,
     due_of,
     failing,
     has_run_enough,
     is_over,
-    misfires_of,
+    look_at,
     moved,
     nothing,
-    passed,
-    rule_for,
 )
 from scheduler.clock.recurrence import slots
 
@@ -163,34 +162,30 @@ class Timetable:
         seen: Counter[int] = Counter()
         async with self._looking:
             await self._steady(self._now_ms())
-            while due := await self._due(seen):
+            while True:
+                # Those aside that are still due though they were seen to.
+                odd = sum(count >= SEEN_MAX for count in seen.values())
+                kind = JobKind.MESSAGE if self._held() else None
+                found = await self._store.due(self._now_ms(), limit=AT_ONCE + odd, kind=kind)
+                due = [job for job in found if seen[job.id] < SEEN_MAX]
+                if not due:
+                    break
                 for job in due:
                     self._has_untold |= await self._seen_to(job)
                     seen[job.id] += 1
                     taken += 1
             if self._has_untold:
-                await self._tell_missed()
+                # Also what a kill kept a former process from telling.
+                runs: dict[PersonId, list[tuple[Job, Misfires]]] = {}
+                for dues in await self._store.missed():
+                    if (one := await self._store.get(dues.job_id)) is None:
+                        await self._store.tell_missed([dues], (), asked="")
+                    else:
+                        runs.setdefault(one.person_id, []).append((one, dues))
+                for person_id, those in runs.items():
+                    await self._hears.missed(person_id, those)
                 self._has_untold = False
         return taken
-
-    async def _tell_missed(self) -> None:
-        """All that is to be told, what a kill kept a former process from telling among it."""
-        runs: dict[PersonId, list[tuple[Job, Misfires]]] = {}
-        for dues in await self._store.missed():
-            job = await self._store.get(dues.job_id)
-            if job is None:
-                await self._store.tell_missed([dues], (), asked="")
-                continue
-            runs.setdefault(job.person_id, []).append((job, dues))
-        for person_id, those in runs.items():
-            await self._hears.missed(person_id, those)
-
-    async def _due(self, seen: Counter[int]) -> Sequence[Job]:
-        """Return the next ones, those aside that are still due though they were seen to."""
-        odd = sum(count >= SEEN_MAX for count in seen.values())
-        kind = JobKind.MESSAGE if self._held() else None
-        found = await self._store.due(self._now_ms(), limit=AT_ONCE + odd, kind=kind)
-        return [job for job in found if seen[job.id] < SEEN_MAX]
 
     async def run_now(self, job: Job) -> Taken | None:
         """Run a job beside its times; its next due time stays. None when that was begun this very
@@ -221,19 +216,15 @@ class Timetable:
                     nothing(job, job.next, next=None, note="the job had expired"), of=job
                 )
                 return False
-            if (now_ms - job.next.at_ms) // 1000 <= LATE_S:
-                # Late by a minute there may be two: each is in time, and none is left out.
-                dues = (job.next,) if job.nag_s is not None else passed(job, now_ms).newest
-                await self._take_all(job, dues, now_ms)
-                return False
-            if (now_ms - job.not_before_ms) // 1000 <= LATE_S:
-                # It waited after a failure: that is no time in which nothing ran.
-                if job.missed is MisfirePolicy.ALL:
-                    await self._make_up(job, now_ms)
-                else:
-                    await self._take(job, passed(job, now_ms).last, now_ms)
-                return False
-            return await self._make_up(job, now_ms)
+            look = look_at(job, now_ms)
+            untold = None if job.kind is JobKind.HEARTBEAT else look.missed
+            if look.rule is MisfirePolicy.ALL:
+                is_done = await self._take_all(job, look.dues, now_ms, missed=untold)
+            elif look.rule is MisfirePolicy.ONCE:
+                is_done = await self._take(job, look.dues[0], now_ms, missed=untold)
+            else:
+                is_done = await self._leave_out(job, look, missed=untold)
+            return is_done and look.missed is not None
         except StorageError:
             raise
         except AssistantError as trouble:
@@ -247,25 +238,6 @@ class Timetable:
         log.error("job.stopped", job=job.id, why=why)
         await self._store.failed(job.id, failures=job.failures + 1, not_before_ms=0, paused=why)
         await self._hears.stopped(job, why)
-
-    async def _make_up(self, job: Job, now_ms: int) -> bool:
-        """Return what is done about due times that passed, by the job's own rule (SPEC §11); that
-        they did is kept with each. Whether any was ours."""
-        found = passed(job, now_ms)
-        last = found.last
-        late_s = (now_ms - last.at_ms) // 1000
-        rule = rule_for(job, late_s)
-        missed = misfires_of(job, found, rule)
-        untold = None if job.kind is JobKind.HEARTBEAT else missed
-        match rule:
-            case MisfirePolicy.SKIP:
-                return await self._leave_out(job, missed, untold, note=f"missed by {late_s} s")
-            case MisfirePolicy.ASK:
-                return await self._leave_out(job, missed, untold, note=UNASKED)
-            case MisfirePolicy.ALL:
-                return await self._take_all(job, found.newest, now_ms, missed=untold)
-            case MisfirePolicy.ONCE:
-                return await self._take(job, last, now_ms, missed=untold)
 
     async def _take_all(
         self, job: Job, dues: Sequence[Due], now_ms: int, *, missed: Misfires | None = None
@@ -285,14 +257,15 @@ class Timetable:
             job = fresh
         return is_any_done
 
-    async def _leave_out(
-        self, job: Job, missed: Misfires, untold: Misfires | None, *, note: str
-    ) -> bool:
-        now_ms, due, state = self._now_ms(), missed.last, missed.done
-        after = due_after(job, due, now_ms=now_ms, ran=state is not SlotState.SKIPPED)
+    async def _leave_out(self, job: Job, look: Look, *, missed: Misfires | None) -> bool:
+        now_ms, (due,) = self._now_ms(), look.dues
         late_s = (now_ms - due.at_ms) // 1000
+        is_asked = look.rule is MisfirePolicy.ASK
+        state = SlotState.ASKED if is_asked else SlotState.SKIPPED
+        note = UNASKED if is_asked else f"missed by {late_s} s"
+        after = due_after(job, due, now_ms=now_ms, ran=is_asked)
         left_out = nothing(job, due, next=after, note=note)
-        taking = replace(left_out, state=state, late_s=late_s, missed=untold)
+        taking = replace(left_out, state=state, late_s=late_s, missed=missed)
         taken = await self._store.take(taking, of=job)
         if taken is NotTaken.OTHER:
             taken = await self._store.take(replace(taking, due=moved(job, due)), of=job)
@@ -362,18 +335,16 @@ class Timetable:
             return
         log.warning("clock.set_back", by_s=(looked_ms - now_ms) // 1000)
         for job in await self._store.kept():
-            if job.enabled:
-                await self._set_back(job, now_ms)
-
-    async def _set_back(self, job: Job, now_ms: int) -> None:
-        try:
-            due = due_again(job, now_ms)
-        except AssistantError as trouble:
-            log.error("job.times", job=job.id, why=str(trouble))
-            return
-        not_before_ms = min(job.not_before_ms, now_ms + PAUSES_S[-1] * 1000)
-        if due is not None or not_before_ms != job.not_before_ms:
-            await self._store.reset(job, due or job.next, not_before_ms=not_before_ms)
+            if not job.enabled:
+                continue
+            try:
+                due = due_again(job, now_ms)
+            except AssistantError as trouble:
+                log.error("job.times", job=job.id, why=str(trouble))
+                continue
+            not_before_ms = min(job.not_before_ms, now_ms + PAUSES_S[-1] * 1000)
+            if due is not None or not_before_ms != job.not_before_ms:
+                await self._store.reset(job, due or job.next, not_before_ms=not_before_ms)
 
     # --- looking by itself --------------------------------------------------------------------
 

@@ -44,9 +44,6 @@ REMINDED_AT_HOUR = 9
 ON_TIME = timedelta(hours=1)
 """So long before its time somebody is reminded of an event on its day."""
 
-_OTHER_TIME = " at 17:17"
-"""Said behind a day without a time, it gives one; behind a time it makes no sense."""
-
 _ZONES_APART = timedelta(hours=36)
 """More than a day of any zone lasts, with all that clocks may be set."""
 
@@ -73,20 +70,26 @@ class EventService:
         draft: Event,
         time: TimeRead | None,
         *,
-        words: str = "",
         deliver_to: str,
         outside: bool = False,
     ) -> RecordedEvent:
         """Keep an event with its reminders; the same call again changes nothing. `time` None: it
-        has no date; `words` are those of its time. Reminders go to `deliver_to`; `outside` as in
-        `What`. Raise NotAnEvent."""
+        has no date. Reminders go to `deliver_to`; `outside` as in `What`. Raise NotAnEvent."""
         zone = self._zone(draft.person_id)
-        at, all_day = self._moment(draft.person_id, time, words)
-        if at is None and draft.remind:
+        new = replace(draft, zone=zone.key)
+        if time is None and draft.remind:
             raise NotAnEvent("Without a date there is nothing to remind of; say when it is.")
-        event = await self._store.add(
-            replace(draft, at=at, all_day=all_day, zone=zone.key), limit=EVENTS_MAX
-        )
+        if time is not None:
+            if not isinstance(time.when, At):
+                raise NotAnEvent(
+                    f"An event is once, and {time.sentence!r} is again and again. Use remind_me "
+                    "for what is to be said each time."
+                )
+            at = time.when.moment
+            if time.is_day:
+                at = at.astimezone(zone).replace(hour=0, minute=0, fold=0).astimezone(UTC)
+            new = replace(new, at=at, all_day=time.is_day)
+        event = await self._store.add(new, limit=EVENTS_MAX)
         if event is None:
             raise NotAnEvent(f"This person has {EVENTS_MAX} events already: remove some first.")
         reminders, too_late = [], []
@@ -165,7 +168,11 @@ class EventService:
             and job.next.at_ms <= until_ms
         ]
         found = [_of_event(one, zone) for one in events]
-        found += [_of_job(job, zone) for job in jobs]
+        for job in jobs:
+            assert job.next is not None, "it is due"
+            when = datetime.fromtimestamp(job.next.at_ms / 1000, zone)
+            what = "reminder" if job.kind is JobKind.MESSAGE else "job"
+            found.append(Coming(id=job.key, when=when, text=f"{what} {job.key}: {job.name}"))
         found.sort(key=lambda one: (one.when is None, to_ms(one.when) if one.when else 0))
         return found[:COMING_MAX]
 
@@ -173,31 +180,6 @@ class EventService:
 
     def _zone(self, person_id: PersonId) -> ZoneInfo:
         return self._jobs.times.zone(person_id)
-
-    def _moment(
-        self, person_id: PersonId, time: TimeRead | None, words: str
-    ) -> tuple[datetime | None, bool]:
-        """Return when it is, and whether it lasts all day: its words name a day and no time."""
-        if time is None:
-            return None, False
-        if not isinstance(time.when, At):
-            raise NotAnEvent(
-                f"An event is once, and {words!r} is again and again. Use remind_me for what is to "
-                "be said each time."
-            )
-        zone, moment = self._zone(person_id), time.when.moment
-        local = moment.astimezone(zone)
-        if (local.hour, local.minute) != (REMINDED_AT_HOUR, 0):
-            return moment, False
-        other = self._jobs.times.read(person_id, f"{words.strip()}{_OTHER_TIME}")
-        names_day = (
-            isinstance(other, TimeRead)
-            and isinstance(other.when, At)
-            and other.when.moment.astimezone(zone).date() == local.date()
-        )
-        if not names_day:
-            return moment, False
-        return local.replace(hour=0, minute=0, fold=0).astimezone(UTC), True
 
 
 def reminder_of(
@@ -264,13 +246,6 @@ def _of_event(event: Event, zone: ZoneInfo) -> Coming:
         day = event.at.astimezone(_zone_of(event, zone)).replace(tzinfo=zone)
         return Coming(id=event.key, when=day, text=f"all day: {words}")
     return Coming(id=event.key, when=event.at.astimezone(zone), text=words)
-
-
-def _of_job(job: Job, zone: ZoneInfo) -> Coming:
-    assert job.next is not None, "it is due"
-    when = datetime.fromtimestamp(job.next.at_ms / 1000, zone)
-    what = "reminder" if job.kind is JobKind.MESSAGE else "job"
-    return Coming(id=job.key, when=when, text=f"{what} {job.key}: {job.name}")
 
 
 # --- tools --------------------------------------------------------------------------------------
@@ -346,7 +321,6 @@ class EventTools:
                 run_id=call_of(caller, "record_event", name, when, note, remind),
             ),
             time,
-            words=words,
             deliver_to=caller.address.key,
             outside=caller.tainted,
         )

@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 from memory.records.errors import AssistantError
-from memory.records.jobs import Due, Job, JobKind, MisfirePolicy, QuietPolicy, SetBy
+from memory.records.jobs import Due, Held, Job, JobKind, MisfirePolicy, QuietPolicy, SetBy
 from memory.records.messages import PersonId
 from memory.records.recurrence import When
 from memory.records.schedule import (
@@ -25,18 +25,15 @@ from memory.records.schedule import (
     RunCost,
 )
 from scheduler.clock.misfire import (
-    LATE_S,
-    NAGS_MAX,
+    due_after,
     has_run_enough,
     is_over,
+    look_at,
     moment,
-    nags_of,
-    passed,
-    rule_for,
 )
 from scheduler.clock.recurrence import slots, wall_moment
 from scheduler.jobs.rules import to_ms
-from scheduler.notify.delivery import DIGEST_HOUR, HoursOfDay
+from scheduler.notify.delivery import DIGEST_HOUR, HoursOfDay, why_held
 
 DAYS_MAX = 366
 """How far a forecast looks."""
@@ -104,6 +101,7 @@ def forecast(
             troubles.append((job.key, str(error)))
 
     courses = [course(job) for job in jobs if job.kind is not JobKind.HEARTBEAT or rules.heartbeats]
+    # Courses are endless: they are drawn from only as far as the span and RUNS_MAX go.
     in_order = heapq.merge(*courses, key=lambda one: (one.runs_ms, one.due.at_ms, one.job.id))
     told, since_ms, found = _Telling(span, listeners, rules), to_ms(span.since), []
     for step in islice(in_order, RUNS_MAX):
@@ -155,10 +153,20 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[ForecastRun]:
     at_ms = max(first.at_ms, now_ms, job.not_before_ms)
     if is_over(job, first) or at_ms >= until_ms:
         return
-    steps = _first_look(job, first, at_ms)
+    look = look_at(job, at_ms)
+    missed = 0 if look.missed is None else look.missed.count
+    if look.rule is MisfirePolicy.ALL:
+        left = len(look.dues) if job.max_runs is None else max(job.max_runs - job.runs, 0)
+        steps = [_run(job, due, at_ms, missed=min(missed, 1)) for due in look.dues[:left]]
+    else:
+        fate = _FATES.get(look.rule, Fate.TOLD)
+        steps = [_run(job, look.dues[0], at_ms, fate=fate, missed=missed)]
     yield from steps
-    if job.nag_s is not None:
-        yield from _nags(job, first, at_ms=at_ms, until_ms=until_ms)
+    if job.nag_s is not None:  # again and again, as long as nobody says that it is done
+        nag = due_after(job, first, now_ms=at_ms, ran=True)
+        while nag is not None and nag.at_ms < until_ms and not is_over(job, nag):
+            yield _run(job, nag, nag.at_ms)
+            nag = due_after(job, nag, now_ms=nag.at_ms, ran=True)
         return
     runs += sum(step.fate is not Fate.SKIPPED for step in steps)
     if has_run_enough(job, runs):
@@ -174,40 +182,7 @@ def _course(job: Job, *, now_ms: int, until_ms: int) -> Iterator[ForecastRun]:
             return
 
 
-def _first_look(job: Job, first: Due, at_ms: int) -> Sequence[ForecastRun]:
-    """Return the next due time; where it has passed, what the job's rule makes of that."""
-    if (at_ms - first.at_ms) // 1000 <= LATE_S:
-        return [_run(job, first, at_ms)]
-    found = passed(job, at_ms)
-    last, count = found.last, found.count
-    waited = (at_ms - job.not_before_ms) // 1000 <= LATE_S
-    if waited and job.missed is not MisfirePolicy.ALL:
-        return [_run(job, last, at_ms)]  # after a failure
-    match rule_for(job, (at_ms - last.at_ms) // 1000):
-        case MisfirePolicy.SKIP:
-            return [_run(job, last, at_ms, fate=Fate.SKIPPED, missed=count)]
-        case MisfirePolicy.ASK:
-            return [_run(job, last, at_ms, fate=Fate.ASKED, missed=count)]
-        case MisfirePolicy.ONCE:
-            return [_run(job, last, at_ms, missed=count)]
-        case MisfirePolicy.ALL:
-            runs_max = job.max_runs
-            left = len(found.newest) if runs_max is None else max(runs_max - job.runs, 0)
-            return [_run(job, due, at_ms, missed=1) for due in found.newest[:left]]
-
-
-def _nags(job: Job, first: Due, *, at_ms: int, until_ms: int) -> Iterator[ForecastRun]:
-    """Again and again, as long as nobody says that it is done."""
-    assert job.nag_s is not None
-    begun = first.slot.partition(" again ")[0]
-    for number in range(nags_of(first) + 1, NAGS_MAX + 1):
-        at_ms += job.nag_s * 1000
-        if at_ms >= until_ms:
-            return
-        due = Due(slot=f"{begun} again {number}", at_ms=at_ms)
-        if is_over(job, due):
-            return
-        yield _run(job, due, at_ms)
+_FATES = {MisfirePolicy.SKIP: Fate.SKIPPED, MisfirePolicy.ASK: Fate.ASKED}
 
 
 # --- who hears of it, and when ------------------------------------------------------------------
@@ -239,16 +214,15 @@ class _Telling:
         if job.kind is JobKind.MESSAGE:
             return Fate.TOLD, at  # what was set for this very time passes
         quiet, zone = listener.quiet, listener.zone
-        passes = job.urgent or job.quiet is QuietPolicy.IGNORE
-        if quiet is not None and not passes and quiet.holds(at, zone):
-            if job.quiet is QuietPolicy.DROP:
-                return Fate.DROPPED, None
-            return Fate.HELD, quiet.end(at, zone)
-        if job.set_by is SetBy.PERSON:
-            return Fate.TOLD, at
         day = job.person_id, at.astimezone(zone).date()
-        if self._told[day] >= self._rules.daily_max and not job.urgent:
-            begins = wall_moment(datetime.combine(day[1] + timedelta(days=1), _DIGEST), zone)
-            return Fate.DIGEST, begins if quiet is None else quiet.end(begins, zone)
-        self._told[day] += 1
+        is_too_much = self._told[day] >= self._rules.daily_max
+        match why_held(job, at, zone, quiet=quiet, is_too_much=is_too_much):
+            case Held.QUIET if job.quiet is QuietPolicy.DROP:
+                return Fate.DROPPED, None
+            case Held.QUIET:
+                return Fate.HELD, at if quiet is None else quiet.end(at, zone)
+            case Held.CAP:
+                begins = wall_moment(datetime.combine(day[1] + timedelta(days=1), _DIGEST), zone)
+                return Fate.DIGEST, begins if quiet is None else quiet.end(begins, zone)
+        self._told[day] += job.set_by is not SetBy.PERSON
         return Fate.TOLD, at

@@ -60,41 +60,45 @@ class HeartbeatService:
         async with self._ensuring:
             beats = [job for job in await self._store.kept() if job.kind is JobKind.HEARTBEAT]
             by_agent = {job.agent: job for job in beats}
+            owner, is_on = self._people.owner(), await self.is_on() is not False
             for agent in dict.fromkeys([*self.minutes, *by_agent]):
-                await self._ensure(agent, by_agent.get(agent))
+                found, minutes = by_agent.get(agent), self.minutes.get(agent, 0)
+                if owner is None or not minutes or not is_on:
+                    if found is not None and found.enabled:
+                        why = OFF_BY_HAND if minutes else OFF_BY_SETTINGS
+                        await self._jobs.pause(found.key, by=OPERATOR, why=why)
+                elif target := self._deliver_to or await self._people.home_of(owner):
+                    await self._keep(found, self._wanted(agent, owner, target))
 
-    async def _ensure(self, agent: str, found: Job | None) -> None:
-        owner, minutes = self._people.owner(), self.minutes.get(agent, 0)
-        if owner is None or not minutes or await self.is_on() is False:
-            if found is not None and found.enabled:
-                why = OFF_BY_HAND if minutes else OFF_BY_SETTINGS
-                await self._jobs.pause(found.key, by=OPERATOR, why=why)
-            return
-        target = self._deliver_to or await self._people.home_of(owner)
-        if not target:
-            return
-        now = self._clock.now()
-        new = Job(
+    def _wanted(self, agent: str, owner: PersonId, target: str) -> Job:
+        minutes = self.minutes[agent]
+        start = self._clock.now() + timedelta(minutes=minutes)
+        zone = self._people.zone(owner).key
+        return Job(
             name=HEARTBEAT if agent == DEFAULT_AGENT else f"{HEARTBEAT} {agent}",
             agent=agent,
             person_id=owner,
             kind=JobKind.HEARTBEAT,
             what=What(),
-            when=Every(
-                count=minutes,
-                unit=RecurrenceUnit.MINUTE,
-                start=now + timedelta(minutes=minutes),
-                zone=self._people.zone(owner).key,
-            ),
+            when=Every(count=minutes, unit=RecurrenceUnit.MINUTE, start=start, zone=zone),
             deliver_to=target,
             set_by=SetBy.BOT,
             missed_within_s=minutes * 60,
         )
-        first = first_due(new.when, after=now)
+
+    async def _keep(self, found: Job | None, new: Job) -> None:
+        """Make the job what is wanted; when it began is no difference."""
+        first = first_due(new.when, after=self._clock.now())
         if found is None:
             if await self._store.add(new, first) is None:
-                log.error("heartbeat.name_taken", job=new.name, person=owner)
-        elif _differs(found, new) or found.paused in {OFF_BY_HAND, OFF_BY_SETTINGS}:
+                log.error("heartbeat.name_taken", job=new.name, person=new.person_id)
+            return
+        wishes = [
+            (job.missed_within_s, job.when.zone, job.deliver_to, job.person_id)
+            for job in (found, new)
+        ]
+        if wishes[0] != wishes[1] or found.paused in {OFF_BY_HAND, OFF_BY_SETTINGS}:
+            # A job of its own: what the ledger holds was run at other times, or told elsewhere.
             await self._store.remove(found.id)
             made = await self._store.add(new, first)
             if made is not None and found.paused == BY_HAND:
@@ -140,14 +144,3 @@ class HeartbeatService:
     async def last(self, agent: str, n: int) -> Sequence[HeartbeatRun]:
         """Return the last heartbeats of an agent, the newest first."""
         return await self._beats.last(agent, n)
-
-
-def _differs(one: Job, other: Job) -> bool:
-    """Return whether the settings want the heartbeat otherwise; when it began is no difference."""
-    steps = {job.when.count for job in (one, other) if isinstance(job.when, Every)}
-    return (
-        len(steps) > 1
-        or one.when.zone != other.when.zone
-        or one.deliver_to != other.deliver_to
-        or one.person_id != other.person_id
-    )

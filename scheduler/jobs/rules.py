@@ -10,7 +10,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from memory.records.errors import Permanent
-from memory.records.jobs import OPERATOR, Asker, Due, Job, JobKind, MisfirePolicy, SetBy, What
+from memory.records.jobs import OPERATOR, Asker, Due, Job, JobKind, MisfirePolicy, SetBy
 from memory.records.recurrence import At, When
 from memory.records.schedule import JobChanges, due_words
 from scheduler.clock.misfire import first_due, is_over, just_after
@@ -97,9 +97,13 @@ def changed(
     new, time, text = job, changes.time, changes.text.strip()
     if text or changes.name or changes.missed or changes.quiet:
         require_change(job, "changed", by)
+        if text and job.kind is JobKind.TOOL:
+            raise JobRefused(f"{job.key} calls a tool and has no words of its own.")
+        if len(text) > TEXT_CHARS_MAX:
+            raise JobRefused(f"The words of a job have 1 to {TEXT_CHARS_MAX:,} characters.")
         new = replace(
             new,
-            what=_reworded(job, text, outside=changes.outside) if text else job.what,
+            what=replace(job.what, text=text, outside=changes.outside) if text else job.what,
             name=free_name(named(changes.name), others) if changes.name else job.name,
             missed=changes.missed or job.missed,
             quiet=changes.quiet or job.quiet,
@@ -116,14 +120,6 @@ def changed(
     if changes.paused is False and not new.enabled:
         new = going_on(new, resumed_at(new, now))
     return new
-
-
-def _reworded(job: Job, text: str, *, outside: bool) -> What:
-    if job.kind is JobKind.TOOL:
-        raise JobRefused(f"{job.key} calls a tool and has no words of its own.")
-    if len(text) > TEXT_CHARS_MAX:
-        raise JobRefused(f"The words of a job have 1 to {TEXT_CHARS_MAX:,} characters.")
-    return replace(job.what, text=text, outside=outside)
 
 
 # --- times ----------------------------------------------------------------------------------------

@@ -162,6 +162,7 @@ class JobService:
                 due = next_dues(job, n=n)
             else:
                 once_resumed = resumed_at(job, self._clock.now())
+        # Nobody is told an error for a job that they merely look at.
         except JobRefused:  # it is over: resuming says so
             pass
         except Permanent:  # its zone is gone from this machine: the one that is set is known

@@ -114,7 +114,12 @@ class SkillJobs:
                 continue
             try:
                 new = await self._wanted(skill, problems)
-                is_new = await (self._add(new) if job is None else self._change(job, new))
+                if job is not None:
+                    is_new = await self._change(job, new)
+                elif (first := first_due(new.when, after=self._clock.now())) is not None:
+                    is_new = await self._store.add(new, first) is not None
+                else:
+                    raise ScheduleWrong(OVER)
             except Permanent as error:
                 problems.append(_problem(skill, str(error)))
                 is_new = job is not None and await self._stop(job, UNPLANNED)
@@ -158,12 +163,6 @@ class SkillJobs:
         return ended
 
     # --- one after the other ------------------------------------------------------------------
-
-    async def _add(self, new: Job) -> bool:
-        first = first_due(new.when, after=self._clock.now())
-        if first is None:
-            raise ScheduleWrong(OVER)
-        return await self._store.add(new, first) is not None
 
     async def _stop(self, job: Job, why: str) -> bool:
         if job.next is None or job.paused == why or (not job.enabled and job.paused == BY_HAND):

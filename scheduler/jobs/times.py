@@ -179,6 +179,7 @@ class CallTimes:
             return kept
         match self._times.read(caller.person_id, when):
             case TimeRead() as time:
+                # "In 2 hours" means two hours from the asking, not from the yes.
                 self._readings[key] = time
                 while len(self._readings) > READINGS_MAX:
                     self._readings.popitem(last=False)

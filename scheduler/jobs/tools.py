@@ -362,42 +362,35 @@ class JobTools:
         )
 
     def _wanted(
-        self, caller: Caller, when: str, *words: str, arguments: Mapping[str, Any]
-    ) -> tuple[Job, TimeRead]:
-        """Return a draft of the job and how its time is read. Raise JobRefused, with how it can be
-        made."""
-        self._jobs.require_member(asker_of(caller))
-        kind, what = self._what(caller, *words, arguments=arguments)
-        time = self._times.read(caller, when, *words)
-        return self._draft(caller, kind, what, time), time
-
-    def _what(
         self,
         caller: Caller,
-        instructions: str,
-        message: str,
-        skill: str,
-        tool: str,
-        *,
+        when: str,
+        *words: str,
         arguments: Mapping[str, Any],
-    ) -> tuple[JobKind, What]:
-        """Return what a job shall do. Raise JobRefused, with how it can be."""
-        given = {"instructions": instructions, "message": message, "skill": skill, "tool": tool}
+    ) -> tuple[Job, TimeRead]:
+        """Return a draft of the job, by the words of its instructions, message, skill and tool, and
+        how its time is read. Raise JobRefused, with how it can be made."""
+        self._jobs.require_member(asker_of(caller))
+        given = dict(zip(("instructions", "message", "skill", "tool"), words, strict=True))
         given = {name: value.strip() for name, value in given.items() if value.strip()}
-        if "skill" in given and not given.keys() - {"skill", "instructions"}:
-            return JobKind.SKILL, What(skill=given["skill"], text=given.get("instructions", ""))
-        if len(given) != 1:
+        if len(given) != 1 and given.keys() != {"skill", "instructions"}:
             raise JobRefused(
                 "give exactly one of instructions, message, skill and tool (a skill may have "
                 f"instructions besides), not {' and '.join(given) or 'none'}"
             )
         if arguments and "tool" not in given:
             raise JobRefused("arguments are for a tool; name it")
-        if "tool" in given:
-            return JobKind.TOOL, self._calls.what(given["tool"], arguments, caller)
-        if "message" in given:
-            return JobKind.MESSAGE, What(text=given["message"], outside=caller.tainted)
-        return JobKind.AGENT, What(text=given["instructions"])
+        text = given.get("instructions", "")
+        if "skill" in given:
+            kind, what = JobKind.SKILL, What(skill=given["skill"], text=text)
+        elif "tool" in given:
+            kind, what = JobKind.TOOL, self._calls.what(given["tool"], arguments, caller)
+        elif "message" in given:
+            kind, what = JobKind.MESSAGE, What(text=given["message"], outside=caller.tainted)
+        else:
+            kind, what = JobKind.AGENT, What(text=text)
+        time = self._times.read(caller, when, *words)
+        return self._draft(caller, kind, what, time), time
 
     def _saved_words(self, job: Job, time: TimeRead | None) -> str:
         """Return how it was read and the next runs, exactly as they are kept."""

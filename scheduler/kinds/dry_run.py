@@ -18,7 +18,7 @@ from memory.records.errors import Permanent
 from memory.records.jobs import Asker, Due, Job, JobKind, JobRef, JobStatus, SlotState, What
 from memory.records.messages import PersonId, TurnInput
 from memory.records.ports import Clock
-from memory.records.schedule import DueAhead, Estimate, Forecast, JobDetails, RunCost
+from memory.records.schedule import Estimate, Forecast, ForecastRun, JobDetails, RunCost
 from memory.records.transcript import Usage
 from memory.records.usage import UsageQuery
 from memory.stores.jobs import SqliteJobs
@@ -103,7 +103,7 @@ class ClockChange:
     """The next change of a zone's clocks, and the runs of a job around it."""
 
     at: datetime
-    runs: tuple[DueAhead, ...] = ()
+    runs: tuple[ForecastRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class DryRun:
     status: JobStatus
     sent: DryRunReport
     estimate: Estimate | None = None
-    next_runs: tuple[DueAhead, ...] = ()
+    next_runs: tuple[ForecastRun, ...] = ()
     shift: ClockChange | None = None
     trouble: str = ""
     heard: Heard | None = None
@@ -224,7 +224,7 @@ class JobDryRuns:
 
     # --- parts --------------------------------------------------------------------------------
 
-    async def _next_runs(self, job: Job) -> tuple[tuple[DueAhead, ...], str]:
+    async def _next_runs(self, job: Job) -> tuple[tuple[ForecastRun, ...], str]:
         """Return the next due times, as if the job were on; else why there is no telling, such as a
         zone that is gone."""
         now = self._clock.now()
@@ -235,7 +235,7 @@ class JobDryRuns:
             return (), str(error)
         return await self._told_at(job, dues), ""
 
-    async def _told_at(self, job: Job, dues: Sequence[Due]) -> tuple[DueAhead, ...]:
+    async def _told_at(self, job: Job, dues: Sequence[Due]) -> tuple[ForecastRun, ...]:
         """Return what would become of these due times of one job alone."""
         if not dues:
             return ()
@@ -247,12 +247,7 @@ class JobDryRuns:
         found = forecast([alone], span, listeners, rules=rules, costs={})
         runs = {run.due.slot: run for run in found.runs}
         return tuple(
-            DueAhead(
-                due=due,
-                fate=None if (run := runs.get(due.slot)) is None else run.fate,
-                told_ms=None if run is None else run.told_ms,
-            )
-            for due in dues
+            runs.get(due.slot) or ForecastRun(job=job, due=due, runs_ms=due.at_ms) for due in dues
         )
 
     async def _listener(self, person_id: PersonId) -> Listener:

@@ -47,6 +47,7 @@ def require_target(people: People, job: Job) -> Person:
     found = people.person(job.person_id)
     if found is None:
         raise TargetGone("its person is not let in any more")
+    # Looked at when it is due, not when it was made: rights may have been taken since.
     if found.role is Role.GUEST:
         raise TargetGone("its person is a guest now, and guests have no jobs")
     if not people.may_hear(found.id, job.deliver_to):

@@ -226,22 +226,17 @@ class Notifier:
 
     async def _held(self, new: Notification) -> Held | None:
         """Return why it has to wait; None: it need not."""
-        job, person_id = new.job, new.job.person_id
-        now, zone = self._clock.now(), self._people.zone(person_id)
-        hours = await quiet_hours_of(self._notifications, person_id)
-        passes = job.urgent or job.quiet is QuietPolicy.IGNORE
-        if hours is not None and not passes and hours.holds(now, zone):
-            return Held.QUIET
-        if new.counts and not job.urgent:
-            count = await self._notifications.count(
-                person_id,
-                since_ms=_ms(
-                    now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
-                ),
-            )
-            if count >= self._options.daily_max:
-                return Held.CAP
-        return None
+        person_id, now = new.job.person_id, self._clock.now()
+        zone = self._people.zone(person_id)
+        midnight = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
+        return why_held(
+            new.job,
+            now,
+            zone,
+            quiet=await quiet_hours_of(self._notifications, person_id),
+            is_too_much=await self._notifications.count(person_id, since_ms=_ms(midnight))
+            >= self._options.daily_max,
+        )
 
     # --- what had to wait ---------------------------------------------------------------------
 
@@ -263,7 +258,12 @@ class Notifier:
                 count = await self._notifications.drop(due, why=_no_chat(lane))
                 log.warning("job.dropped", person=person_id, lane=lane, count=count)
                 continue
-            message = NewMessage(lane=lane, text=self._digest(due, why))
+            zone, parts = self._people.zone(person_id), [DIGEST_HEADS[why]]
+            for one in due:
+                at = datetime.fromtimestamp(one.created_ms / 1000, zone)
+                named = f" {one.job_name}" if one.job_name else ""
+                parts.append(f"_{at:%a %H:%M}{named}_\n{one.text}")
+            message = NewMessage(lane=lane, text="\n\n".join(parts))
             outbox_id = await self._notifications.tell_waiting(due, message, note=DIGEST_NOTE)
             if outbox_id is not None:
                 self._deliver([(lane, outbox_id)])
@@ -284,14 +284,18 @@ class Notifier:
             return True
         return local.date() > began.date() and local.hour >= DIGEST_HOUR
 
-    def _digest(self, those: Sequence[HeldNotification], why: Held) -> str:
-        zone = self._people.zone(those[0].person_id)
-        parts = [DIGEST_HEADS[why]]
-        for one in those:
-            at = datetime.fromtimestamp(one.created_ms / 1000, zone)
-            named = f" {one.job_name}" if one.job_name else ""
-            parts.append(f"_{at:%a %H:%M}{named}_\n{one.text}")
-        return "\n\n".join(parts)
+
+def why_held(
+    job: Job, at: datetime, zone: tzinfo, *, quiet: HoursOfDay | None, is_too_much: bool
+) -> Held | None:
+    """Return why what a job found has to wait at a moment; None: it need not. `is_too_much`: its
+    person was told enough unasked that day."""
+    passes = job.urgent or job.quiet is QuietPolicy.IGNORE
+    if quiet is not None and not passes and quiet.holds(at, zone):
+        return Held.QUIET
+    # What a person set up itself is no surprise to them, however often it comes.
+    is_unasked = job.set_by is not SetBy.PERSON and not job.urgent
+    return Held.CAP if is_unasked and is_too_much else None
 
 
 def joins_note(job: Job) -> str:

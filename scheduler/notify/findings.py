@@ -219,17 +219,14 @@ def _cut(line: str) -> str:
     if _LABEL.fullmatch(_TAG.sub(" ", html.unescape(_ALONE.sub(" ", line)))):
         return ""
     rest = line
-    while (found := _token(rest)) is not None:
+    while found := next(
+        (one for one in _BESIDE.finditer(rest) if "_" in one[0] or _CAPITALS.search(one[0])), None
+    ):
         before, after = rest[: found.start()], rest[found.end() :]
         if not after.strip():
             before = _DASH.sub("", before)
         rest = f"{before}{after}".rstrip()
     return rest
-
-
-def _token(line: str) -> re.Match[str] | None:
-    found = _BESIDE.finditer(line)
-    return next((one for one in found if "_" in one[0] or _CAPITALS.search(one[0])), None)
 
 
 def is_trivial(text: str, phrases: Iterable[str]) -> bool:

@@ -96,7 +96,6 @@ _ZONE = compiled(r"\(?(?P<name>utc|gmt|z|[a-z]+/[a-z_]+(?:/[a-z_]+)?)(?: time)?\
 _SHORT_ZONE = compiled(
     r"(?P<name>[ecmp][sd]t|cest|cet|bst|ist|eest|eet|jst|kst|aest|aedt|msk|sgt|wet|west)"
 )
-_BLANK = re.compile(r"\s*")
 
 
 def clocks(text: str, start: int, scope: ReadingContext) -> Found:
@@ -148,9 +147,7 @@ def _clocks(text: str, start: int) -> Iterator[tuple[int, TimeOfDay]]:
 
 
 def _behind(text: str, match: re.Match[str]) -> Iterator[tuple[int, TimeOfDay]]:
-    blank = _BLANK.match(text, match.end())
-    assert blank is not None, "it matches nothing too"
-    return _clocks(text, blank.end())
+    return _clocks(text, len(text) - len(text[match.end() :].lstrip()))
 
 
 def _clock(match: re.Match[str]) -> TimeOfDay | None:

@@ -16,12 +16,12 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from memory.records.recurrence import Cron
-from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeFound, TimeRead
+from memory.records.schedule import NEXT_SHOWN, NoTime, TimeAnswer, TimeAsked, TimeFound, TimeRead
 from scheduler.clock.recurrence import CronWrong, is_cron, read_cron, slots, wall_moment
 from scheduler.timetext.clocks import clocks, parts, zones
 from scheduler.timetext.days import DAYS, DURATION, SECONDS, VAGUE, later, shifted
 from scheduler.timetext.repeated import settle_repeated
-from scheduler.timetext.repeats import REPEATS
+from scheduler.timetext.repeats import FEASTS, REPEATS
 from scheduler.timetext.single import day_of, settle_single
 from scheduler.timetext.vocabulary import (
     COUNT,
@@ -122,6 +122,7 @@ def _open_ended(match: re.Match[str], scope: ReadingContext) -> Piece:
 RULES: tuple[Rule, ...] = (
     _iso,
     *DAYS,
+    *FEASTS,
     _beside,
     VAGUE,
     clocks,
@@ -185,7 +186,7 @@ def _days_at(text: str, start: int, scope: ReadingContext) -> Sequence[tuple[int
     """Return days that begin behind white space, the longest words first."""
     at = len(text) - len(text[start:].lstrip())
     found: list[tuple[int, Day]] = []
-    for one in DAYS:
+    for one in (*DAYS, *FEASTS):
         for end, piece in one(text, at, scope):
             day = day_of([piece], scope) if isinstance(piece, Day | NamedDay) else None
             if day is not None and day.days:
@@ -196,7 +197,6 @@ def _days_at(text: str, start: int, scope: ReadingContext) -> Sequence[tuple[int
 # --- reading ------------------------------------------------------------------------------------
 
 CHARS_MAX = 300
-NEXT_SHOWN = 3
 
 _EXAMPLES = (
     "Times look like 'tomorrow at 5pm', 'in 2 hours', 'every weekday at 8', '2026-12-01 17:00' or "

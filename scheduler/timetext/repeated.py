@@ -71,7 +71,13 @@ class Repetition:
     def words(self) -> str:
         """Return `every 2 weeks on Friday`."""
         step = _step_words(self.count, self.unit)
-        days = self._day_words()
+        if self.on.weekdays == WORKDAYS:
+            days = "weekday (Monday to Friday)" if self.count == 1 else "Monday to Friday"
+        else:
+            named = [DAY_NAMES[day] for day in self.on.weekdays]
+            named += [f"the {ordinal_words(n)}{' day' if n < 0 else ''}" for n in self.on.days]
+            named += [f"the {ordinal_words(n)} {DAY_NAMES[day]}" for n, day in self.on.places]
+            days = listed(named) if named else ""
         if self.on.weekdays and step in {"every day", "every week"}:
             step = f"every {days}"
         elif days:
@@ -82,14 +88,6 @@ class Repetition:
         if any(day > 28 for day in self.on.days) and len(self.on.months) != 1:
             step += " (left out where a month has no such day)"
         return step
-
-    def _day_words(self) -> str:
-        if self.on.weekdays == WORKDAYS:
-            return "weekday (Monday to Friday)" if self.count == 1 else "Monday to Friday"
-        days = [DAY_NAMES[day] for day in self.on.weekdays]
-        days += [f"the {ordinal_words(day)}{' day' if day < 0 else ''}" for day in self.on.days]
-        days += [f"the {ordinal_words(n)} {DAY_NAMES[day]}" for n, day in self.on.places]
-        return listed(days) if days else ""
 
 
 def _step_words(count: int, unit: RecurrenceUnit) -> str:
@@ -256,7 +254,10 @@ def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswe
     """Return the repetition; None where none was said."""
     steps = list(dict.fromkeys(one for one in pieces if isinstance(one, RepeatStep)))
     steps = [one for one in steps if not one.by_place] or steps
-    if not steps and _names_several(pieces):
+    named = [one.patterns[0] for one in pieces if isinstance(one, NamedDay)]
+    several = any(len(one.places) > 1 or len(one.days) > 1 for one in named)
+    if not steps and several and any(isinstance(one, OfMonth) for one in pieces):
+        # The first and third Monday of the month: no single time could be two.
         steps = [RepeatStep(count=1, unit=RecurrenceUnit.MONTH)]
     asks = [one.why for one in pieces if isinstance(one, Ask)]
     if not steps and not any(isinstance(one, Weekdays) for one in pieces):
@@ -296,16 +297,6 @@ def settle_repeated(pieces: Sequence[Piece], scope: ReadingContext) -> TimeAnswe
     if not questions or not readings:
         return answers[0]
     return TimeAsked(text=" ".join(questions), options=tuple(readings))
-
-
-def _names_several(pieces: Sequence[Piece]) -> bool:
-    """Return the first and third Monday of the month: no single time could be two."""
-    several = any(
-        len(one.patterns[0].places) > 1 or len(one.patterns[0].days) > 1
-        for one in pieces
-        if isinstance(one, NamedDay)
-    )
-    return several and any(isinstance(one, OfMonth) for one in pieces)
 
 
 class _RepeatBounds:

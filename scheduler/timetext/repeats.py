@@ -1,9 +1,11 @@
-"""Words of repetition: every weekday, every second Friday, every 3 hours, monthly."""
+"""Words of repetition: every weekday, every second Friday, every 3 hours, monthly; and feasts,
+which come each year.
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC
+from datetime import UTC, date, timedelta
 
 from memory.records.recurrence import COUNT_MAX, RecurrenceUnit
 from scheduler.timetext.days import DURATION, later
@@ -14,9 +16,13 @@ from scheduler.timetext.vocabulary import (
     UNIT,
     WEEKDAY,
     WEEKDAYS,
+    YEAR,
     Ask,
+    Day,
+    DayPattern,
     Make,
     Moment,
+    NamedDay,
     OfMonth,
     Piece,
     ReadingContext,
@@ -209,3 +215,76 @@ REPEATS: tuple[Rule, ...] = (
     )),
     rule(r"(?:of|in) (?:the|a) month", lambda match, scope: OfMonth()),
 )  # fmt: skip
+
+
+# --- feasts -------------------------------------------------------------------------------------
+
+
+def easter(year: int) -> date:
+    """Return Easter Sunday of the western churches (the anonymous Gregorian algorithm)."""
+    golden, century = year % 19, year // 100
+    moon = (century - century // 4 - (8 * century + 13) // 25 + 19 * golden + 15) % 30
+    moon -= moon // 28 * (1 - moon // 28 * (29 // (moon + 1)) * ((21 - golden) // 11))
+    weekday_of_moon = (year + year // 4 + moon + 2 - century + century // 4) % 7
+    after = moon - weekday_of_moon
+    found = 3 + (after + 40) // 44
+    return date(year, found, after + 28 - 31 * (found // 4))
+
+
+_FEASTS = {
+    r"christmas eve|xmas eve": DayPattern(months=(12,), days=(24,)),
+    r"christmas(?: day)?|xmas(?: day)?": DayPattern(months=(12,), days=(25,)),
+    r"boxing day": DayPattern(months=(12,), days=(26,)),
+    r"new year'?s eve|silvester": DayPattern(months=(12,), days=(31,)),
+    r"new year'?s(?: day)?|new year": DayPattern(months=(1,), days=(1,)),
+    r"epiphany": DayPattern(months=(1,), days=(6,)),
+    r"(?:st\.? |saint )?valentine'?s?(?: day)?": DayPattern(months=(2,), days=(14,)),
+    r"(?:the )?ides of march": DayPattern(months=(3,), days=(15,)),
+    r"(?:st\.?|saint) (?:patrick|paddy)'?s(?: day)?": DayPattern(months=(3,), days=(17,)),
+    r"april fools?'?s?'?(?: day)?": DayPattern(months=(4,), days=(1,)),
+    r"may day": DayPattern(months=(5,), days=(1,)),
+    r"independence day": DayPattern(months=(7,), days=(4,)),
+    r"hallowe'?en(?: day)?": DayPattern(months=(10,), days=(31,)),
+    r"all saints'?(?: day)?": DayPattern(months=(11,), days=(1,)),
+    r"thanksgiving(?: day)?": DayPattern(months=(11,), places=((4, 3),)),
+    # The day after the fourth Thursday: the only Friday of these.
+    r"black friday": DayPattern(months=(11,), weekdays=(4,), days=tuple(range(23, 30))),
+}
+_FROM_EASTER = {
+    r"mardi gras|shrove tuesday|fat tuesday": -47,
+    r"ash wednesday": -46,
+    r"palm sunday": -7,
+    r"maundy thursday": -3,
+    r"good friday": -2,
+    r"easter(?: sunday)?": 0,
+    r"easter monday": 1,
+    r"ascension(?: day)?": 39,
+    r"pentecost|whit sunday|whitsun": 49,
+    r"whit monday|pentecost monday": 50,
+    r"trinity sunday": 56,
+    r"corpus christi": 60,
+}
+
+
+def _feast(name: str, pattern: DayPattern | None = None, offset: int = 0) -> Rule:
+    """Return the rule of a feast: on the same day each year, or so many days after Easter."""
+
+    def made(match: re.Match[str], scope: ReadingContext) -> Piece | None:
+        steps = {"next year": 1, "this year": 0, "last year": -1}.get(match["which"] or "")
+        year = int(match["year"] or 0) if steps is None else scope.today.year + steps
+        if pattern is not None:
+            named = pattern.joined(DayPattern(year=year))
+            return NamedDay(patterns=(named,)) if named else None
+        found = easter(year or scope.today.year) + timedelta(days=offset)
+        if not year and found < scope.today:
+            found = easter(scope.today.year + 1) + timedelta(days=offset)
+        return Day(days=(found,))
+
+    of_year = rf"(?:(?:,| in| of)? (?:(?P<year>{YEAR})|(?P<which>(?:this|next|last) year)))?"
+    return rule(rf"(?:(?:on|at) )?(?:this |next |the next )?(?P<name>{name}){of_year}", made)
+
+
+FEASTS: tuple[Rule, ...] = (
+    *(_feast(name, pattern) for name, pattern in _FEASTS.items()),
+    *(_feast(name, offset=offset) for name, offset in _FROM_EASTER.items()),
+)

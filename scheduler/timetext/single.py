@@ -184,7 +184,8 @@ class _Single:
             for one in day.days
             for hour in options
         ]
-        return self.answer([wall_moment(wall, self.scope.zone) for wall in walls])
+        is_day = self.clock is None and self.part is None and day.clock is None
+        return self.answer([wall_moment(wall, self.scope.zone) for wall in walls], is_day=is_day)
 
     def _hours(self, clock: TimeOfDay, *, today: bool) -> Sequence[Hour]:
         """Return what a time may mean on a day."""
@@ -230,7 +231,7 @@ class _Single:
         self.between.append("In the morning or in the afternoon?")
         return self.answer([wall_moment(wall, self.scope.zone) for wall in walls])
 
-    def answer(self, moments: Sequence[datetime]) -> TimeAnswer | None:
+    def answer(self, moments: Sequence[datetime], *, is_day: bool = False) -> TimeAnswer | None:
         """Return a reading where one moment is left and nothing is asked; None for no moments."""
         unique = list(dict.fromkeys(moment.astimezone(UTC) for moment in moments))
         if not unique:
@@ -247,7 +248,7 @@ class _Single:
             when = At(moment=local, zone=self.home.key)
             sentence = f"once, {moment_words(local)}"
             # Also one that is due at this very second has its slot shown.
-            options.append(TimeRead(when=when, sentence=sentence, next=(moment,)))
+            options.append(TimeRead(when=when, sentence=sentence, next=(moment,), is_day=is_day))
         asks = [*self.always, *(self.between if len(options) > 1 else ())]
         return TimeAsked(text=" ".join(asks), options=tuple(options)) if asks else options[0]
 

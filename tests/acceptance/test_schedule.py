@@ -24,7 +24,7 @@ from tests.acceptance.schedule_words import (
     started,
 )
 from tests.acceptance.test_kills import settled
-from tests.acceptance.tool_words import calling, only_card, reads
+from tests.acceptance.tool_words import only_card, reads
 from tests.thorough import rounds
 
 OFF_CARD = "While I was off"
@@ -107,29 +107,6 @@ def test_instructions_go_alone_and_their_result_is_answered_to(
     ]
 
 
-def test_a_job_of_the_assistant_is_asked_about(home: Home, telegram: Telegram) -> None:
-    home.approve(ANN)
-    home.start()
-    telegram.says(ANN, "/timezone Berlin")
-    reads(telegram, ANN, "Your time zone is Europe/Berlin")
-    text = calling(
-        "schedule_job",
-        say="first",
-        name="rain",
-        when="every Monday at 18:00",
-        instructions="look for rain",
-    )
-    telegram.says(ANN, text)
-    card = only_card(telegram, ANN)
-    before = jobs(home)
-    telegram.press(ANN, card, "Allow once")
-    reads(telegram, ANN, "| first")
-
-    assert "look for rain" in card.text
-    assert before == {}
-    assert list(jobs(home)) == ["rain"]
-
-
 WRAPPED = (
     "HEARTBEAT_OK",
     "**HEARTBEAT_OK**",
@@ -191,9 +168,11 @@ def test_a_pause_holds_what_asks_a_model_and_reminders_still_come(
     home: Home, telegram: Telegram, model: Model
 ) -> None:
     home.approve(ANN)
-    started(home)
+    bot = started(home)
     telegram.says(ANN, "/pause")
     promised = reads(telegram, ANN, "Paused.")
+    bot.kill()
+    started(home)  # the pause outlives the process
     ordered(home, "look for rain\n!say Rain at noon.", when="in 1 second")
     nagging = home.run("schedule", "add", "in 1 second", "pill", "--nag", "10", "--yes")
     reminded(home, "thing", seconds=2)
@@ -214,18 +193,3 @@ def test_a_pause_holds_what_asks_a_model_and_reminders_still_come(
     assert held == [], "no model is asked before /resume"
     for once in ("thing", "pill"):
         assert sum(text.startswith(once) for text in telegram.shown(ANN)) == 1
-
-
-def test_a_reminder_comes_also_where_the_pause_is_older_than_the_process(
-    home: Home, telegram: Telegram
-) -> None:
-    home.approve(ANN)
-    bot = started(home)
-    telegram.says(ANN, "/pause")
-    reads(telegram, ANN, "Paused.")
-    bot.kill()
-    keep(home, [Kept(text="thing", due=datetime.now(UTC))])
-
-    home.start()
-
-    card_that(telegram, "thing", button="Done")

@@ -132,7 +132,7 @@ async def _future(cage: Cage, person: Person, spot: Spot) -> None:
         scope=scope,
     )
     time = TimeRead(when=when, sentence="tomorrow")
-    await calendar.events.record(event, time, words="tomorrow at 8", deliver_to=lane)
+    await calendar.events.record(event, time, deliver_to=lane)
 
 
 async def _talk(cage: Cage, spot: Spot) -> None:

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from bot.app.app import App
-from bot.app.schedules import LOOK_EVERY_S
+from bot.app.jobs import LOOK_EVERY_S
 from bot.app.upkeep import EVERY_S
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET

@@ -186,13 +186,6 @@ def test_a_shared_message_says_whose_it_is(about: dict[str, Any], name: str) -> 
     assert found.quote == ("pay <now>" if name else "")
 
 
-def test_a_message_that_is_shared_without_a_word_is_read() -> None:
-    found = shared("")
-
-    assert found is not None
-    assert (found.text, found.quote) == ("", "pay <now>")
-
-
 @pytest.mark.parametrize(("is_share", "code"), [(True, ""), (False, "ABCDEFGH")])
 def test_beside_a_shared_message_no_code_is_looked_at(is_share: bool, code: str) -> None:
     event: dict[str, Any] = {"type": "message", "channel": "D1", "user": ANN, "ts": "10.1"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from bot.commands.jobs import messages as words
 from memory.records.jobs import JobKind
 from tests.bot.schedule_kit import Place, beating
 from tests.scheduler.service_kit import LANE
-
-NOON = datetime(2026, 6, 1, 10, 0, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -35,15 +32,6 @@ async def test_the_heartbeat_says_how_it_stands(place: Place) -> None:
     assert "is on (by the settings): every 30 min" in said
     assert "Next: Mon 1 Jun 2026, 08:30" in said
     assert "skipped: HEARTBEAT.md holds nothing to look at" in said
-
-
-async def test_the_heartbeat_is_switched_and_stays_so(place: Place) -> None:
-    await beating(place)
-
-    assert await place.beat("off") == words.HEARTBEAT_OFF
-    assert await place.counter.heartbeats.is_on() is False
-    assert "by hand" in await place.beat("on")
-    assert await place.counter.heartbeats.is_on() is True
 
 
 async def test_what_the_heartbeat_takes_is_told_once_it_is_switched_on(place: Place) -> None:

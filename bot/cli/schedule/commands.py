@@ -20,7 +20,6 @@ from memory.records.jobs import (
     Job,
     JobKind,
     JobRef,
-    JobRun,
     JobStatus,
     MisfirePolicy,
     QuietPolicy,
@@ -123,16 +122,12 @@ def _details_lines(found: JobDetails) -> out.Lines:
     if found.trouble:
         yield f"trouble\t{out.flat(found.trouble)}", "bad"
     for one in found.runs:
-        yield from _run_lines(one)
-
-
-def _run_lines(one: JobRun) -> out.Lines:
-    late = f", {one.late_s} s late" if one.late_s > 60 else ""
-    note = f": {out.flat(one.note)}" if one.note else ""
-    look = "bad" if one.state == "failed" else ""
-    yield f"ran\t{one.due.slot}\t{one.state.value}{late}{note}", look
-    if one.result:
-        yield f"found\t{one.due.slot}\t{out.shortened(one.result, RESULT_CHARS)}", "dim"
+        late = f", {one.late_s} s late" if one.late_s > 60 else ""
+        note = f": {out.flat(one.note)}" if one.note else ""
+        look = "bad" if one.state == "failed" else ""
+        yield f"ran\t{one.due.slot}\t{one.state.value}{late}{note}", look
+        if one.result:
+            yield f"found\t{one.due.slot}\t{out.shortened(one.result, RESULT_CHARS)}", "dim"
 
 
 # --- changing ----------------------------------------------------------------------------------

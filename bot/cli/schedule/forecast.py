@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +24,6 @@ from memory.records.errors import Permanent
 from memory.records.jobs import OPERATOR, JobRef
 
 if TYPE_CHECKING:
-    from agent.trace.dry_run import Heard
     from memory.records.schedule import Forecast, ForecastRun, TimeAnswer, TimeRead
     from scheduler.kinds.dry_run import DryRun
 
@@ -98,19 +97,15 @@ def _test_lines(found: DryRun) -> out.Lines:
     for part, text in (("system", sent.system), ("user", sent.user)):
         yield f"--- {part}", "head"
         yield text, ""
-    yield from _heard_lines(found.heard)
-
-
-def _heard_lines(heard: Heard | None) -> out.Lines:
-    if heard is None:
+    if found.heard is None:
         yield "--- nothing was sent and no tool ran; --with-model asks the model too", "dim"
         return
     yield "--- what the model says", "head"
-    for wish in heard.wishes:
+    for wish in found.heard.wishes:
         yield f"wanted, and not run\t{out.flat(wish.name)}\t{out.flat(wish.arguments)}", "warn"
-    yield heard.text or "(no words)", ""
-    tokens = heard.usage.prompt + heard.usage.completion
-    yield f"--- {shown.cost_words(heard.dollars, tokens)}; nothing else happened", "dim"
+    yield found.heard.text or "(no words)", ""
+    tokens = found.heard.usage.prompt + found.heard.usage.completion
+    yield f"--- {shown.cost_words(found.heard.dollars, tokens)}; nothing else happened", "dim"
 
 
 def simulate(
@@ -123,6 +118,9 @@ def simulate(
     as_json: out.AsJson = False,
 ) -> None:
     """Show everything that would fire, in order, when it would be told, and what it costs."""
+    # Loaded here: `--help` needs no prices.
+    from agent.budget.messages import money
+
     wanted = _SPAN.fullmatch(span.strip())
     if wanted is None or not int(wanted[1]):
         raise out.wrong_usage(
@@ -144,14 +142,24 @@ def simulate(
             "When": lambda one: shown.moment_of(one.runs_ms, one.job),
             "Job": lambda one: one.job.key,
             "Name": lambda one: one.job.name,
-            "Fate": lambda one: one.fate.value,
-            "Told": _told,
+            "Fate": lambda one: one.fate or "",
+            "Told": lambda one: (
+                "-" if one.told_ms is None else shown.moment_of(one.told_ms, one.job)
+            ),
             "Tokens": lambda one: 0 if one.cost is None else one.cost.tokens,
-            "Dollars": _dollars,
+            "Dollars": lambda one: (
+                "?" if one.cost is None or one.cost.dollars is None else f"{one.cost.dollars:.6f}"
+            ),
             "Note": _note,
         }
         out.print_rows(runs, columns)
-    total = list(_total(found))
+    total = [
+        f"{len(found.runs):,} runs{' and more' if found.is_cut else ''}",
+        f"{found.calls:,} model calls",
+        f"{found.tokens:,} tokens",
+        f"about {money(found.dollars)}",
+        *([f"{found.unpriced:,} runs of unknown price"] if found.unpriced else []),
+    ]
     if out.is_terminal():
         if more := len(found.runs) - len(runs):
             out.print_lines([(f"… and {more:,} more; --json has all", "dim")])
@@ -175,7 +183,21 @@ def _moment(text: str, zone: str) -> datetime:
 def _forecast_json(found: Forecast) -> out.Json:
     return {
         "since": datetime.fromtimestamp(found.since_ms / 1000, UTC).isoformat(),
-        "runs": [_foreseen_json(one) for one in found.runs],
+        "runs": [
+            {
+                **out.fields(one.job, "name", "kind"),
+                **out.fields(one, "fate", "missed"),
+                "job": one.job.key,
+                "person": one.job.person_id,
+                "slot": one.due.slot,
+                "at": shown.iso(one.runs_ms, one.job),
+                "told": None if one.told_ms is None else shown.iso(one.told_ms, one.job),
+                "note": shown.clock_note(one.due, one.job),
+                "tokens": 0 if one.cost is None else one.cost.tokens,
+                "dollars": None if one.cost is None else one.cost.dollars,
+            }
+            for one in found.runs
+        ],
         "total": {
             "runs": len(found.runs),
             **out.fields(found, "calls", "tokens", "dollars", "unpriced"),
@@ -185,45 +207,9 @@ def _forecast_json(found: Forecast) -> out.Json:
     }
 
 
-def _foreseen_json(one: ForecastRun) -> out.Json:
-    job = one.job
-    return {
-        **out.fields(job, "name", "kind"),
-        **out.fields(one, "fate", "missed"),
-        "job": job.key,
-        "person": job.person_id,
-        "slot": one.due.slot,
-        "at": shown.iso(one.runs_ms, job),
-        "told": None if one.told_ms is None else shown.iso(one.told_ms, job),
-        "note": shown.clock_note(one.due, job),
-        "tokens": 0 if one.cost is None else one.cost.tokens,
-        "dollars": None if one.cost is None else one.cost.dollars,
-    }
-
-
 def _note(one: ForecastRun) -> str:
     missed = f"for {one.missed} that were missed" if one.missed > 1 else ""
     return "; ".join(part for part in (missed, shown.clock_note(one.due, one.job)) if part)
-
-
-def _told(one: ForecastRun) -> datetime | str:
-    return "-" if one.told_ms is None else shown.moment_of(one.told_ms, one.job)
-
-
-def _dollars(one: ForecastRun) -> str:
-    dollars = None if one.cost is None else one.cost.dollars
-    return "?" if dollars is None else f"{dollars:.6f}"
-
-
-def _total(found: Forecast) -> Iterator[str]:
-    from agent.budget.messages import money
-
-    yield f"{len(found.runs):,} runs{' and more' if found.is_cut else ''}"
-    yield f"{found.calls:,} model calls"
-    yield f"{found.tokens:,} tokens"
-    yield f"about {money(found.dollars)}"
-    if found.unpriced:
-        yield f"{found.unpriced:,} runs of unknown price"
 
 
 # --- when ---------------------------------------------------------------------------------------

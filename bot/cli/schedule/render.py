@@ -12,7 +12,7 @@ from memory.records.jobs import Due, Job, JobKind, JobStatus, list_name
 from memory.records.recurrence import At, Cron, Every, When, to_json
 
 if TYPE_CHECKING:
-    from memory.records.schedule import DueAhead, Estimate, TimeAnswer
+    from memory.records.schedule import Estimate, ForecastRun, TimeAnswer
 
 DAYS_A_MONTH = 30
 
@@ -148,7 +148,7 @@ def due_json(due: Due, job: Job) -> out.Json:
     return {"slot": due.slot, "at": iso(due.at_ms, job)}
 
 
-def ahead_json(one: DueAhead, job: Job) -> out.Json:
+def ahead_json(one: ForecastRun, job: Job) -> out.Json:
     return {
         **due_json(one.due, job),
         "note": clock_note(one.due, job),
@@ -157,7 +157,7 @@ def ahead_json(one: DueAhead, job: Job) -> out.Json:
     }
 
 
-def ahead_lines(runs: Sequence[DueAhead], job: Job) -> out.Lines:
+def ahead_lines(runs: Sequence[ForecastRun], job: Job) -> out.Lines:
     """Due times, with what quiet hours and clocks do to them."""
     for one in runs:
         cells = ["next", iso(one.due.at_ms, job)]

@@ -125,19 +125,6 @@ async def test_failures_are_waited_out_longer_each_time_and_end_with_a_success(
     assert (one.failures, one.not_before_ms) == (0, 0)
 
 
-async def test_after_five_failures_in_a_row_a_job_is_stopped_with_one_notice(
-    office: Office,
-) -> None:
-    one = await office.desk.add(look())
-    for _ in range(FAILURES_MAX):
-        one = await office.ends(one, ok=False, text="no such skill")
-
-    assert not one.enabled
-    assert one.paused == "it failed 5 times in a row: no such skill"
-    assert office.stopped == [("look", one.paused)]
-    assert await office.desk.jobs.due(2**53, limit=9) == []
-
-
 async def test_what_runs_once_and_fails_is_tried_again(office: Office) -> None:
     soon = at(office.desk.clock.now() + timedelta(minutes=1))
     one = await office.desk.add(look(when=soon))

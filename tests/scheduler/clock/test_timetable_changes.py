@@ -105,38 +105,6 @@ async def test_what_was_paused_or_removed_during_a_look_is_not_said(office: Offi
     assert office.texts() == ["first"]
 
 
-async def test_what_was_moved_during_a_look_keeps_its_new_time(office: Office) -> None:
-    async with office.opened():
-        await office.add(job("first", when=at(NINE)))
-        tea = await office.add(job("tea"))
-        evening = Cron(expression="0 18 * * *", zone="UTC")
-
-        async def move() -> None:
-            due = first_due(evening, after=office.clock.now())
-            await office.store.put(replace(tea, when=evening, next=due))
-
-        Meanwhile(office, move)
-        await office.to(NINE)
-        await office.to(NINE.replace(hour=18))
-
-    assert office.slots() == [("2026-06-01T09:00", "told"), ("2026-06-01T18:00", "told")]
-
-
-async def test_a_reminder_that_is_done_while_it_is_prepared_nags_no_more(office: Office) -> None:
-    async with office.opened():
-        pill = await office.add(job("first", when=at(NINE), nag_s=60))
-        await office.to(NINE)
-
-        async def done() -> None:
-            await office.store.put(replace(await _stands(office, pill), next=None))
-
-        Meanwhile(office, done)
-        await office.to(NINE + timedelta(minutes=1))
-
-        assert (await _stands(office, pill)).next is None
-    assert office.texts() == ["first"]
-
-
 # --- kills, runs, the end of a job ---------------------------------------------------------------
 
 
@@ -457,18 +425,6 @@ def test_a_year_of_minutes_is_not_counted_one_by_one() -> None:
     assert [one.at_ms for one in found.newest] == [
         int(one.timestamp() * 1000) for one in reversed(newest)
     ]
-
-
-def test_what_comes_in_bursts_is_found_too() -> None:
-    when = Cron(expression="* * 1 1 *", zone="UTC")
-    due = first_due(when, after=MORNING)
-    assert due is not None
-    made = replace(job(when=when), id=1, next=due)
-
-    found = passed(made, int(datetime(2031, 7, 1, tzinfo=UTC).timestamp() * 1000))
-
-    assert found.count == COUNTED_MAX
-    assert found.last.slot == "2031-01-01T23:59"
 
 
 async def test_late_by_a_minute_no_slot_of_a_minute_is_left_out(office: Office) -> None:

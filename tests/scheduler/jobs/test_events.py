@@ -29,7 +29,7 @@ async def counter(tmp_path: Path) -> AsyncIterator[Services]:
 async def note(counter: Services, name: str, when: str = "", **more: Any) -> RecordedEvent:
     draft = replace(Event(person_id=ANN, name=name), **more)
     time = counter.time(when) if when else None
-    return await counter.events.record(draft, time, words=when, deliver_to=LANE)
+    return await counter.events.record(draft, time, deliver_to=LANE)
 
 
 def wanted(counter: Services, **more: Any) -> RecallWanted:

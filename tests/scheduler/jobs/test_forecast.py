@@ -69,7 +69,7 @@ def slots(found: Forecast) -> list[str]:
     return [run.due.slot for run in found.runs]
 
 
-def told(found: Forecast) -> list[tuple[str, Fate, str]]:
+def told(found: Forecast) -> list[tuple[str, Fate | None, str]]:
     """When it runs, what becomes of it, and when it is heard, on the wall of Berlin."""
 
     def wall(ms: int | None) -> str:
@@ -215,7 +215,7 @@ def in_time(event: tuple[int, ForecastRun | None]) -> tuple[int, bool]:
     return event[0], event[1] is not None
 
 
-STATES = {
+STATES: dict[Fate | None, SlotState] = {
     Fate.TOLD: SlotState.TOLD,
     Fate.HELD: SlotState.WAITING,
     Fate.DIGEST: SlotState.WAITING,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from memory.records.errors import Permanent
 from memory.records.jobs import (
     OPERATOR,
     Asker,
@@ -26,7 +24,6 @@ from memory.records.jobs import (
 from memory.records.messages import PersonId, Role
 from memory.records.schedule import JobChanges, TimeAsked
 from scheduler.clock.misfire import NAGS_MAX
-from scheduler.jobs import service
 from scheduler.jobs.rules import JobRefused, NotYours, UnknownJob
 from scheduler.jobs.service import MADE_UP
 from scheduler.jobs.times import TimeReader
@@ -305,16 +302,6 @@ async def test_a_reminder_that_stood_still_over_its_time_is_sent_when_it_goes_on
     assert all_of_it.texts() == ["call Bob"]
 
 
-async def test_a_reminder_that_stood_still_before_its_time_keeps_it(all_of_it: Services) -> None:
-    job = await all_of_it.want("tomorrow at 5pm")
-    await all_of_it.jobs.snooze(job, "1d", key="later-1")
-    later = await all_of_it.now(job)
-
-    await all_of_it.jobs.pause(job.key, by=BY_ANN)
-
-    assert (await all_of_it.jobs.resume(job.key, by=BY_ANN)).next == later.next
-
-
 async def test_what_failed_and_was_stopped_is_tried_again_when_it_goes_on(
     all_of_it: Services,
 ) -> None:
@@ -421,19 +408,3 @@ async def test_a_kill_between_the_answer_and_the_run_loses_no_run(all_of_it: Ser
 
 
 # --- what a job will take -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("slow", [True, False])
-async def test_an_estimate_that_fails_or_takes_long_is_left_out(
-    all_of_it: Services, slow: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def told(job: Job) -> str:
-        await asyncio.Event().wait()
-        return ""
-
-    all_of_it.estimate = Permanent("no model")
-    if slow:
-        all_of_it.jobs._estimate = told
-        monkeypatch.setattr(service, "ESTIMATE_S_MAX", 0)
-
-    assert await all_of_it.jobs.estimate(all_of_it.draft("in 2 hours")) == ""

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memory.database.connection import Database
-from memory.records.errors import BrokenAnswer, ModelRefused, RateLimited, StorageError, StorageFull
+from memory.records.errors import BrokenAnswer, RateLimited, StorageError, StorageFull
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
 from memory.stores.schedule import SqliteIdle
@@ -149,16 +149,6 @@ async def test_who_speaks_while_another_is_worked_on_is_not_silent_any_more(hous
     assert done == [mine]
 
 
-async def test_a_closed_conversation_does_not_wait(house: House) -> None:
-    act = Acts()
-    conversation = await house.turn()
-
-    await house.conversations.start_new(LANE)
-    await house.timers(act).work_off()
-
-    assert act.done == [conversation]
-
-
 @pytest.mark.case("ME-01")
 async def test_failures_are_tried_again_after_longer_and_longer_pauses_and_then_given_up(
     house: House,
@@ -198,22 +188,6 @@ async def test_a_pause_that_a_provider_wishes_for_is_kept_but_no_longer_than_a_d
     assert await timers.work_off() == 1
     house.clock.move(24 * 60 * MINUTE)
     assert await timers.work_off() == 1
-
-
-async def test_a_turn_after_it_was_given_up_makes_it_due_again(house: House) -> None:
-    act = Acts(ModelRefused("no such model"))
-    conversation = await house.turn()
-    timers = house.timers(act, IdleOptions(tries_max=1))
-    house.clock.move(5 * MINUTE)
-    await timers.work_off()
-    house.clock.move(86_400)
-    assert await timers.work_off() == 0
-
-    await house.turn()
-    house.clock.move(5 * MINUTE)
-    await timers.work_off()
-
-    assert act.done == [conversation, conversation]
 
 
 async def test_what_breaks_unexpectedly_is_put_off_with_its_traceback_in_the_log(
