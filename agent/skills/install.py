@@ -44,10 +44,8 @@ class InstalledSkill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A checked skill that waits beside its place. Ends with `place` or `discard`.
-
-    `ready` is a folder that becomes `final`, or a SKILL.md that takes the place of another.
-    """
+    """A checked skill that waits beside its place: the folder `ready` becomes `final`. Ends with
+    `place` or `discard`."""
 
     installed: InstalledSkill
     skill: Skill
@@ -59,30 +57,25 @@ class Prepared:
     def place(self) -> InstalledSkill:
         """Move it in as a whole. Raise InstallRefused, StorageFull, StorageReadOnly."""
         with _storage_in_words(self.final):
-            if self.ready.is_file():
-                self.ready.replace(self.final)
-            else:
-                _check_free(self.final, may_replace=self.may_replace)
-                self._move_folder()
+            _check_free(self.final, may_replace=self.may_replace)
+            old = self.final.with_name(f"{_OLD}{self.final.name}.{secrets.token_hex(4)}")
+            is_there = os.path.lexists(self.final)
+            if is_there:
+                self.final.rename(old)
+            try:
+                self.ready.rename(self.final)
+            except OSError:
+                if is_there:
+                    old.rename(self.final)
+                raise
+            if is_there:
+                _remove(old)
         self.discard()
         return self.installed
 
     def discard(self) -> None:
         """Leave no trace of it. Without effect after `place`."""
         _remove(self.waiting_in)
-
-    def _move_folder(self) -> None:
-        if not os.path.lexists(self.final):
-            self.ready.rename(self.final)
-            return
-        old = self.final.with_name(f"{_OLD}{self.final.name}.{secrets.token_hex(4)}")
-        self.final.rename(old)
-        try:
-            self.ready.rename(self.final)
-        except OSError:
-            old.rename(self.final)
-            raise
-        _remove(old)
 
 
 def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Prepared:
@@ -99,7 +92,19 @@ def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Pre
             raise InstallRefused(f"there is nothing at {source}") from error
         except PermissionError as error:
             raise InstallRefused(f"{source} cannot be read: {error.strerror}") from error
-        root = _root(folder)
+        root = folder
+        if not (root / SKILL_FILE).is_file():  # then in the only folder that has one
+            found = sorted(path.parent for path in folder.glob(f"*/{SKILL_FILE}"))
+            if not found:
+                raise InstallRefused(
+                    f"there is no {SKILL_FILE} at its top, or in a folder at its top"
+                )
+            if len(found) > 1:
+                names = ", ".join(path.name for path in found[:10])
+                raise InstallRefused(
+                    f"it holds {len(found)} skills ({names}): install one at a time"
+                )
+            root = found[0]
         called = source.name.split(".")[0] if root == folder else root.name
         data = read_file(str(root / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
         skill, odd = _skill_in(data, called)
@@ -146,19 +151,25 @@ def prepare_change(target: Path, name: str, text: str) -> Prepared:
     if folder.is_symlink() or not (folder / SKILL_FILE).is_file():
         raise InstallRefused(f"there is no skill {name} in the workspace: create it first")
     with _waiting_room(target) as room:
-        _write(room / SKILL_FILE, data)
-        files = _files(folder)
+        # A copy of the whole folder: it takes the old one's place at once, as an installation does.
+        ready = room / "skill"
+        _files(folder)
+        shutil.copytree(folder, ready, symlinks=True)
+        (ready / SKILL_FILE).unlink()
+        _write(ready / SKILL_FILE, data)
+        files = _files(ready)
         return Prepared(
             installed=InstalledSkill(
                 name=name,
-                digest=digest(str(folder), files, instead={SKILL_FILE: data}),
+                digest=digest(str(ready), files),
                 files=tuple(stamp[0] for stamp in files),
                 warnings=odd,
             ),
             skill=skill,
-            ready=room / SKILL_FILE,
-            final=folder / SKILL_FILE,
+            ready=ready,
+            final=folder,
             waiting_in=room,
+            may_replace=True,
         )
 
 
@@ -201,19 +212,6 @@ def _waiting_room(target: Path) -> Iterator[Path]:
         undo.callback(_remove, room)
         yield room
         undo.pop_all()
-
-
-def _root(folder: Path) -> Path:
-    """Where SKILL.md is: at the top, or in the only folder that has one."""
-    if (folder / SKILL_FILE).is_file():
-        return folder
-    found = sorted(path.parent for path in folder.glob(f"*/{SKILL_FILE}"))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(path.name for path in found[:10])
-        raise InstallRefused(f"it holds {len(found)} skills ({names}): install one at a time")
-    raise InstallRefused(f"there is no {SKILL_FILE} at its top, or in a folder at its top")
 
 
 def _skill_in(data: bytes, called: str) -> tuple[Skill, tuple[str, ...]]:
