@@ -205,7 +205,7 @@ def test_what_would_take_long_to_check_is_refused_before(schema: Json, data: Any
 
 
 @given(any_schema, st.dictionaries(st.text(max_size=6) | st.sampled_from("ab"), any_json))
-@settings(max_examples=rounds(100, 300))
+@settings(max_examples=rounds(30, 300))
 def test_no_schema_and_no_arguments_raise_anything_else(schema: Any, data: Json) -> None:
     arguments = ServerArguments(schema, shown=sendable(schema))
 

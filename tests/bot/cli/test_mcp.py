@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from agent.mcp.schema import sendable
 from agent.mcp.values import ServerOptions
@@ -20,6 +20,7 @@ from bot.settings.home import Home, prepare
 from tests.agent.mcp.kit import lists, odd, running, tool
 from tests.agent.tools.schemas import any_schema
 from tests.bot.cli.cli_kit import Group, beside_a_bot
+from tests.thorough import rounds
 
 
 @pytest.fixture(autouse=True)
@@ -195,6 +196,7 @@ def test_a_cut_says_how_much_it_leaves_out_and_hides_no_change() -> None:
 
 
 @given(any_schema)
+@settings(max_examples=rounds(20, 100))
 def test_nothing_that_a_model_reads_is_left_out(schema: Any) -> None:
     shown = sendable(schema)
 
