@@ -25,7 +25,7 @@ from agent.skills.parser import FILE_BYTES_MAX, Unreadable, cleaned
 from agent.skills.places import SKILL_FILE, Stamp, digest, read_file, shown, stamps
 from agent.skills.reader import SkillFile, is_name, read_skill
 from agent.skills.skill import Severity, Skill, SkillRefused
-from agent.skills.suspicious import findings, findings_below
+from agent.skills.suspicious import findings_below
 from memory.records.errors import Permanent, StorageFull, StorageReadOnly
 
 _READY = ".ready-"
@@ -107,46 +107,22 @@ def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Pre
             root = found[0]
         called = source.name.split(".")[0] if root == folder else root.name
         data = read_file(str(root / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
-        skill, odd = _skill_in(data, called)
-        final = target / skill.name
-        _check_free(final, may_replace=replace)
-        files = _files(root)
-        return Prepared(
-            installed=InstalledSkill(
-                name=skill.name,
-                digest=digest(str(root), files),
-                files=tuple(stamp[0] for stamp in files),
-                warnings=(*odd, *findings_below(str(root), files)),
-            ),
-            skill=skill,
-            ready=root,
-            final=final,
-            waiting_in=room,
-            may_replace=replace,
-        )
+        return _prepared(room, root, target, _skill_in(data, called), may_replace=replace)
 
 
 def prepare_new(target: Path, name: str, text: str) -> Prepared:
     """Make a new skill ready from the text of its SKILL.md. Raise as `prepare_install`."""
-    skill, odd, data = _written(name, text)
+    read, data = _written(name, text)
     with _waiting_room(target) as room:
-        _check_free(target / name, may_replace=False)
-        folder = room / "skill"
-        folder.mkdir(mode=0o700)
-        _write(folder / SKILL_FILE, data)
-        pinned = digest(str(folder), _files(folder))
-        return Prepared(
-            installed=InstalledSkill(name=name, digest=pinned, files=(SKILL_FILE,), warnings=odd),
-            skill=skill,
-            ready=folder,
-            final=target / name,
-            waiting_in=room,
-        )
+        ready = room / "skill"
+        ready.mkdir(mode=0o700)
+        _write(ready / SKILL_FILE, data)
+        return _prepared(room, ready, target, read, may_replace=False)
 
 
 def prepare_change(target: Path, name: str, text: str) -> Prepared:
     """The same for a skill that is there: SKILL.md is replaced as a whole, other files stay."""
-    skill, odd, data = _written(name, text)
+    read, data = _written(name, text)
     folder = target / name
     if folder.is_symlink() or not (folder / SKILL_FILE).is_file():
         raise InstallRefused(f"there is no skill {name} in the workspace: create it first")
@@ -157,20 +133,7 @@ def prepare_change(target: Path, name: str, text: str) -> Prepared:
         shutil.copytree(folder, ready, symlinks=True)
         (ready / SKILL_FILE).unlink()
         _write(ready / SKILL_FILE, data)
-        files = _files(ready)
-        return Prepared(
-            installed=InstalledSkill(
-                name=name,
-                digest=digest(str(ready), files),
-                files=tuple(stamp[0] for stamp in files),
-                warnings=odd,
-            ),
-            skill=skill,
-            ready=ready,
-            final=folder,
-            waiting_in=room,
-            may_replace=True,
-        )
+        return _prepared(room, ready, target, read, may_replace=True)
 
 
 def remove_skill(target: Path, name: str) -> bool:
@@ -214,6 +177,28 @@ def _waiting_room(target: Path) -> Iterator[Path]:
         undo.pop_all()
 
 
+def _prepared(
+    room: Path, ready: Path, target: Path, read: tuple[Skill, tuple[str, ...]], *, may_replace: bool
+) -> Prepared:
+    skill, odd = read
+    final = target / skill.name
+    _check_free(final, may_replace=may_replace)
+    files = _files(ready)
+    return Prepared(
+        installed=InstalledSkill(
+            name=skill.name,
+            digest=digest(str(ready), files),
+            files=tuple(stamp[0] for stamp in files),
+            warnings=(*odd, *findings_below(str(ready), files)),
+        ),
+        skill=skill,
+        ready=ready,
+        final=final,
+        waiting_in=room,
+        may_replace=may_replace,
+    )
+
+
 def _skill_in(data: bytes, called: str) -> tuple[Skill, tuple[str, ...]]:
     """The skill and what is odd about it; refused with every error, each with its line."""
     reading = read_skill(data, SkillFile(folder_name=called))
@@ -225,15 +210,15 @@ def _skill_in(data: bytes, called: str) -> tuple[Skill, tuple[str, ...]]:
     return again.skill or reading.skill, tuple(map(str, again.problems))
 
 
-def _written(name: str, text: str) -> tuple[Skill, tuple[str, ...], bytes]:
-    """A skill whose text was written here, what is odd about it, and the bytes of its file."""
+def _written(name: str, text: str) -> tuple[tuple[Skill, tuple[str, ...]], bytes]:
+    """A skill whose text was written here with what is odd about it, and the bytes of its file."""
     if not is_name(name):
         raise InstallRefused(f"{shown(name[:80])} is no name for a skill: use a-z, 0-9 and hyphens")
     data = text.encode("utf-8", "replace")
     skill, odd = _skill_in(data, name)
     if skill.name != name:
         raise InstallRefused(f"the text says name: {skill.name}, and not {name}")
-    return skill, (*odd, *findings(SKILL_FILE, data)), data
+    return (skill, odd), data
 
 
 def _files(folder: Path) -> tuple[Stamp, ...]:
