@@ -26,8 +26,6 @@ from bot.settings.load import dotted, load
 from bot.settings.schema.settings import KEYS, SECTIONS, Settings
 from docs.make_pictures import PICTURES, SCENES, make
 from docs.make_table import shown, table
-from docs.pictures.lines import line_width, lines_of
-from docs.pictures.shapes import Paragraph, Span
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from tests.checkout import PACKAGES, PAGES, ROOT
 from tests.thorough import THOROUGH
@@ -312,14 +310,3 @@ def test_a_picture_is_what_a_run_of_the_bot_says(name: str) -> None:
 
     kept = (PICTURES / f"{name}.svg").read_text(encoding="utf-8")
     assert drawn == kept, f"the bot says other words now: python -m docs.make_pictures {name}"
-
-
-def test_the_lines_of_a_picture_keep_the_words_and_stay_within_their_width() -> None:
-    long = "a word, then anextraordinarilylongonethatfitsnowhere and 👩‍👩‍👧 `code` in the end " * 3
-    text = (Paragraph(spans=(Span(text=long, look="b"), Span(text=long, look="c"))),)
-
-    lines = lines_of(text, 120.0)
-
-    joined = "".join(span.text for line, _ in lines for span in line)
-    assert "".join(joined.split()) == "".join((long * 2).split())
-    assert all(len(line) == 1 or line_width((line, size)) <= 130 for line, size in lines)

@@ -32,8 +32,7 @@ from agent.tools.toolbox import Reach, Toolbox
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
-from bot.app.chats import BotMessenger, ChannelFiles, Reactions
-from bot.app.schedules import skill_finder
+from bot.app.chats import BotMessenger
 from bot.settings.options import (
     allowed_hosts_of,
     exec_options_of,
@@ -47,14 +46,13 @@ from bot.settings.options import (
     search_options_of,
     servers_of,
     steering_of,
-    wish_of,
 )
 from memory.records.errors import AssistantError, SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
 from memory.search.vectors import ranker_maker
 from memory.stores.switches import SqliteSkillRecords, SqliteToolApprovals
 from memory.stores.traces import SqliteFormerFiles
-from scheduler.jobs.tool_calls import ToolCalls
+from scheduler.jobs.times import ToolCalls
 from scheduler.jobs.tools import schedule_tools
 
 if TYPE_CHECKING:
@@ -72,14 +70,14 @@ class Abilities:
 
     @cached_property
     def workspace(self) -> Workspace:
-        """The folder in which tools act."""
+        """Return the folder in which tools act."""
         app = self.app
         steering = steering_of(app.home, app.settings)
         return Workspace(app.home.workspace, home=app.home.path, steering=steering)
 
     @cached_property
     def shelf(self) -> SkillLibrary:
-        """The skills that there are."""
+        """Return the skills that there are."""
         app = self.app
         return SkillLibrary(
             places_of(app.home, app.settings),
@@ -91,7 +89,7 @@ class Abilities:
 
     @cached_property
     def skills(self) -> SkillService:
-        """What shows, makes and changes skills."""
+        """Return what shows, makes and changes skills."""
         app = self.app
         folder = app.home.workspace / "skills"
         records = SqliteSkillRecords(app.database)
@@ -99,7 +97,7 @@ class Abilities:
 
     @cached_property
     def subagents(self) -> Subagents:
-        """What hands tasks on."""
+        """Return what hands tasks on."""
         app = self.app
         return Subagents(
             app.journal,
@@ -110,7 +108,7 @@ class Abilities:
 
     @cached_property
     def servers(self) -> McpServers | None:
-        """The MCP servers; None if there are none: then nothing of them is loaded."""
+        """Return the MCP servers; None if there are none: then nothing of them is loaded."""
         options = servers_of(self.app.settings)
         if not options:
             return None
@@ -163,7 +161,14 @@ class Abilities:
         own: list[Tool] = [
             *tools_of(FileTools(self.workspace, former)),
             *tools_of(
-                MessageTools(messenger, files, Reactions(lambda: self.app.channels.by_name).react)
+                MessageTools(
+                    messenger,
+                    files,
+                    # Asked for when called: a command that lists tools builds no channel.
+                    lambda address, message_id, emoji: self.app.channels.react(
+                        address, message_id, emoji
+                    ),
+                )
             ),
             *tools_of(SystemTools(lambda **of: self.app.status.told(**of))),
             *tools_of(SkillTools(self.shelf, self.skills)),
@@ -180,7 +185,7 @@ class Abilities:
                     lambda name, caller: self.reach.tool(name, caller),
                     policy=policy_of(self.app.settings),
                 ),
-                skill=skill_finder(self.shelf),
+                shelf=self.shelf.current,
             ),
             *_web_tools(self.app),
         ]
@@ -225,7 +230,7 @@ def attached_files_of(app: App) -> AttachedFiles:
     """Build the step that opens the files of messages."""
     wanted = app.settings.attachments
     return AttachedFiles(
-        ChannelFiles(lambda: app.channels.by_name).fetch,
+        app.channels.fetch,
         app.abilities.workspace,
         app.models,
         clock=app.clock,
@@ -247,16 +252,16 @@ def _transcriber_of(app: App) -> PaidTranscriber | None:
     name = settings.llm.transcription_model.strip()
     if not name:
         return None
-    from agent.models.speech import Speech
+    from agent.models.litellm import Speech
 
-    main = wish_of(settings)
+    main = settings.llm
     if "/" in main.model and "/" not in name:
         name = f"openai/{name}"  # a bare name is one of OpenAI's, or of the one server that is set
     wanted = beside(main, name)
     speech = Speech(
         name,
         api_base=wanted.api_base,
-        api_key=wanted.api_key,
+        api_key=wanted.api_key.get_secret_value(),
         timeout_s=settings.llm.timeout_s,
     )
     return PaidTranscriber(speech.name, speech.text, payment=Payment(budget=app.budget))

@@ -172,7 +172,15 @@ class SqliteTraces:
             row = next(named(connection.execute(_TURN, (run_id,))), None)
             if row is None:
                 return None
-            steps = tuple(_steps(connection, run_id))
+            steps = tuple(
+                RecordedStep(
+                    name=name,
+                    output=None if text is None else _object(text),
+                    started_ms=started_ms,
+                    ended_ms=ended_ms,
+                )
+                for name, text, started_ms, ended_ms in connection.execute(_STEPS, (run_id,))
+            )
             return record(
                 TurnRecord,
                 row,
@@ -258,12 +266,6 @@ def _by_clock(
             note = text
         else:
             yield at_ms, note, text
-
-
-def _steps(connection: sqlite3.Connection, run_id: RunId) -> Iterator[RecordedStep]:
-    for name, text, started_ms, ended_ms in connection.execute(_STEPS, (run_id,)):
-        output = None if text is None else _object(text)
-        yield RecordedStep(name=name, output=output, started_ms=started_ms, ended_ms=ended_ms)
 
 
 def _before(

@@ -272,6 +272,27 @@ class House:
             clock=self.clock,
             env={},
         )
+        selector = ToolSelector(
+            toolbox,
+            reach,
+            SqliteTraces(self.database),
+            options=SelectionOptions(core=self.core or tuple(toolbox.names)),
+        )
+        gate = Gate(self.policy, self.approvals, self.conversations)
+        claims = library.texts()["words_claims"]
+        return self._of_parts(model, library, toolbox, reach, selector, gate, workspace, claims)
+
+    def _of_parts(
+        self,
+        model: Any,
+        library: PromptLibrary,
+        toolbox: Toolbox,
+        reach: Reach,
+        selector: ToolSelector,
+        gate: Gate,
+        workspace: Workspace,
+        claims: str = "",
+    ) -> Assistant:
         gathering = ContextBuilder(
             library,
             self.shelf,
@@ -284,22 +305,18 @@ class House:
             self.conversations,
             gathering,
             toolbox,
-            ToolSelector(
-                toolbox,
-                reach,
-                SqliteTraces(self.database),
-                options=SelectionOptions(core=self.core or tuple(toolbox.names)),
-            ),
+            selector,
             OneModel(model),
             options=self.options,
             compactor=self.compactor(self) if self.compactor else None,
         )
+        drafts = PeopleDrafts(self.seen)
         return Assistant(
             begin=self.beginning,
             model=ModelStep(
                 OneModel(model),
                 self.conversations,
-                PeopleDrafts(self.seen),
+                drafts,
                 SqliteTraces(self.database),
                 toolbox=toolbox,
                 library=library,
@@ -308,14 +325,14 @@ class House:
             tool=ToolStep(
                 toolbox,
                 reach,
-                PeopleDrafts(self.seen),
-                Gate(self.policy, self.approvals, self.conversations),
+                drafts,
+                gate,
                 clock=self.clock,
                 keep=ResultStore(workspace),
                 limits=ToolLimits(result_chars_max=self.result_chars_max),
                 redact=self.redact,
             ),
-            loop=Loop(toolbox, steps_max=self.steps_max, claims=library.texts()["words_claims"]),
+            loop=Loop(toolbox, steps_max=self.steps_max, claims=claims),
             drafts=self.seen,
         )
 

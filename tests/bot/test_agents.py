@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import cast
 
 import pytest
 
-from agent.subagents.subagents import Subagents
-from bot.commands.conversation import SubagentCommands
-from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
+from bot.commands.conversation import NONE, subagents
+from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import ChildRun, Json, NewRun, RunStatus, StoredRun
 from memory.records.rows import Person
+from tests.bot.command_kit import asks, tools_with
 from tests.fakes import FixedClock
 
 NOW = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)
@@ -70,12 +69,8 @@ class Chat:
     async def says(
         self, rest: str, *, by: Person = OWNER, chat: str = "5", is_group: bool = False
     ) -> str:
-        address = Address(channel="telegram", chat_id=chat)
-        message = IncomingMessage(
-            address=address, message_id="1", sender_id="5", text="/agents", is_group=is_group
-        )
-        desk = SubagentCommands(cast(Subagents, self), self, clock=FixedClock(NOW))
-        return await desk.tell(message, by, rest)
+        tools = tools_with(subagents=self, engine=self, clock=FixedClock(NOW))
+        return await subagents(tools, asks(by, rest, chat=chat, is_group=is_group))
 
 
 async def test_who_works_and_who_did_is_listed_with_task_state_and_age() -> None:
@@ -103,6 +98,13 @@ async def test_who_works_and_who_did_is_listed_with_task_state_and_age() -> None
     ]
 
 
+async def test_a_chat_without_any_is_told_so_and_sees_none_of_another_chat() -> None:
+    chat = Chat([child(1)])
+
+    assert await chat.says("", chat="6") == NONE
+    assert await Chat().says("") == NONE
+
+
 @pytest.mark.parametrize("rest", ["stop 2", "STOP #2"])
 async def test_one_is_stopped_by_its_number(rest: str) -> None:
     chat = Chat([child(1), child(2)])
@@ -113,15 +115,16 @@ async def test_one_is_stopped_by_its_number(rest: str) -> None:
     assert chat.cancelled == ["agent:task-2"]
 
 
-@pytest.mark.parametrize(
-    "rest",
-    [
-        "stop",
-        "stop 9",
-        "stop one",
-        "end 1",
-    ],
-)
+async def test_what_has_ended_is_not_stopped() -> None:
+    chat = Chat([child(1, RunStatus.DONE), child(2)], still_there=0)
+
+    first, second = await chat.says("stop 1"), await chat.says("stop 2")
+
+    assert (first, second) == ("Number 1 had ended already.", "Number 2 had ended already.")
+    assert chat.cancelled == ["agent:task-2"]
+
+
+@pytest.mark.parametrize("rest", ["stop", "stop 9", "stop one", "end 1"])
 async def test_what_is_not_understood_stops_nothing_and_says_how(rest: str) -> None:
     chat = Chat([child(1)])
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from bot.commands.command import Command, CommandCall
 from bot.commands.people import PeopleCommands
-from bot.commands.table import COMMANDS, Command, CommandCall, find
+from bot.commands.table import COMMANDS, find
 from bot.inbox.commands import answer, refusal
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person
