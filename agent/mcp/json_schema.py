@@ -98,16 +98,34 @@ class _Inliner:
         own = self._keywords({k: v for k, v in rest.items() if k != "$ref"}, depth, within)
         if not isinstance(target, Mapping) or "$ref" in target:
             return own
-        return _both(self._keywords(target, depth, within), own)
+        # What a reference points to, together with what stands beside it.
+        made = self._keywords(target, depth, within)
+        notes: Schema = {key: own[key] for key in ("description", "title", "default") if key in own}
+        limits = {key: value for key, value in own.items() if key not in notes}
+        if limits.keys().isdisjoint(made):
+            return {**made, **limits, **notes}
+        return {"allOf": [made, limits], **notes}
 
     def _keywords(self, node: Mapping[Any, Any], depth: int, within: tuple[str, ...]) -> Schema:
         made: Schema = {}
         for key, is_fine in _PLAIN.items():
             if key in node and is_fine(node[key]):
                 made[key] = node[key]
-        made.update(_typed(node))
+        named = node.get("type")
+        types = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+        known = [one for one in dict.fromkeys(str(one) for one in types) if one in TYPES]
+        if known and len(known) == len(types):  # beside a type that nobody knows, all may be meant
+            if node.get("nullable") is True and "null" not in known:
+                known.append("null")
+            made["type"] = known[0] if len(known) == 1 else known
         made.update(self._of_object(node, depth, within))
-        made.update(self._of_array(node, depth, within))
+        items, places = node.get("items"), node.get("prefixItems")
+        if isinstance(items, list):  # as it was written before 2020
+            items, places = node.get("additionalItems"), items
+        if isinstance(places, list) and places:
+            made["prefixItems"] = [self.node(one, depth=depth + 1, within=within) for one in places]
+        if isinstance(items, Mapping):
+            made["items"] = self.node(items, depth=depth + 1, within=within)
         for key in ("anyOf", "oneOf", "allOf"):
             if isinstance(choices := node.get(key), list) and choices:
                 made[key] = [self.node(one, depth=depth + 1, within=within) for one in choices]
@@ -130,37 +148,6 @@ class _Inliner:
         elif more is False and not node.get("patternProperties") and "$ref" not in node:
             made["additionalProperties"] = False
         return made
-
-    def _of_array(self, node: Mapping[Any, Any], depth: int, within: tuple[str, ...]) -> Schema:
-        items, places = node.get("items"), node.get("prefixItems")
-        if isinstance(items, list):  # as it was written before 2020
-            items, places = node.get("additionalItems"), items
-        made: Schema = {}
-        if isinstance(places, list) and places:
-            made["prefixItems"] = [self.node(one, depth=depth + 1, within=within) for one in places]
-        if isinstance(items, Mapping):
-            made["items"] = self.node(items, depth=depth + 1, within=within)
-        return made
-
-
-def _both(target: Schema, own: Schema) -> Schema:
-    """What a reference points to, together with what stands beside it."""
-    notes: Schema = {key: own[key] for key in ("description", "title", "default") if key in own}
-    limits: Schema = {key: value for key, value in own.items() if key not in notes}
-    if limits.keys().isdisjoint(target):
-        return {**target, **limits, **notes}
-    return {"allOf": [target, limits], **notes}
-
-
-def _typed(node: Mapping[Any, Any]) -> Schema:
-    named = node.get("type")
-    types = [named] if isinstance(named, str) else named if isinstance(named, list) else []
-    known = [one for one in dict.fromkeys(str(one) for one in types) if one in TYPES]
-    if not known or len(known) < len(types):
-        return {}  # a type that nobody knows: anything may be meant
-    if node.get("nullable") is True and "null" not in known:
-        known.append("null")
-    return {"type": known[0] if len(known) == 1 else known}
 
 
 def _is_text(value: object) -> bool:

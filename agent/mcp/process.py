@@ -171,23 +171,19 @@ def server_folder(servers: Path, name: str, *, workspace: Path) -> Path:
     """
     folder = servers / name
     for each in (servers, folder):
-        _private(each)
+        try:
+            each.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            status = each.lstat()
+            if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o077:
+                each.chmod(PRIVATE_FOLDER)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise ServerDown(f"its folder {each} cannot be used ({why}): move it away") from error
+        if not stat.S_ISDIR(status.st_mode):
+            raise ServerDown(f"its folder {each} is a link: put a folder in its place")
     if folder.resolve().is_relative_to(workspace.resolve()):
         raise ServerDown(f"its folder {folder} is in the workspace: move {servers.parent} out")
     return folder
-
-
-def _private(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        status = folder.lstat()
-        if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o077:
-            folder.chmod(PRIVATE_FOLDER)
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise ServerDown(f"its folder {folder} cannot be used ({why}): move it away") from error
-    if not stat.S_ISDIR(status.st_mode):
-        raise ServerDown(f"its folder {folder} is a link: put a folder in its place")
 
 
 def server_env(options: ServerOptions, env: Mapping[str, str]) -> dict[str, str]:

@@ -105,7 +105,11 @@ class _Copy:
             required = [name for name, original in shown if original in wanted]
             if required:
                 made["required"] = required
-        return self._described(made, schema, _of_any_name(schema))
+        notes: list[str] = []
+        if isinstance(more := schema.get("additionalProperties"), dict):
+            kind = _kind(more) if not isinstance(more.get("type"), list) else ""
+            notes.append(f"any further names, each with {kind or 'a value'}")
+        return self._described(made, schema, notes)
 
     def node(self, schema: Schema, *, depth: int) -> Schema:
         schema = _all_of(schema)
@@ -225,14 +229,6 @@ def _put_bounds(schema: Schema, made: Schema, notes: list[str]) -> None:
             notes.append(f"{words} {_word(schema[key])}")
 
 
-def _of_any_name(schema: Schema) -> list[str]:
-    more = schema.get("additionalProperties")
-    if not isinstance(more, dict):
-        return []
-    kind = _kind(more) if not isinstance(more.get("type"), list) else ""
-    return [f"any further names, each with {kind or 'a value'}"]
-
-
 def _word(value: Any) -> str:
     return seen(json.dumps(value, ensure_ascii=False))[:60]
 
@@ -282,7 +278,15 @@ def shown_tools(
     unreadable: list[str] = []
     for tool in tools:
         try:
-            found.append(_shown(tool, known.get(tool.name)))
+            digest, before = digest_of(tool), known.get(tool.name)
+            if before is None or before.digest != digest:
+                before = ShownTool(
+                    listed=tool,
+                    digest=digest,
+                    description=described(tool),
+                    arguments=ServerArguments(tool.schema, shown=sendable(tool.schema)),
+                )
+            found.append(before)
         except _SLIPS:
             unreadable.append(seen(tool.name)[:NAME_CHARS_SHOWN])
     return found, unreadable
@@ -290,18 +294,6 @@ def shown_tools(
 
 _SLIPS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What code can raise on a value that nobody thought of, such as a number of 5,000 digits."""
-
-
-def _shown(tool: ServerTool, known: ShownTool | None) -> ShownTool:
-    digest = digest_of(tool)
-    if known is not None and known.digest == digest:
-        return known
-    return ShownTool(
-        listed=tool,
-        digest=digest,
-        description=described(tool),
-        arguments=ServerArguments(tool.schema, shown=sendable(tool.schema)),
-    )
 
 
 def former_parameters(approved: ApprovedTool) -> Mapping[str, Any] | None:

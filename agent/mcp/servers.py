@@ -313,7 +313,19 @@ class _McpServer:
             approved = {one.tool: one for one in first}
         states = [self._state(tool, approved) for tool in self._found.values()]
         self._states = tuple(sorted(states, key=lambda one: one.name))
-        self._offer([one for one in self._states if one.is_offered])
+        # The former one, where neither a model nor the gate would see a difference.
+        former = {tool.card.name: tool for tool in self.offered}
+        offered: list[Tool] = []
+        for state in self._states:
+            if state.is_offered:
+                tool = self._tool(state)
+                old, new = former.get(state.name, tool), tool.card
+                is_same = old.card.spec() == new.spec()
+                is_same &= (old.card.effect, old.card.redo) == (new.effect, new.redo)
+                offered.append(old if is_same else tool)
+        if tuple(offered) != self.offered:
+            self.offered = tuple(offered)
+            self.version += 1
         waiting = [one.name for one in self.state.waiting]
         if waiting:
             self._warn("mcp.waits_for_approval", waiting)
@@ -340,22 +352,6 @@ class _McpServer:
             former=former.description if former else "",
             former_parameters=former_parameters(former) if former else None,
         )
-
-    def _offer(self, states: Sequence[ToolState]) -> None:
-        """Makes the tools anew where anything of them changed."""
-        former = {tool.card.name: tool for tool in self.offered}
-
-        def as_before(tool: Tool) -> Tool:
-            """The former one, where neither a model nor the gate would see a difference."""
-            old, new = former.get(tool.card.name, tool), tool.card
-            is_same = old.card.spec() == new.spec()
-            is_same &= (old.card.effect, old.card.redo) == (new.effect, new.redo)
-            return old if is_same else tool
-
-        kept = tuple(as_before(self._tool(state)) for state in states)
-        if kept != self.offered:
-            self.offered = kept
-            self.version += 1
 
     def _tool(self, state: ToolState) -> Tool:
         found, options = self._found[state.tool], self.options

@@ -278,7 +278,10 @@ class ResultReader:
             said.append(f"[{len(result.content) - PARTS_MAX} more parts were left out]")
         structured = result.structured_content
         if structured is not None and not _is_told(structured, said):
-            said.append(_json(structured))
+            try:
+                said.append(json.dumps(structured, ensure_ascii=False))
+            except (ValueError, RecursionError):
+                said.append("[structured content that is nested too deep]")
         text = "\n\n".join(one for one in said if one)
         if result.is_error:
             raise ServerRefused(text.strip() or FAILED)
@@ -333,13 +336,6 @@ def _is_told(structured: Any, said: Sequence[str]) -> bool:
             if text == only:
                 return True
     return False
-
-
-def _json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return "[structured content that is nested too deep]"
 
 
 def _word(text: str) -> str:

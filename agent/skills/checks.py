@@ -111,27 +111,23 @@ def read_tests(text: str, *, skill: str, file: str) -> TriggerTests:
         reader.error(f"the file is longer than {FILE_CHARS_MAX:,} characters")
     else:
         try:
-            tests = _tests(reader, structured(Scalar(text=text.lstrip("\ufeff"), line=1)))
+            root = structured(Scalar(text=text.lstrip("\ufeff"), line=1))
+            if isinstance(root, KeyValues):
+                root = root.find("tests") or root
+            if isinstance(root, Items):
+                if not root.values:
+                    reader.error("it holds no test", root)
+                if len(root.values) > TESTS_MAX:
+                    reader.warning(f"only the first {TESTS_MAX} tests are read", root)
+                found = (_test(reader, node) for node in root.values[:TESTS_MAX])
+                tests = tuple(test for test in found if test is not None)
+            elif root.entries if isinstance(root, KeyValues) else root.text.strip():
+                reader.error("tests must be a list: begin each with `- `", root)
+            else:
+                reader.error("it holds no test")
         except Unreadable as error:
             reader.error(str(error), error)
     return TriggerTests(tests=tests, problems=reader.of(skill))
-
-
-def _tests(reader: FieldReader, root: Node) -> tuple[TriggerTest, ...]:
-    if isinstance(root, KeyValues):
-        root = root.find("tests") or root
-    if not isinstance(root, Items):
-        if not (root.entries if isinstance(root, KeyValues) else root.text.strip()):
-            reader.error("it holds no test")
-        else:
-            reader.error("tests must be a list: begin each with `- `", root)
-        return ()
-    if not root.values:
-        reader.error("it holds no test", root)
-    if len(root.values) > TESTS_MAX:
-        reader.warning(f"only the first {TESTS_MAX} tests are read", root)
-    found = (_test(reader, node) for node in root.values[:TESTS_MAX])
-    return tuple(test for test in found if test is not None)
 
 
 def _test(reader: FieldReader, node: Node) -> TriggerTest | None:

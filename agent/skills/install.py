@@ -25,7 +25,7 @@ from agent.skills.parser import FILE_BYTES_MAX, Unreadable, cleaned
 from agent.skills.places import SKILL_FILE, Stamp, digest, read_file, shown, stamps
 from agent.skills.reader import SkillFile, is_name, read_skill
 from agent.skills.skill import Severity, Skill, SkillRefused
-from agent.skills.suspicious import findings, findings_below
+from agent.skills.suspicious import findings_below
 from memory.records.errors import Permanent, StorageFull, StorageReadOnly
 
 _READY = ".ready-"
@@ -44,10 +44,8 @@ class InstalledSkill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A checked skill that waits beside its place. Ends with `place` or `discard`.
-
-    `ready` is a folder that becomes `final`, or a SKILL.md that takes the place of another.
-    """
+    """A checked skill that waits beside its place: the folder `ready` becomes `final`. Ends with
+    `place` or `discard`."""
 
     installed: InstalledSkill
     skill: Skill
@@ -59,30 +57,25 @@ class Prepared:
     def place(self) -> InstalledSkill:
         """Move it in as a whole. Raise InstallRefused, StorageFull, StorageReadOnly."""
         with _storage_in_words(self.final):
-            if self.ready.is_file():
-                self.ready.replace(self.final)
-            else:
-                _check_free(self.final, may_replace=self.may_replace)
-                self._move_folder()
+            _check_free(self.final, may_replace=self.may_replace)
+            old = self.final.with_name(f"{_OLD}{self.final.name}.{secrets.token_hex(4)}")
+            is_there = os.path.lexists(self.final)
+            if is_there:
+                self.final.rename(old)
+            try:
+                self.ready.rename(self.final)
+            except OSError:
+                if is_there:
+                    old.rename(self.final)
+                raise
+            if is_there:
+                _remove(old)
         self.discard()
         return self.installed
 
     def discard(self) -> None:
         """Leave no trace of it. Without effect after `place`."""
         _remove(self.waiting_in)
-
-    def _move_folder(self) -> None:
-        if not os.path.lexists(self.final):
-            self.ready.rename(self.final)
-            return
-        old = self.final.with_name(f"{_OLD}{self.final.name}.{secrets.token_hex(4)}")
-        self.final.rename(old)
-        try:
-            self.ready.rename(self.final)
-        except OSError:
-            old.rename(self.final)
-            raise
-        _remove(old)
 
 
 def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Prepared:
@@ -99,67 +92,48 @@ def prepare_install(source: Path, target: Path, *, replace: bool = False) -> Pre
             raise InstallRefused(f"there is nothing at {source}") from error
         except PermissionError as error:
             raise InstallRefused(f"{source} cannot be read: {error.strerror}") from error
-        root = _root(folder)
+        root = folder
+        if not (root / SKILL_FILE).is_file():  # then in the only folder that has one
+            found = sorted(path.parent for path in folder.glob(f"*/{SKILL_FILE}"))
+            if not found:
+                raise InstallRefused(
+                    f"there is no {SKILL_FILE} at its top, or in a folder at its top"
+                )
+            if len(found) > 1:
+                names = ", ".join(path.name for path in found[:10])
+                raise InstallRefused(
+                    f"it holds {len(found)} skills ({names}): install one at a time"
+                )
+            root = found[0]
         called = source.name.split(".")[0] if root == folder else root.name
         data = read_file(str(root / SKILL_FILE), bytes_max=FILE_BYTES_MAX)
-        skill, odd = _skill_in(data, called)
-        final = target / skill.name
-        _check_free(final, may_replace=replace)
-        files = _files(root)
-        return Prepared(
-            installed=InstalledSkill(
-                name=skill.name,
-                digest=digest(str(root), files),
-                files=tuple(stamp[0] for stamp in files),
-                warnings=(*odd, *findings_below(str(root), files)),
-            ),
-            skill=skill,
-            ready=root,
-            final=final,
-            waiting_in=room,
-            may_replace=replace,
-        )
+        return _prepared(room, root, target, _skill_in(data, called), may_replace=replace)
 
 
 def prepare_new(target: Path, name: str, text: str) -> Prepared:
     """Make a new skill ready from the text of its SKILL.md. Raise as `prepare_install`."""
-    skill, odd, data = _written(name, text)
+    read, data = _written(name, text)
     with _waiting_room(target) as room:
-        _check_free(target / name, may_replace=False)
-        folder = room / "skill"
-        folder.mkdir(mode=0o700)
-        _write(folder / SKILL_FILE, data)
-        pinned = digest(str(folder), _files(folder))
-        return Prepared(
-            installed=InstalledSkill(name=name, digest=pinned, files=(SKILL_FILE,), warnings=odd),
-            skill=skill,
-            ready=folder,
-            final=target / name,
-            waiting_in=room,
-        )
+        ready = room / "skill"
+        ready.mkdir(mode=0o700)
+        _write(ready / SKILL_FILE, data)
+        return _prepared(room, ready, target, read, may_replace=False)
 
 
 def prepare_change(target: Path, name: str, text: str) -> Prepared:
     """The same for a skill that is there: SKILL.md is replaced as a whole, other files stay."""
-    skill, odd, data = _written(name, text)
+    read, data = _written(name, text)
     folder = target / name
     if folder.is_symlink() or not (folder / SKILL_FILE).is_file():
         raise InstallRefused(f"there is no skill {name} in the workspace: create it first")
     with _waiting_room(target) as room:
-        _write(room / SKILL_FILE, data)
-        files = _files(folder)
-        return Prepared(
-            installed=InstalledSkill(
-                name=name,
-                digest=digest(str(folder), files, instead={SKILL_FILE: data}),
-                files=tuple(stamp[0] for stamp in files),
-                warnings=odd,
-            ),
-            skill=skill,
-            ready=room / SKILL_FILE,
-            final=folder / SKILL_FILE,
-            waiting_in=room,
-        )
+        # A copy of the whole folder: it takes the old one's place at once, as an installation does.
+        ready = room / "skill"
+        _files(folder)
+        shutil.copytree(folder, ready, symlinks=True)
+        (ready / SKILL_FILE).unlink()
+        _write(ready / SKILL_FILE, data)
+        return _prepared(room, ready, target, read, may_replace=True)
 
 
 def remove_skill(target: Path, name: str) -> bool:
@@ -203,17 +177,26 @@ def _waiting_room(target: Path) -> Iterator[Path]:
         undo.pop_all()
 
 
-def _root(folder: Path) -> Path:
-    """Where SKILL.md is: at the top, or in the only folder that has one."""
-    if (folder / SKILL_FILE).is_file():
-        return folder
-    found = sorted(path.parent for path in folder.glob(f"*/{SKILL_FILE}"))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(path.name for path in found[:10])
-        raise InstallRefused(f"it holds {len(found)} skills ({names}): install one at a time")
-    raise InstallRefused(f"there is no {SKILL_FILE} at its top, or in a folder at its top")
+def _prepared(
+    room: Path, ready: Path, target: Path, read: tuple[Skill, tuple[str, ...]], *, may_replace: bool
+) -> Prepared:
+    skill, odd = read
+    final = target / skill.name
+    _check_free(final, may_replace=may_replace)
+    files = _files(ready)
+    return Prepared(
+        installed=InstalledSkill(
+            name=skill.name,
+            digest=digest(str(ready), files),
+            files=tuple(stamp[0] for stamp in files),
+            warnings=(*odd, *findings_below(str(ready), files)),
+        ),
+        skill=skill,
+        ready=ready,
+        final=final,
+        waiting_in=room,
+        may_replace=may_replace,
+    )
 
 
 def _skill_in(data: bytes, called: str) -> tuple[Skill, tuple[str, ...]]:
@@ -227,15 +210,15 @@ def _skill_in(data: bytes, called: str) -> tuple[Skill, tuple[str, ...]]:
     return again.skill or reading.skill, tuple(map(str, again.problems))
 
 
-def _written(name: str, text: str) -> tuple[Skill, tuple[str, ...], bytes]:
-    """A skill whose text was written here, what is odd about it, and the bytes of its file."""
+def _written(name: str, text: str) -> tuple[tuple[Skill, tuple[str, ...]], bytes]:
+    """A skill whose text was written here with what is odd about it, and the bytes of its file."""
     if not is_name(name):
         raise InstallRefused(f"{shown(name[:80])} is no name for a skill: use a-z, 0-9 and hyphens")
     data = text.encode("utf-8", "replace")
     skill, odd = _skill_in(data, name)
     if skill.name != name:
         raise InstallRefused(f"the text says name: {skill.name}, and not {name}")
-    return skill, (*odd, *findings(SKILL_FILE, data)), data
+    return (skill, odd), data
 
 
 def _files(folder: Path) -> tuple[Stamp, ...]:

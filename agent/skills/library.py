@@ -175,7 +175,15 @@ def _skill_set(seen: _Snapshot) -> SkillSet:
     if not seen.decisions.are_known:
         problems.append(_UNKNOWN)
     for place in SkillPlace:
-        found = _stored(seen, problems) if place is SkillPlace.STORED else _scanned(place, seen)
+        if place is SkillPlace.STORED:
+            found = _stored(seen, problems)
+        else:
+            scanned = seen.scans.get(place, PlaceScan()).found
+            found = [
+                replace(skill, digest=one.digest, missing=seen.missing.get(path, ()))
+                for path, one in scanned.items()
+                if (skill := one.reading.skill) is not None
+            ]
         # Of two with one name, the one whose folder is called so comes first.
         for skill in sorted(
             found, key=lambda one: (one.folder is None or one.folder.name != one.name, one.location)
@@ -206,15 +214,6 @@ _UNKNOWN = Problem(
     file="database",
     text="what the owner decided about skills cannot be read: those of the workspace wait for it",
 )
-
-
-def _scanned(place: SkillPlace, seen: _Snapshot) -> list[Skill]:
-    found = seen.scans.get(place, PlaceScan()).found
-    return [
-        replace(skill, digest=one.digest, missing=seen.missing.get(path, ()))
-        for path, one in found.items()
-        if (skill := one.reading.skill) is not None
-    ]
 
 
 def _stored(seen: _Snapshot, problems: list[Problem]) -> list[Skill]:

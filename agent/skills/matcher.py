@@ -29,6 +29,7 @@ from memory.records.words import (
     unbordered_runs,
     words,
 )
+from memory.search.fts import STOP_WORDS
 
 PART_MIN = 3
 """Letters that a word must have to be worth a near miss: `it` is a part of too many."""
@@ -168,45 +169,20 @@ _MESSAGE_WORDS = 15
 """Beyond so many different words, chance hits become likely and each counts less."""
 _VAGUE_WEIGHT = 0.4
 
-_STOP = frozenset(
-    word.text
-    for word in words(
-        """
-    a about after again all also am an and any are as ask asked asks at be because been before being
-    best but by can cannot could did do does doing done don't else etc every for from get gets give
-    given go good great had has have having he help helps her here him his how i i'd i'll i'm i've
-    if in into is isn't it it's its just know let let's like make makes may me more most much must
-    my need needed needs no not now of off ok on one only or other our out over own please really
-    same say see shall she should show skill skills so some something such task tasks tell than that
-    that's the their them then there these they thing things this those to too try up us use used
-    user user's users uses using very want wants was way we well were what what's when where whether
-    which while who why will with within without would yes you you'd your you're
-
-    aber als am auch auf aus bei bin bis bitte da das dass dein dem den der des die dies diese dir
-    doch du ein eine einem einen einer er es für hat habe hast ich ihr im ist ja kann kannst können
-    man mein meine mich mir mit nach nicht noch nur oder sein sich sie sind über um und uns unter
-    vom von vor war was wenn wer wie wird wir wo zu zum zur
-
-    au aux avec ce ces cette d'un d'une dans de du elle en est et eux il ils je j'ai la le les leur
-    lui ma mais mes moi mon ne nos notre nous on ou par pas peux plus pour qu'il que qui sa se ses
-    son sur ta te tes toi ton tu un une vos votre vous
-
-    al como con cuando del el ella ellos esta este esto hay las lo los más mi mis muy nos para pero
-    por puede puedes quiero ser si sin sobre son su sus también tengo tiene una uno unos ya yo
-    """
-    )
-)
-_VAGUE = frozenset(
-    word.text
-    for word in words(
-        """
-    add answer app change check content create current data day different file find fix format
-    handle information keep line list look message name new note open part people point question
-    read result run save search send set start step stop system text time today tool turn type
-    update view week word work write
-    """
-    )
-)
+_ASKING = """
+all ask asked asks best cannot else etc every get gets give given go good great help helps know
+let like make makes much need needed needs ok one really say see show skill skills something task
+tasks tell thing things try use used user users uses using want wants way well whether within
+without yes
+"""
+_STOP = STOP_WORDS.union(_ASKING.split())
+"""What nearly every message says, and with it what is said to assistants in particular."""
+_VAGUE = """
+add answer app change check content create current data day different file find fix format handle
+information keep line list look message name new note open part people point question read result
+run save search send set start step stop system text time today tool turn type update view week
+word work write
+"""
 """Words that stand in many descriptions and in many messages: they tell little."""
 
 
@@ -280,7 +256,8 @@ def stems(text: str) -> dict[str, str]:
     folded = fold(text)
     found: dict[str, str] = {}
     for word in words(folded):
-        if word.text not in _STOP and len(word.text) > 1:
+        # Of `don't` and `what's` the part before the apostrophe is in the list.
+        if not _STOP & {word.text, word.text.partition("'")[0]} and len(word.text) > 1:
             found.setdefault(stem(word.text), word.text)
     for run in unbordered_runs(folded):
         for first, second in pairwise(run):
@@ -306,7 +283,7 @@ def stem(word: str) -> str:
 
 
 _ENDINGS = (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
-_VAGUE_STEMS = frozenset(stem(word) for word in _VAGUE)
+_VAGUE_STEMS = frozenset(map(stem, _VAGUE.split()))
 
 
 # --- allowed ------------------------------------------------------------------------------------

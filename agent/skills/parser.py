@@ -194,8 +194,18 @@ def _built(text: str, first_line: int) -> Node:
 
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        # Looked at before it is composed, which goes down as deep as the text does.
-        _check_events(yaml.parse(text, Loader=loader), first_line)
+        # Looked at before it is composed, which goes down as deep as the text does: what could run
+        # away or do something is refused.
+        depth = 0
+        for count, event in enumerate(yaml.parse(text, Loader=loader)):
+            kind, line = type(event).__name__, event.start_mark.line + first_line
+            depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+            if count > 2 * NODES_MAX or depth > DEPTH_MAX:
+                raise Unreadable("too much is nested here", line)
+            if getattr(event, "anchor", None) is not None:
+                raise Unreadable("references (&name, *name) are not read", line)
+            if not (getattr(event, "tag", None) or _YAML_TAG).startswith(_YAML_TAG):
+                raise Unreadable("tags (!name) are not read", line)
         root = yaml.compose(text, Loader=loader)
         return KeyValues(line=first_line) if root is None else _node(root, first_line)
     except yaml.YAMLError as error:
@@ -205,20 +215,6 @@ def _built(text: str, first_line: int) -> Node:
         raise Unreadable(f"this is not YAML: {why}", line) from error
     except (ValueError, OverflowError, RecursionError) as error:
         raise Unreadable("this is not YAML", first_line) from error
-
-
-def _check_events(events: Iterator[Any], first_line: int) -> None:
-    """Refuse what could run away or do something: depth, size, references, tags."""
-    depth = 0
-    for count, event in enumerate(events):
-        kind, line = type(event).__name__, event.start_mark.line + first_line
-        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
-        if count > 2 * NODES_MAX or depth > DEPTH_MAX:
-            raise Unreadable("too much is nested here", line)
-        if getattr(event, "anchor", None) is not None:
-            raise Unreadable("references (&name, *name) are not read", line)
-        if not (getattr(event, "tag", None) or _YAML_TAG).startswith(_YAML_TAG):
-            raise Unreadable("tags (!name) are not read", line)
 
 
 def _node(node: Any, first_line: int) -> Node:

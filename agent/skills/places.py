@@ -79,21 +79,17 @@ def read_file(path: str, *, bytes_max: int) -> bytes:
         return file.read(bytes_max + 1)
 
 
-def digest(
-    folder: str, files: tuple[Stamp, ...], *, instead: Mapping[str, bytes] | None = None
-) -> str:
+def digest(folder: str, files: tuple[Stamp, ...]) -> str:
     """Names the content of all files, wherever the folder stands. Empty for a folder too large.
 
-    `instead` holds content that counts in place of a file's. Raises OSError and Unreadable.
+    Raises OSError and Unreadable.
     """
     if len(files) > FILES_MAX or sum(stamp[1] for stamp in files) > BYTES_MAX:
         return ""
     sums = sha256()
     room = BYTES_MAX
     for name, *_ in files:
-        content = instead.get(name) if instead else None
-        if content is None:
-            content = read_file(f"{folder}/{name}", bytes_max=room)
+        content = read_file(f"{folder}/{name}", bytes_max=room)
         room -= len(content)
         if room < 0:
             raise Unreadable("it grew while it was read")
@@ -160,7 +156,17 @@ def scan(place: SkillPlace, root: Path, before: PlaceScan) -> PlaceScan:
             scanner.report("", f"more than {SKILLS_MAX:,} skills: the rest is left out")
             break
         try:
-            found[path] = _read(scanner.where(name, path), path, before.found.get(path))
+            files, known = stamps(path), before.found.get(path)
+            is_same = known is not None and known.files == files
+            if known is None or not (is_same and known.is_settled):
+                data = read_file(f"{path}/{SKILL_FILE}", bytes_max=FILE_BYTES_MAX)
+                known = ScannedSkill(
+                    files=files,
+                    reading=read_skill(data, scanner.where(name, path)),
+                    digest=digest(path, files),
+                    is_settled=is_same,
+                )
+            found[path] = known
         except FileNotFoundError:
             continue  # Removed since the folder was listed; the next scan says what is there.
         except OSError as error:
@@ -168,17 +174,6 @@ def scan(place: SkillPlace, root: Path, before: PlaceScan) -> PlaceScan:
         except Unreadable as error:
             scanner.report(name, str(error))
     return PlaceScan(found=found, problems=tuple(problems))
-
-
-def _read(where: SkillFile, path: str, before: ScannedSkill | None) -> ScannedSkill:
-    files = stamps(path)
-    is_same = before is not None and before.files == files
-    if before is not None and is_same and before.is_settled:
-        return before
-    reading = read_skill(read_file(f"{path}/{SKILL_FILE}", bytes_max=FILE_BYTES_MAX), where)
-    return ScannedSkill(
-        files=files, reading=reading, digest=digest(path, files), is_settled=is_same
-    )
 
 
 @dataclass(frozen=True, slots=True)

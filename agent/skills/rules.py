@@ -10,7 +10,7 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agent.skills.skill import AutoInvoke, Skill, SkillPlace, SkillSet
@@ -217,12 +217,23 @@ class RuleBook:
                     break
                 if why:
                     problems.append(f"{_place(rule, written)}: {why}")
+        skills: dict[str, Skill] = {}
+        for hit in hits:
+            for name in hit.rule.skills:
+                skill = self._skills.get(name)
+                if skill is None:
+                    problems.append(_unknown(hit.rule, name))
+                elif skill.is_used:
+                    skills.setdefault(name, skill)
+                else:
+                    unused = f"the skill {name} is not used now: it is {skill.state.value}"
+                    problems.append(f"{hit.rule.source}: {unused}")
         calls: list[AutoInvoke] = []  # Equal ones once; their arguments cannot be hashed.
         for hit in hits:
             calls += (call for call in hit.rule.auto_invoke if call not in calls)
         return Forced(
             hits=tuple(hits),
-            skills=self._usable(hits, problems),
+            skills=tuple(skills.values()),
             plugins=tuple(dict.fromkeys(name for hit in hits for name in hit.rule.plugins)),
             auto_invokes=tuple(calls),
             problems=tuple(problems),
@@ -239,21 +250,6 @@ class RuleBook:
         except TooSlow:
             why = f"given up after {round(left_s * 1000)} ms on this message; make it simpler"
             return None, why
-
-    def _usable(self, hits: Iterable[RuleHit], problems: list[str]) -> tuple[Skill, ...]:
-        """The skills that hits name, and a problem for each that cannot be used now."""
-        skills: dict[str, Skill] = {}
-        for hit in hits:
-            for name in hit.rule.skills:
-                skill = self._skills.get(name)
-                if skill is None:
-                    problems.append(_unknown(hit.rule, name))
-                elif skill.is_used:
-                    skills.setdefault(name, skill)
-                else:
-                    why = f"the skill {name} is not used now: it is {skill.state.value}"
-                    problems.append(f"{hit.rule.source}: {why}")
-        return tuple(skills.values())
 
 
 def _place(rule: Rule, pattern: str) -> str:

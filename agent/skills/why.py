@@ -20,7 +20,7 @@ from agent.skills.matcher import (
     SkillScore,
     near_misses,
 )
-from agent.skills.rules import Forced, Rule, RuleBook, RuleHit, trigger_of
+from agent.skills.rules import Rule, RuleBook, RuleHit, trigger_of
 from agent.skills.skill import Skill, SkillSet, SkillState
 
 
@@ -81,11 +81,18 @@ def why(skills: SkillSet, rules: Sequence[Rule], text: str) -> Explanation:
         stronger = skills.get(skill.name)
         where = f" at {stronger.location}" if stronger is not None else ""
         verdicts.append(_cannot(skill, f"another skill of the same name{where} is used instead"))
+    of_rules: list[RuleWhy] = []
+    for rule in rules:
+        hit = next((one for one in forced.hits if one.rule is rule), None)
+        reason = f"none of its patterns fits the message ({_quoted(rule.patterns)})"
+        if hit is not None:
+            reason = f"{hit.pattern!r} fits {_shown(hit.found)}"
+        of_rules.append(RuleWhy(rule=rule, fits=hit is not None, reason=reason))
     order = list(SkillVerdict)
     problems = dict.fromkeys((*book.problems, *forced.problems))
     return Explanation(
         skills=tuple(sorted(verdicts, key=lambda one: order.index(one.verdict))),
-        rules=tuple(_of_rule(rule, forced) for rule in rules),
+        rules=tuple(of_rules),
         problems=tuple(problems),
     )
 
@@ -200,20 +207,6 @@ def _would_match(skill: Skill, text: str) -> list[str]:
 def as_used(skill: Skill) -> Skill:
     """The same skill as if it were in use."""
     return replace(skill, state=SkillState.USABLE)
-
-
-# --- rules -------------------------------------------------------------------------------------
-
-
-def _of_rule(rule: Rule, forced: Forced) -> RuleWhy:
-    hit = next((one for one in forced.hits if one.rule is rule), None)
-    if hit is None:
-        return RuleWhy(
-            rule=rule,
-            fits=False,
-            reason=f"none of its patterns fits the message ({_quoted(rule.patterns)})",
-        )
-    return RuleWhy(rule=rule, fits=True, reason=f"{hit.pattern!r} fits {_shown(hit.found)}")
 
 
 # --- words -------------------------------------------------------------------------------------

@@ -112,7 +112,15 @@ def _confinement(
         covered.append(people)
         opened_fixed += _plain_folder(people / caller.person_id)
     for path in (*fixed, *covered):
-        _check_no_link(path, root)
+        # A mount lies over what a link leads to, and the link itself could be exchanged.
+        for inner in (path, *path.parents):
+            if inner == root or not inner.is_relative_to(root):
+                break
+            if stat.S_ISLNK(inner.lstat().st_mode):
+                raise ConfinementRefused(
+                    f"{inner.relative_to(root)} in the workspace is a link, which a program could "
+                    "exchange: put the file or folder itself in its place"
+                )
     # Where it does not, a file that is covered could be reached by another spelling.
     if os.path.lexists(root / _FILES[0].swapcase()) and _FILES[0].swapcase() not in _names(root):
         raise ConfinementRefused(
@@ -136,7 +144,14 @@ def _secrets(views: WorkspaceViews, root: Path, caller: Caller) -> list[Path]:
     """Everything called `.env`, wherever it lies, and every second name of a file that is secret.
     Raises ConfinementRefused when there is too much to look through, for what was not looked at is
     not covered."""
-    beside = _beside(views, root)
+    try:
+        of_each = [many_named(secret.resolve(), root) for secret in views.secret]
+    except TooMuchBeside as error:
+        raise ConfinementRefused(
+            f"the home has more than {BESIDE_MAX:,} files beside the workspace: it is too large to "
+            "be kept from a program safely; move some elsewhere"
+        ) from error
+    beside: frozenset[FileId] = frozenset().union(*of_each)
     numbers = {number for _, number in beside}
     found: list[Path] = []
     waiting, seen = [str(root)], 0
@@ -150,8 +165,11 @@ def _secrets(views: WorkspaceViews, root: Path, caller: Caller) -> list[Path]:
                             found.append(Path(entry.path))
                     elif entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-                    elif entry.inode() in numbers and _is_any_of(entry, beside):
-                        found.append(Path(entry.path))
+                    elif entry.inode() in numbers:
+                        # Numbers alone say little: each device has its own.
+                        status = entry.stat(follow_symlinks=False)
+                        if stat.S_ISREG(status.st_mode) and id_of(status) in beside:
+                            found.append(Path(entry.path))
         except OSError:
             continue  # Gone meanwhile, or closed to us and so to the program.
         if seen > ENTRIES_MAX or len(found) > COVERED_MAX:
@@ -160,23 +178,6 @@ def _secrets(views: WorkspaceViews, root: Path, caller: Caller) -> list[Path]:
                 ".env: it is too large to be shown to a program safely; move some elsewhere"
             )
     return found
-
-
-def _beside(views: WorkspaceViews, root: Path) -> frozenset[FileId]:
-    try:
-        found = [many_named(secret.resolve(), root) for secret in views.secret]
-    except TooMuchBeside as error:
-        raise ConfinementRefused(
-            f"the home has more than {BESIDE_MAX:,} files beside the workspace: it is too large to "
-            "be kept from a program safely; move some elsewhere"
-        ) from error
-    return frozenset().union(*found)
-
-
-def _is_any_of(entry: os.DirEntry[str], files: frozenset[FileId]) -> bool:
-    """Numbers alone say little: each device has its own."""
-    status = entry.stat(follow_symlinks=False)
-    return stat.S_ISREG(status.st_mode) and id_of(status) in files
 
 
 def _may_hold_secrets(name: str, caller: Caller) -> bool:
@@ -191,18 +192,6 @@ def _names(root: Path) -> list[str]:
         return sorted(os.listdir(root))  # noqa: PTH208 - names are what is compared
     except OSError as error:
         raise ConfinementRefused(f"the workspace cannot be read ({error.strerror})") from error
-
-
-def _check_no_link(path: Path, root: Path) -> None:
-    """A mount lies over what a link leads to, and the link itself could be exchanged."""
-    inner = path
-    while inner != root and inner.is_relative_to(root):
-        if stat.S_ISLNK(inner.lstat().st_mode):
-            raise ConfinementRefused(
-                f"{inner.relative_to(root)} in the workspace is a link, which a program could "
-                "exchange: put the file or folder itself in its place"
-            )
-        inner = inner.parent
 
 
 def _outermost(covered: Sequence[Path], *, but: Sequence[Path]) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from agent.guards.loose_json import called_name
@@ -163,10 +163,13 @@ def select(
     `room` the window is large enough for as many as may be offered.
     """
     places = {card.name: place for place, card in enumerate(situation.candidates)}
-    ranking = _Ranking()
-    if not situation.is_small_talk:
-        ranking = _ranked(situation, ranker, places)
-    wanted = _wanted(situation, ranking, options, places)
+    ranked: dict[str, Ranked] = {}
+    """The candidates by how well they fit, best first."""
+    if ranker is not None and not situation.is_small_talk and situation.text.strip():
+        of_all = ranker.rank(situation.text[:TEXT_CHARS_MAX], k=RANKED_MAX)
+        ranked = {one.id: one for one in of_all if one.id in places}
+    cosine_best = max((one.cosine for one in ranked.values()), default=0.0)
+    wanted = _wanted(situation, ranked, options, places)
     kept = [name for name in wanted if wanted[name] in {Reason.CORE, Reason.KEPT}]
     at_most = max(options.tools_max, len(kept))
     offered = list(dict.fromkeys([*kept, *(name for name in wanted if name not in kept)]))[:at_most]
@@ -184,11 +187,16 @@ def select(
     new = set(reasons).difference(before, core)
     ordered = [*before, *core, *sorted(new, key=places.__getitem__)]
     return Selection(
-        picked=tuple(ranking.picked(name, reasons[name]) for name in ordered),
+        picked=tuple(
+            Picked(name=name, reason=reasons[name], score=one.score, cosine=one.cosine)
+            if (one := ranked.get(name)) is not None
+            else Picked(name=name, reason=reasons[name])
+            for name in ordered
+        ),
         left_out=tuple(name for name in wanted if name not in reasons),
         unknown=_unknown(situation.required, places, situation.known),
-        cosine_best=ranking.cosine_best,
-        is_sure=ranking.cosine_best > options.cosine_sure,
+        cosine_best=cosine_best,
+        is_sure=cosine_best > options.cosine_sure,
     )
 
 
@@ -233,39 +241,9 @@ def temperature(
     return min(configured, options.temperature_sure)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ranking:
-    """The candidates by how well they fit, best first."""
-
-    ranked: tuple[Ranked, ...] = ()
-    by_name: Mapping[str, Ranked] = field(default_factory=dict)
-    cosine_best: float = 0.0
-
-    def score(self, name: str) -> float:
-        return self.by_name[name].score if name in self.by_name else 0.0
-
-    def picked(self, name: str, reason: Reason) -> Picked:
-        one = self.by_name.get(name)
-        if one is None:
-            return Picked(name=name, reason=reason)
-        return Picked(name=name, reason=reason, score=one.score, cosine=one.cosine)
-
-
-def _ranked(situation: Situation, ranker: Ranker | None, places: Mapping[str, int]) -> _Ranking:
-    if ranker is None or not situation.text.strip():
-        return _Ranking()
-    all_of_them = ranker.rank(situation.text[:TEXT_CHARS_MAX], k=RANKED_MAX)
-    ranked = tuple(one for one in all_of_them if one.id in places)
-    return _Ranking(
-        ranked=ranked,
-        by_name={one.id: one for one in ranked},
-        cosine_best=max((one.cosine for one in ranked), default=0.0),
-    )
-
-
 def _wanted(
     situation: Situation,
-    ranking: _Ranking,
+    ranked: Mapping[str, Ranked],
     options: SelectionOptions,
     places: Mapping[str, int],
 ) -> dict[str, Reason]:
@@ -282,11 +260,12 @@ def _wanted(
     if situation.is_small_talk:
         return wanted
     # The few best whatever their score, then those that are close enough.
-    others = [one for one in ranking.ranked if one.id not in options.core]
+    others = [one for one in ranked.values() if one.id not in options.core]
+    has_cosines = any(one.cosine > 0 for one in ranked.values())
     fitting: dict[str, Reason] = {}
     for place, one in enumerate(others[: options.best_max]):
         is_close = 0 < one.score >= options.words_min * others[0].score
-        if ranking.cosine_best > 0:
+        if has_cosines:
             is_close = one.cosine >= options.cosine_min
         if place < options.best_always:
             fitting[one.id] = Reason.BEST
@@ -295,7 +274,8 @@ def _wanted(
     for card in situation.candidates:
         if card.group in situation.groups or (card.server and card.server in situation.groups):
             fitting.setdefault(card.name, Reason.ROUTE)
-    for name in sorted(fitting, key=lambda name: (-ranking.score(name), name)):
+    scores = {name: one.score for name, one in ranked.items()}
+    for name in sorted(fitting, key=lambda name: (-scores.get(name, 0.0), name)):
         wanted.setdefault(name, fitting[name])
     return wanted
 
@@ -356,11 +336,17 @@ class ToolSelector:
         if given is not None:
             return exactly(given, candidates, known=known)
         text = turn.message.text if scene.kind is PromptKind.CHAT else scene.task
+        current: Sequence[str] = self._offered.get(turn.conversation, ())
+        if turn.conversation not in self._offered:  # as after a restart: from the recorded steps
+            for trace in await self._traces.prompts(turn.message.address.key, limit=2):
+                if trace.begin.get("conversation") == turn.conversation:
+                    current = tuple(trace.begin.get("tools", ()))
+                    break
         situation = Situation(
             candidates=candidates,
             text=text,
             is_small_talk=gathered.thinking.is_small_talk,
-            current=await self._current(turn),
+            current=current,
             is_step=is_step,
             used=tuple(_used(history, turns=self._options.used_turns)),
             groups=self._routes.routes().match(text).groups if self._routes else (),
@@ -393,14 +379,6 @@ class ToolSelector:
         if len(self._offered) >= CONVERSATIONS_KEPT_MAX:
             self._offered.clear()
         self._offered[turn.conversation] = selection.names
-
-    async def _current(self, turn: TurnInput) -> Sequence[str]:
-        if turn.conversation not in self._offered:
-            for trace in await self._traces.prompts(turn.message.address.key, limit=2):
-                if trace.begin.get("conversation") == turn.conversation:
-                    return tuple(trace.begin.get("tools", ()))
-            return ()
-        return self._offered[turn.conversation]
 
 
 def _used(history: History, *, turns: int) -> Iterable[str]:

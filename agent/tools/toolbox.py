@@ -167,21 +167,16 @@ async def fitted(text: str, caller: Caller, *, chars_max: int, keep: KeepResult 
         return NO_OUTPUT
     if len(cleaned) <= chars_max:
         return cleaned
-    pointer = await _pointer(cleaned, caller, keep)
+    pointer = "the rest was not kept"
+    if keep is not None:
+        try:
+            kept = await keep(cleaned, caller)
+            share = "all of it" if kept.whole else "its beginning (the rest was too long to keep)"
+            pointer = f"read_file has {share} in {kept.path}"
+        except AssistantError as error:
+            _log.warning("result_not_kept", reason=type(error).__name__)
+            pointer = "the rest could not be kept"
     return cut_middle(cleaned, chars_max=chars_max, pointer=pointer)
-
-
-async def _pointer(text: str, caller: Caller, keep: KeepResult | None) -> str:
-    """Where the rest of a cut text is, in words for the model."""
-    if keep is None:
-        return "the rest was not kept"
-    try:
-        kept = await keep(text, caller)
-    except AssistantError as error:
-        _log.warning("result_not_kept", reason=type(error).__name__)
-        return "the rest could not be kept"
-    share = "all of it" if kept.whole else "its beginning (the rest was too long to keep)"
-    return f"read_file has {share} in {kept.path}"
 
 
 NEAREST_MAX = 3

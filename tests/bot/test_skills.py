@@ -11,14 +11,13 @@ from pydantic_core import to_jsonable_python
 
 from agent.skills.rules import Rule
 from agent.skills.service import SkillService
-from agent.skills.skill import SkillRefused, SkillSchedule
+from agent.skills.skill import SkillRefused
 from bot.cli.skills.lines import details_json, list_json, why_json
-from bot.commands.skills import SHOWN_IN_CHAT, SHOWN_IN_CHAT_MAX, skills_reply, when_words
-from bot.settings.home import shipped
+from bot.commands.skills import SHOWN_IN_CHAT, SHOWN_IN_CHAT_MAX, skills_reply
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person
 from tests.agent.skills.given import put, text_of
-from tests.agent.skills.workbench import Workbench, playbook, workbench
+from tests.agent.skills.workbench import Workbench, workbench
 
 DAILY = "metadata: {schedule: 0 6 * * *}"
 RULE = Rule(source="prompt.force_include[0]", patterns=("^buy",), instruction="Ask first.")
@@ -85,42 +84,6 @@ async def counter(tmp_path: Path) -> AsyncIterator[Counter]:
 # --- the list ----------------------------------------------------------------------------------
 
 
-async def test_each_skill_is_listed_with_its_kind_and_the_reason_for_its_state(
-    counter: Counter,
-) -> None:
-    put(counter.bench.shipped, "brief", DAILY)
-    put(counter.bench.user, "lacks", "metadata: {requires: {bins: [no-such-program]}}")
-    folder = put(counter.bench.folder, "tax", "metadata: {keywords: tax, priority: 3}")
-    (folder / "tests.yaml").write_text("- message: my tax\n- message: hi\n  must: no match\n")
-    await counter.write()
-
-    rows = (await counter.listed())["skills"]
-
-    assert [(row["name"], row["kind"], row["place"], row["state"]) for row in rows] == [
-        ("tax", "playbook", "workspace", "usable"),
-        ("lacks", "skill", "shared folder", "missing"),
-        ("mine", "skill", "workspace", "quarantined"),
-        ("brief", "by the clock", "shipped", "off"),
-    ]
-    assert [row["reason"] for row in rows] == [
-        "in use",
-        "not usable here: the program no-such-program is not installed",
-        "waits for your approval (written by the assistant)",
-        "off",
-    ]
-    assert (rows[0]["priority"], rows[0]["tests"], rows[3]["when"]) == (3, 2, "0 6 * * *")
-
-
-async def test_a_skill_that_changed_after_its_approval_says_so(counter: Counter) -> None:
-    await counter.write()
-    await counter.skills.approve("mine")
-
-    (counter.bench.folder / "mine" / "SKILL.md").write_text(text_of("mine", body="Else."))
-
-    row = await counter.row("mine")
-    assert row["reason"] == "waits for your approval (its files changed since it was approved)"
-
-
 # --- one skill ---------------------------------------------------------------------------------
 
 
@@ -157,29 +120,6 @@ async def test_what_waits_is_shown_with_all_that_one_should_know(counter: Counte
     assert shown["origin"] == "installed"
 
 
-async def test_a_limit_to_no_tools_is_not_left_out(counter: Counter) -> None:
-    put(counter.bench.folder, "mine", "allowed-tools: []")
-    skill = await counter.bench.skill("mine")
-
-    front = (await counter.shown("mine"))["front_matter"]
-
-    assert ("allowed_tools" in front) is (skill.allowed_tools is not None)
-
-
-async def test_a_broken_skill_is_shown_by_what_is_wrong(counter: Counter) -> None:
-    put(counter.bench.folder, "mine", "allowed-tools: {a: b}")
-
-    with pytest.raises(SkillRefused, match="is broken, and not used:\nworkspace/skills/mine/"):
-        await counter.shown("mine")
-
-
-async def test_an_unknown_name_is_one_sentence(counter: Counter) -> None:
-    for name in ("nope", "x" * 10_000, "../x", "\x1b[31m"):
-        with pytest.raises(SkillRefused, match="there is no skill") as refused:
-            await counter.shown(name)
-        assert len(str(refused.value)) < 150
-
-
 # --- deciding ----------------------------------------------------------------------------------
 
 
@@ -202,90 +142,10 @@ async def test_what_was_shown_is_what_is_approved(counter: Counter) -> None:
     assert (await counter.row("mine"))["state"] == "quarantined"
 
 
-async def test_a_playbook_is_set_and_changed_part_by_part(counter: Counter) -> None:
-    _, is_new, warnings = await counter.skills.set_playbook(
-        "mine", keywords=["tax", " vat ", "a"], text="Do it.", priority=7
-    )
-    _, is_new_again, _ = await counter.skills.set_playbook("mine", description="About tax")
-
-    (stored,) = await counter.bench.records.playbooks()
-    assert (is_new, is_new_again) == (True, False)
-    assert warnings == ("the keyword 'a' is so short that it will stand in many messages",)
-    assert (stored.text, stored.keywords, stored.priority) == ("Do it.", ("tax", "vat", "a"), 7)
-    assert stored.description == "About tax"
-    assert (await counter.row("mine"))["state"] == "usable"
-
-
-async def test_a_playbook_over_a_shipped_name_is_told(counter: Counter) -> None:
-    put(counter.bench.shipped, "mine", "metadata: {keywords: tax}")
-
-    _, _, warnings = await counter.skills.set_playbook("mine", keywords=["vat"], text="x")
-
-    assert warnings == ("it is used instead of the shipped skill of this name",)
-    assert await counter.skills.remove_playbook("mine")
-    assert not await counter.skills.remove_playbook("mine")
-
-
 # --- why ---------------------------------------------------------------------------------------
 
 
-async def test_why_says_what_was_picked_and_what_came_close(counter: Counter) -> None:
-    put(counter.bench.shipped, "tax", "metadata: {keywords: tax}")
-    put(counter.bench.shipped, "vats", "metadata: {keywords: vats}")
-    put(counter.bench.shipped, "trains")
-    put(counter.bench.shipped, "soup")
-    await counter.bench.service.create_playbook(playbook("later", "tax"))
-
-    picked = await counter.of("Taxes and vat for trains", "tax")
-    near = await counter.of("Taxes and vat for trains", "vats")
-    scored = await counter.of("Taxes and vat for trains", "trains")
-    far = await counter.of("Taxes and vat for trains", "soup")
-    waiting = await counter.of("Taxes and vat for trains", "later")
-
-    assert (picked["verdict"], picked["near"]) == ("picked", [])
-    assert near["verdict"] == "not picked"
-    assert "has an ending that it lacks" in near["near"][0]
-    assert (scored["verdict"], scored["score"]) == ("picked", pytest.approx(0.6, abs=0.1))
-    assert (far["verdict"], far["near"]) == ("not picked", [])
-    assert waiting["verdict"] == "cannot be picked"
-    assert waiting["near"][0].startswith("otherwise it would have been picked")
-
-
 # --- trigger tests -----------------------------------------------------------------------------
-
-
-async def test_tests_are_run_also_for_what_waits(counter: Counter, tmp_path: Path) -> None:
-    folder = put(tmp_path / "from", "tax", "metadata: {keywords: tax}")
-    (folder / "tests.yaml").write_text(
-        "- message: my tax\n- message: my soup\n  must: match\n- message: hi\n  must: no match\n"
-    )
-    await counter.skills.install(folder)
-
-    names = await counter.skills.tested()
-    report = await counter.skills.test("tax")
-
-    assert names == ("tax",)
-    assert report.file == "workspace/skills/tax/tests.yaml"
-    assert [(one.test.line, one.passed) for one in report.results] == [
-        (1, True),
-        (2, False),
-        (4, True),
-    ]
-    assert "tax does not match" in report.results[1].reasons[0]
-
-
-async def test_a_test_may_name_other_skills_and_a_rule_may_bring_them(counter: Counter) -> None:
-    put(counter.bench.shipped, "vat", "metadata: {keywords: vat}")
-    put(counter.bench.shipped, "other", "metadata: {keywords: other}")
-    folder = put(counter.bench.folder, "tax", "metadata: {keywords: tax}")
-    (folder / "tests.yaml").write_text("- message: my vat\n  skills: [vat]\n- message: go on\n")
-    rule = Rule(source="rule", patterns=("go on",), skills=("tax", "other"))
-    asked = Counter(counter.bench, rule)
-
-    results = (await asked.skills.test("tax")).results
-
-    assert [one.passed for one in results] == [True, True]
-    assert not any("no skill named" in reason for one in results for reason in one.reasons)
 
 
 # --- in a chat ---------------------------------------------------------------------------------
@@ -343,36 +203,3 @@ async def test_a_long_list_is_cut_in_a_chat(counter: Counter) -> None:
     assert "terminal" not in members
     assert told.endswith("1 skill cannot be read: hearthbot skills list")
     assert len(told) < 4_000
-
-
-async def test_many_that_wait_are_counted_in_a_chat(counter: Counter) -> None:
-    for n in range(SHOWN_IN_CHAT + 2):
-        await counter.write(f"w{n}")
-
-    told = await counter.told()
-
-    assert f"w0, w1, w2, w3, w{SHOWN_IN_CHAT - 1} and 2 more. In a terminal" in told
-
-
-async def test_the_shipped_ones_fit_on_a_phone(counter: Counter) -> None:
-    counter.bench.shipped = shipped("skills")
-    counter.bench.start()
-
-    told = await counter.told()
-
-    assert len(told.splitlines()) <= 20
-    assert len(told) < 1_200
-
-
-@pytest.mark.parametrize(
-    ("schedule", "words"),
-    [
-        (SkillSchedule(cron="0 6 * * *", timezone="Europe/Oslo"), "0 6 * * * (Europe/Oslo)"),
-        (SkillSchedule(interval_minutes=1), "every 1 minute"),
-        (SkillSchedule(interval_minutes=90), "every 90 minutes"),
-        (SkillSchedule(interval_minutes=360), "every 6 hours"),
-        (SkillSchedule(at="2026-05-01T09:00"), "at 2026-05-01T09:00"),
-    ],
-)
-def test_a_schedule_in_words(schedule: SkillSchedule, words: str) -> None:
-    assert when_words(schedule) == words

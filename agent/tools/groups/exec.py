@@ -149,10 +149,23 @@ class Runner:
             raise ProgramNotRun("only the owner may have programs run")
         most = self._options.limits
         limits = replace(most, timeout_s=min(order.timeout_s or most.timeout_s, most.timeout_s))
-        if await asyncio.to_thread(self.is_confined):
-            ran = await self._confined(order, caller, limits)
+        is_confined = await asyncio.to_thread(self.is_confined)
+        # The gate asked by `needs`; nothing runs here because somebody forgot to ask it.
+        if not is_confined and caller.tainted:
+            raise ProgramNotRun(self._tainted())
+        if not is_confined and not caller.agreed:
+            raise ProgramNotRun(f"{NO_SANDBOX}; a person has to agree first")
+        environment = confined_environment if is_confined else open_environment
+        program = Program(
+            command=order.command,
+            folder=order.folder,
+            environment={**environment(self.root, self._own), **order.given},
+            stdin=None if order.stdin is None else order.stdin.encode(errors="replace"),
+        )
+        if is_confined:
+            ran = await self._confined(program, order, caller, limits)
         else:
-            ran = await self._open(order, caller, limits)
+            ran = await run_open(program, limits)
         text = report(ran)
         if ran.stopped is StopReason.TIME:
             text = f"stopped: the program did not end within {limits.timeout_s:g} s\n{text}"
@@ -161,13 +174,9 @@ class Runner:
         most_chars = self._options.output_chars_max
         return await fitted(text, caller, chars_max=most_chars, keep=self._keep)
 
-    async def _confined(self, order: Order, caller: Caller, limits: RunLimits) -> Ran:
-        program = Program(
-            command=order.command,
-            folder=order.folder,
-            environment={**confined_environment(self.root, self._own), **order.given},
-            stdin=_bytes(order.stdin),
-        )
+    async def _confined(
+        self, program: Program, order: Order, caller: Caller, limits: RunLimits
+    ) -> Ran:
         view = self._views.view(caller, more=order.readable, instead=order.instead)
         stack = ExitStack()
 
@@ -187,20 +196,6 @@ class Runner:
                 leave(entering)
             else:
                 entering.add_done_callback(leave)
-
-    async def _open(self, order: Order, caller: Caller, limits: RunLimits) -> Ran:
-        # The gate asked by `needs`; nothing runs here because somebody forgot to ask it.
-        if caller.tainted:
-            raise ProgramNotRun(self._tainted())
-        if not caller.agreed:
-            raise ProgramNotRun(f"{NO_SANDBOX}; a person has to agree first")
-        program = Program(
-            command=order.command,
-            folder=order.folder,
-            environment={**open_environment(self.root, self._own), **order.given},
-            stdin=_bytes(order.stdin),
-        )
-        return await run_open(program, limits)
 
     def _tainted(self) -> str:
         return (
@@ -306,7 +301,3 @@ def _text(caught: Caught) -> str:
     head = caught.head.decode(errors="ignore")
     tail = caught.tail.decode(errors="ignore").rstrip("\n")
     return f"{head}\n[… {caught.left_out:,} bytes were not kept …]\n{tail}"
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode(errors="replace")

@@ -210,7 +210,13 @@ class FileTools:
         last = min(last_line or len(lines), len(lines))
         if first_line > last:
             raise ToolRefused(f"there are no such lines: the file has {len(lines):,}")
-        page = list(_page(lines[first_line - 1 : last], self._page_chars_max))
+        page: list[str] = []
+        room = self._page_chars_max
+        for line in lines[first_line - 1 : last]:
+            room -= len(line) + 1
+            if room < 0 and page:  # the first one always
+                break
+            page.append(line)
         notes = []
         if len(page) < len(lines):
             shown = first_line + len(page) - 1
@@ -304,7 +310,11 @@ class FileTools:
     def list_dir(self, caller: Caller, path: str = ".") -> str:
         """List a workspace folder: names and sizes, folders end in /."""
         listing = self._workspace.entries(path, caller)
-        lines = [_entry_line(entry.name, entry.kind, entry.size_bytes) for entry in listing.entries]
+        lines = []
+        for entry in listing.entries:
+            kind = _KINDS.get(entry.kind, " (not a regular file)")
+            kind = f" ({entry.size_bytes:,} bytes)" if entry.kind == "file" else kind
+            lines.append(clean(entry.name).replace("\n", "?") + kind)
         if listing.total > len(lines):
             lines.append(f"[the first {len(lines):,} of {listing.total:,} entries]")
         return "\n".join(lines) or "(the folder is empty)"
@@ -379,16 +389,6 @@ def _lines(text: str) -> list[str]:
     ]
 
 
-def _page(lines: Iterable[str], chars_max: int) -> Iterable[str]:
-    """As many lines as fit; the first one always."""
-    room = chars_max
-    for number, line in enumerate(lines):
-        room -= len(line) + 1
-        if room < 0 and number > 0:
-            return
-        yield line
-
-
 def _bytes(text: str) -> bytes:
     return without_surrogates(text).encode()
 
@@ -428,17 +428,7 @@ def replaced_once(text: str, old: str, new: str) -> tuple[str, int]:
     return text[:start] + new + text[end:], text.count("\n", 0, start) + 1
 
 
-def _entry_line(name: str, kind: str, size_bytes: int) -> str:
-    shown = clean(name).replace("\n", "?")
-    match kind:
-        case "folder":
-            return f"{shown}/"
-        case "file":
-            return f"{shown} ({size_bytes:,} bytes)"
-        case "link":
-            return f"{shown} (a link: not followed)"
-        case _:
-            return f"{shown} (not a regular file)"
+_KINDS = {"folder": "/", "link": " (a link: not followed)"}
 
 
 def _found(path: str, text: str, needle: str) -> Iterable[str]:

@@ -84,7 +84,11 @@ class KnowledgeTools:
         ] = "",
     ) -> str:
         path = path.strip()
-        called = _called(path, text, name.strip())
+        called = name.strip() or path.rstrip("/").rpartition("/")[2]
+        if bool(path) == bool(text.strip()):
+            raise KnowledgeRefused("give either a path or a text; nothing was saved")
+        if not path and not called:
+            raise KnowledgeRefused("a text needs a name to be saved under; nothing was saved")
         await self._household.check_writable(caller)
         read = await self._read(path, text, called, caller)
         saved = await self._documents.save(
@@ -133,19 +137,18 @@ class KnowledgeTools:
             return NOTHING_HERE
         of = whose(caller.person_id, caller.address, is_group=caller.is_group)
         saved = await self._documents.list(of)
-        lines = [self._line(document, caller) for document in saved[:LISTED_MAX]]
+        zone = self._household.zone_of(caller.person_id)
+        lines = []
+        for document in saved[:LISTED_MAX]:
+            told = f"{datetime.fromtimestamp(document.saved_ms / 1000, zone):%Y-%m-%d}"
+            if document.whose.person_id != caller.person_id:
+                name = self._household.name_of(document.whose.person_id)
+                told += f" by {one_line(name) or 'somebody else'}"
+            source = f", from {one_line(document.source)}" if document.source else ""
+            lines.append(harmless(f"- {_shown(document)}, saved {told}{source}"))
         if len(saved) > LISTED_MAX:
             lines.append(f"[the first {LISTED_MAX} of {len(saved):,} by name]")
         return "\n".join(lines) or "No documents are saved here."
-
-    def _line(self, document: Document, caller: Caller) -> str:
-        zone = self._household.zone_of(caller.person_id)
-        told = [f"{datetime.fromtimestamp(document.saved_ms / 1000, zone):%Y-%m-%d}"]
-        if document.whose.person_id != caller.person_id:
-            name = self._household.name_of(document.whose.person_id)
-            told.append(f"by {one_line(name) or 'somebody else'}")
-        source = f", from {one_line(document.source)}" if document.source else ""
-        return harmless(f"- {_shown(document)}, saved {' '.join(told)}{source}")
 
     # Run again, it finds the document gone.
     @tool(
@@ -174,15 +177,6 @@ class KnowledgeTools:
                 f"there is no document {_quoted(name)} here (any more); list_documents names them"
             )
         return harmless(f"Removed {_shown(removed)}.")
-
-
-def _called(path: str, text: str, name: str) -> str:
-    """The document's name. Raises KnowledgeRefused for arguments that do not say one thing."""
-    if bool(path) == bool(text.strip()):
-        raise KnowledgeRefused("give either a path or a text; nothing was saved")
-    if not path and not name:
-        raise KnowledgeRefused("a text needs a name to be saved under; nothing was saved")
-    return name or path.rstrip("/").rpartition("/")[2]
 
 
 def _shown(document: Document) -> str:

@@ -262,25 +262,18 @@ class FactTools:
             return NOTHING_HERE
         all_of = await self._facts.list(here(caller))
         fit = [fact for fact in all_of if category in {None, fact.category}]
-        lines = [
-            line
-            for place, fact in enumerate(fit[:LISTED_MAX])
-            for line in await self._lines(fact, caller, past=past and place < PAST_LISTED_MAX)
-        ]
+        zone, credited = self._household.zone_of(caller.person_id), caller.is_group
+        lines: list[str] = []
+        for place, fact in enumerate(fit[:LISTED_MAX]):
+            lines.append(shown(fact, zone, credited=credited))
+            if past and place < PAST_LISTED_MAX:
+                former = await self._facts.past(here(caller), fact.id)
+                lines += [f"  before: {shown(one, zone, credited=credited)}" for one in former]
         if len(fit) > LISTED_MAX:
             lines.append(f"[the newest {LISTED_MAX} of {len(fit):,}: search_memories finds others]")
         if past and len(fit) > PAST_LISTED_MAX:
             lines.append(f"[the past of the newest {PAST_LISTED_MAX} alone]")
         return "\n".join(lines) or "Nothing is remembered here."
-
-    async def _lines(self, fact: StoredFact, caller: Caller, *, past: bool) -> list[str]:
-        former = await self._facts.past(here(caller), fact.id) if past else ()
-        zone = self._household.zone_of(caller.person_id)
-        credited = caller.is_group
-        return [
-            shown(fact, zone, credited=credited),
-            *(f"  before: {shown(one, zone, credited=credited)}" for one in former),
-        ]
 
     def _update_fact_needs(self, caller: Caller, id: str, text: str) -> Needs:
         """Who is asked reads the sentence as it will stand there."""

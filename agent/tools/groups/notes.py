@@ -143,7 +143,11 @@ class Notes:
                     f"{path} is full ({len(known):,} characters; at most {FILE_CHARS_MAX:,}): "
                     "nothing was added. The person may shorten it"
                 )
-            return former + _joint(former) + added.encode() + b"\n"
+            # One empty line before what is added: an entry of its own.
+            joint = b"\n" if former.endswith(b"\n") else b"\n\n"
+            if not former.strip() or former.endswith((b"\n\n", b"\n\r\n")):
+                joint = b""
+            return former + joint + added.encode() + b"\n"
 
         _, of = await self._kept.change(path, caller, longer, missing=b"")
         return Added(path=path, added=added, of=of)
@@ -153,15 +157,6 @@ def _folder(caller: Caller) -> str:
     if caller.is_group:
         raise NotesRefused("notes are private, and closed in group chats")
     return folder_of(caller.person_id, caller.role)
-
-
-def _joint(former: bytes) -> bytes:
-    """One empty line before what is added: an entry of its own."""
-    if not former.strip():
-        return b""
-    if former.endswith((b"\n\n", b"\n\r\n")):
-        return b""
-    return b"\n" if former.endswith(b"\n") else b"\n\n"
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

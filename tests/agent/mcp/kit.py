@@ -19,10 +19,10 @@ from agent.tools.tool import Tool
 from memory.records.transcript import ToolResult
 from memory.stores.switches import SqliteToolApprovals
 from tests.agent.tools.given import OWNER, call, run_tool
+from tests.checkout import ROOT
 from tests.memory.kit import opened
 
 ODD = Path(__file__).parent / "odd_server.py"
-RAW = ODD.with_name("raw_server.py")
 QUICK = Timing(connect_s=30, list_s=1, backoff_s=0.2, steady_s=60, reread_s=0.05)
 WAIT_S = 30.0
 
@@ -30,17 +30,10 @@ Raw = dict[str, Any]
 
 
 def odd(name: str = "odd", **env: str) -> ServerOptions:
-    """Our own server, by its standard streams. Where it does nothing but list what it is told to,
-    it is the one without an SDK, which starts in a tenth of the time."""
-    program = RAW if set(env) == {"ODD_TOOLS"} else ODD
+    """Our own server, by its standard streams."""
     return ServerOptions(
-        name=name, command=sys.executable, args=(str(program),), env=env, start=ServerStart.EAGER
+        name=name, command=sys.executable, args=(str(ODD),), env=env, start=ServerStart.EAGER
     )
-
-
-def raw(name: str = "raw", **env: str) -> ServerOptions:
-    """A server without an SDK, of an older protocol, which lists whatever stands in ODD_TOOLS."""
-    return replace(odd(name, **env), args=(str(RAW),))
 
 
 def by_node(name: str, program: Path, *args: str, **changes: Any) -> ServerOptions:
@@ -134,9 +127,11 @@ def is_alive(pid: int) -> bool:
 
 @asynccontextmanager
 async def by_http(port: int, **env: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The odd server on loopback."""
+    """A server of the SDK on loopback."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(ODD), str(port), env={**os.environ, **env}
+        *(sys.executable, "-m", "tests.agent.mcp.http_server", str(port)),
+        env={**os.environ, **env},
+        cwd=ROOT,
     )
     try:
         await until(lambda: _listens(port))

@@ -12,23 +12,10 @@ from agent.mcp.process import LineTooLong, program
 from tests.agent.mcp.kit import is_alive, pids, until
 
 LONG = 1_000_000
-HANG_S = 30.0
-ECHO = "import sys\nfor line in sys.stdin: print(line.strip()[::-1], flush=True)"
 
 
 def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
-
-
-async def lines_of(code: str, folder: Path, *, bytes_max: int = LONG) -> list[bytes]:
-    async with program(python(code), env={}, folder=folder) as running:
-        return [line async for line in running.lines(bytes_max=bytes_max)]
-
-
-async def test_what_was_written_is_read_line_by_line(tmp_path: Path) -> None:
-    found = await lines_of(r"print('a\n\nbc'); print('no end', end='')", tmp_path)
-
-    assert found == [b"a", b"", b"bc"]
 
 
 async def test_a_line_beyond_the_measure_ends_the_program(tmp_path: Path) -> None:
@@ -39,15 +26,6 @@ async def test_a_line_beyond_the_measure_ends_the_program(tmp_path: Path) -> Non
         assert await anext(lines) == b"fits"
         with pytest.raises(LineTooLong, match="more than 1 MB"):
             await anext(lines)
-
-
-async def test_it_is_written_to(tmp_path: Path) -> None:
-    async with program(python(ECHO), env={}, folder=tmp_path) as running:
-        lines = running.lines(bytes_max=LONG)
-        await running.write(b"abc\nde\n")
-        found = [await anext(lines), await anext(lines)]
-
-    assert found == [b"cba", b"ed"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from agent.mcp.process import misplaced_paths, server_env, server_folder
 from agent.mcp.servers import ServerFolders
-from agent.mcp.values import Health, ServerDown, ServerOptions
+from agent.mcp.values import ServerDown, ServerOptions
 from tests.agent.mcp.kit import called, odd, running, state, workspace
 
 NOTES = ServerOptions(name="notes", command="notes-server")
@@ -43,15 +43,6 @@ def test_a_server_has_a_private_folder_outside_of_the_workspace(home: ServerFold
     assert at(home) == folder
 
 
-def test_a_folder_that_others_may_enter_is_closed_to_them(home: ServerFolders) -> None:
-    folder = at(home)
-    folder.chmod(0o755)
-
-    at(home)
-
-    assert folder.stat().st_mode & 0o777 == 0o700
-
-
 @pytest.mark.parametrize("linked", ["mcp", "mcp/notes"])
 @pytest.mark.threat("T23")
 def test_a_link_in_its_place_is_refused_wherever_it_leads(home: ServerFolders, linked: str) -> None:
@@ -77,18 +68,6 @@ def test_data_may_lie_elsewhere_but_not_in_the_workspace(home: ServerFolders) ->
     data.symlink_to(home.workspace)
     with pytest.raises(ServerDown, match="is in the workspace"):
         at(home)
-
-
-async def test_a_server_whose_folder_is_refused_is_down_and_says_so(tmp_path: Path) -> None:
-    workspace(tmp_path)
-    (tmp_path / "data" / "mcp").mkdir(parents=True)
-    (tmp_path / "data" / "mcp" / "odd").symlink_to(tmp_path)
-
-    async with running(tmp_path, odd()) as mcp:
-        health = state(mcp).health
-
-    assert health.health is Health.DOWN
-    assert "is a link" in health.trouble
 
 
 # --- modules that lie about ----------------------------------------------------------------------
@@ -143,9 +122,7 @@ def test_python_is_told_to_take_no_modules_from_where_it_starts() -> None:
     ("changes", "said"),
     [
         ({"args": (".",)}, "the argument . is also a path"),
-        ({"args": ("./shelf",)}, "the argument ./shelf is also a path"),
         ({"args": ("--folder=shelf",)}, "the argument --folder=shelf is also a path"),
-        ({"args": ("..",)}, "the argument .. is also a path"),
         ({"command": "./run.sh"}, "the command ./run.sh is also a path"),
         ({"env": {"DB": "shelf"}}, "a value of DB is also a path"),
     ],
@@ -181,7 +158,6 @@ def test_a_program_that_tools_could_change_is_named(home: ServerFolders) -> None
         {"args": ("-y", "@scope/server-memory", "https://a.b/c", "x" * 9000, "a\0b", "")},
         {"command": "/usr/bin/notes", "args": ("/srv/notes", "--folder=/srv")},
         {"command": "shelf"},  # one word is looked for in PATH
-        {"env": {"KEY": "shelves", "PYTHONPATH": "/srv"}},
         {"command": "", "url": "http://127.0.0.1:1/", "args": (".",)},
     ],
 )

@@ -20,10 +20,9 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from agent.mcp.values import ServerRefused
-from agent.mcp.wire import FAILED, ResultReader
+from agent.mcp.wire import ResultReader
 from agent.tools.workspace import Workspace
-from tests.agent.tools.given import GROUP, OWNER
+from tests.agent.tools.given import OWNER
 from tests.agent.tools.schemas import any_json
 
 
@@ -43,11 +42,6 @@ async def told(tmp_path: Path, *parts: ContentBlock, **more: Any) -> str:
     return await ResultReader(Workspace(tmp_path)).text(result(*parts, **more), OWNER)
 
 
-async def test_an_error_without_words_is_still_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ServerRefused, match=FAILED):
-        await told(tmp_path, is_error=True)
-
-
 async def test_structured_content_is_told_once(tmp_path: Path) -> None:
     same = words('{\n  "a": 1\n}')
 
@@ -57,22 +51,9 @@ async def test_structured_content_is_told_once(tmp_path: Path) -> None:
     assert await told(tmp_path, words("one"), structured_content={"b": 1}) == 'one\n\n{"b": 1}'
 
 
-async def test_the_same_file_is_kept_once_and_in_the_chat_it_came_in(tmp_path: Path) -> None:
-    reader = ResultReader(Workspace(tmp_path))
-    twice = result(blob(b"x"), blob(b"x"))
-
-    here = await reader.text(twice, OWNER)
-    there = await reader.text(twice, GROUP)
-
-    assert len(list(tmp_path.rglob("*.png"))) == 2
-    assert "telegram+42" in here
-    assert "telegram+42" not in there
-
-
 @pytest.mark.parametrize(
     ("mime", "suffix"),
     [
-        ("image/png", ".png"),
         ("IMAGE/PNG; q=1", ".png"),
         ("audio/wav", ".wav"),
         ("../../etc", ".bin"),
@@ -97,19 +78,6 @@ async def test_too_much_is_bounded_and_said(tmp_path: Path) -> None:
     assert text.count("was not kept") == 6
     assert len(list(tmp_path.rglob("*.png"))) == 19
     assert "100 more parts were left out" in many
-
-
-async def test_a_link_is_told_in_one_line(tmp_path: Path) -> None:
-    link = ResourceLink(
-        type="resource_link",
-        uri="file:///etc/passwd\nIgnore this",
-        name="a\x1b[31m",
-        mime_type="text/plain",
-    )
-
-    assert await told(tmp_path, link) == (
-        "[a link, not opened: file:///etc/passwd Ignore this (a, text/plain)]"
-    )
 
 
 kinds = st.one_of(

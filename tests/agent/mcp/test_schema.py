@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from agent.mcp.json_schema import shown_properties
 from agent.mcp.schema import SCHEMA_CHARS_MAX, sendable
 from tests.agent.tools.schemas import any_schema
 
@@ -60,29 +59,6 @@ def refusals(schema: Json) -> Iterator[str]:
         for name in node.get("properties", {}):
             if not (0 < len(name) <= 64 and name.isascii() and " " not in name):
                 yield f"a parameter's name: {name!r}"
-
-
-def test_an_ordinary_schema_passes_unharmed() -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "city": {"type": "string", "description": "Where", "minLength": 1},
-            "days": {"type": "integer", "minimum": 1, "maximum": 14, "default": 3},
-            "unit": {"type": "string", "enum": ["c", "f"]},
-            "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 5},
-            "place": {
-                "type": "object",
-                "properties": {"lat": {"type": "number"}},
-                "required": ["lat"],
-            },
-            "code": {"type": "string", "pattern": "^[A-Z]+$"},
-            "sure": {"type": "boolean"},
-            "id": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
-        },
-        "required": ["city"],
-    }
-
-    assert sendable(schema) == schema
 
 
 @pytest.mark.case("TO-07")
@@ -188,16 +164,6 @@ def test_a_choice_at_the_top_becomes_one_object() -> None:
         },
         "required": ["all"],
     }
-
-
-def test_names_of_parameters_are_mapped_uniquely() -> None:
-    names = ["größe", "gr öße", "x" * 70, "x" * 71, "fine.name-1", ""]
-
-    shown = shown_properties(names)
-
-    assert list(shown.values()) == names
-    assert shown["fine.name-1"] == "fine.name-1"
-    assert list(refusals(sendable({"properties": {name: {} for name in names}}))) == []
 
 
 def test_a_schema_of_any_size_is_kept_within_bounds() -> None:

@@ -27,7 +27,6 @@ from tests.agent.mcp.kit import (
     names,
     odd,
     pids,
-    raw,
     running,
     state,
     tool,
@@ -189,18 +188,6 @@ async def test_results_of_every_kind_are_told(tmp_path: Path) -> None:
     assert all(result.ok for name, result in told.items() if name != "fails")
 
 
-async def test_sounds_and_files_are_kept_and_what_cannot_be_read_is_named(tmp_path: Path) -> None:
-    async with running(tmp_path, odd()) as mcp:
-        sound = await called(mcp, "odd__sound")
-        attached = await called(mcp, "odd__attached")
-
-    assert "audio/wav, 4 bytes, kept as files/results/" in sound.content
-    assert "../../x: its content cannot be read" in sound.content
-    assert "[note:///1]\na note" in attached.content
-    kept = list((workspace(tmp_path) / "files" / "results").rglob("*.*"))
-    assert sorted(file.read_bytes() for file in kept) == [b"%PDF", b"RIFF"]
-
-
 @pytest.mark.case("TO-01", "TO-05")
 async def test_megabytes_and_terminal_noise_are_cut_and_cleaned(tmp_path: Path) -> None:
     async with running(tmp_path, odd()) as mcp:
@@ -235,11 +222,6 @@ async def test_a_server_gets_a_bare_environment_and_runs_in_the_workspace(tmp_pa
     assert folder == str(tmp_path / "data" / "mcp" / "odd")
 
 
-async def test_a_server_that_writes_much_to_its_errors_is_not_held_up(tmp_path: Path) -> None:
-    async with running(tmp_path, odd()) as mcp:
-        assert (await called(mcp, "odd__chatty")).ok
-
-
 # --- trouble -------------------------------------------------------------------------------------
 
 
@@ -256,19 +238,6 @@ async def test_a_slow_call_ends_in_time_and_is_cancelled_at_the_server(tmp_path:
     assert "did not answer within 0.5 s" in result.content
     assert "check before trying again" in result.content
     assert after.ok, "a server that was only slow is not started anew"
-
-
-async def test_a_stop_reaches_the_server(tmp_path: Path) -> None:
-    marks = tmp_path / "marks"
-
-    async with running(tmp_path, odd(ODD_MARKS=str(marks))) as mcp:
-        task = asyncio.create_task(called(mcp, "odd__slow", seconds=20))
-        await until(marks.exists)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await until(lambda: "slow was cancelled" in marks.read_text())
-        assert (await called(mcp, "odd__echo")).ok
 
 
 async def test_a_server_that_hangs_as_a_whole_is_started_anew(tmp_path: Path) -> None:
@@ -335,32 +304,11 @@ async def test_a_server_that_never_comes_up_is_tried_again_at_growing_distances(
     assert works.ok
 
 
-async def test_a_call_of_a_server_that_is_down_says_when_it_is_tried_again(tmp_path: Path) -> None:
-    timing = replace(QUICK, backoff_s=300)
-
-    async with running(tmp_path, odd(), timing=timing) as mcp:
-        await called(mcp, "odd__dies")
-        await until(lambda: state(mcp).health.health is Health.DOWN)
-        result = await called(mcp, "odd__echo")
-
-    assert not result.ok
-    for words in ("is not available", "tried again in", "nothing was done"):
-        assert words in result.content
-
-
 async def test_a_program_that_is_no_server_is_given_up_in_time(tmp_path: Path) -> None:
     cat = ServerOptions(name="cat", command="sleep", args=("60",), start=ServerStart.EAGER)
 
     async with running(tmp_path, cat, timing=replace(QUICK, connect_s=0.5)) as mcp:
         assert state(mcp, "cat").health.trouble == "it did not answer in time"
-
-
-async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    absent = ServerOptions(name="absent", command="no-such-program", start=ServerStart.EAGER)
-
-    async with running(tmp_path, absent) as mcp:
-        assert state(mcp, "absent").health.trouble == "the command no-such-program was not found"
-        assert mcp.tools() == ()
 
 
 async def test_nothing_is_left_behind_at_the_end(tmp_path: Path) -> None:
@@ -423,29 +371,13 @@ async def test_a_description_that_changed_between_two_starts_turns_the_tool_off(
         assert names(mcp) == on, "it stays approved"
 
 
-async def test_what_was_shown_of_parameters_is_kept_for_when_they_change(tmp_path: Path) -> None:
-    source = tmp_path / "t.json"
-    before = {"type": "object", "properties": {"to": {"type": "string", "description": "Who."}}}
-    now = {"type": "object", "properties": {"to": {"type": "string", "description": "All."}}}
-    lists(source, tool("mail", before))
-    async with running(tmp_path, odd(ODD_TOOLS=str(source))):
-        pass
-
-    lists(source, tool("mail", now))
-    async with running(tmp_path, odd(ODD_TOOLS=str(source))) as mcp:
-        (mail,) = state(mcp).waiting
-
-    assert (mail.former_parameters, mail.parameters) == (before, now)
-
-
 @pytest.mark.parametrize(
     "changed",
     [
         tool("mail", {"type": "object", "properties": {"bcc": {"type": "string"}}}),
         tool("mail", annotations={"readOnlyHint": True}),
-        tool("mail", description="Does mail. "),
     ],
-    ids=["schema", "what it is said to change", "a blank"],
+    ids=["schema", "what it is said to change"],
 )
 async def test_any_change_of_a_tool_turns_it_off(
     tmp_path: Path, changed: dict[str, object]
@@ -517,10 +449,10 @@ async def test_a_list_that_never_rests_is_read_at_a_distance_and_named_once(
 ) -> None:
     source, reads = tmp_path / "t.json", tmp_path / "reads"
     lists(source, tool("mail"))
-    async with running(tmp_path, raw(ODD_TOOLS=str(source))):
+    async with running(tmp_path, odd("raw", ODD_TOOLS=str(source))):
         pass
     lists(source, tool("mail"), tool("new"))
-    options = raw(ODD_TOOLS=str(source), RAW_RESTLESS=str(reads))
+    options = odd("raw", ODD_TOOLS=str(source), ODD_RESTLESS=str(reads))
     timing = replace(QUICK, reread_s=0.5)
 
     with capture_logs() as logs:
@@ -563,7 +495,7 @@ async def test_tools_without_parameters_are_sent_as_objects_and_can_be_called(
         tool("d", {"type": "object", "additionalProperties": False}),
     )
 
-    async with running(tmp_path, raw(ODD_TOOLS=source)) as mcp:
+    async with running(tmp_path, odd("raw", ODD_TOOLS=source)) as mcp:
         specs = [one.card.spec() for one in mcp.tools()]
         results = [await called(mcp, name) for name in names(mcp)]
 
@@ -582,34 +514,18 @@ async def test_one_tool_that_nobody_can_read_spoils_no_other(tmp_path: Path) -> 
         tool("worse", {"type": "string"}, annotations=7, title={}),
     )
 
-    async with running(tmp_path, raw(ODD_TOOLS=source)) as mcp:
+    async with running(tmp_path, odd("raw", ODD_TOOLS=source)) as mcp:
         assert names(mcp) == ["raw__bare", "raw__good", "raw__odd", "raw__worse"]
         assert found(mcp, "raw__odd").card.effect is Effect.OUTSIDE
         assert (await called(mcp, "raw__worse", a=1)).content == '{"a": 1}'
 
 
-async def test_a_number_of_hundreds_of_digits_takes_nothing_away(tmp_path: Path) -> None:
-    source = tmp_path / "t.json"
-    count = f'{{"type": "integer", "minimum": -1{"0" * 400}, "maximum": 9}}'
-    schema = f'{{"type": "object", "properties": {{"n": {count}}}}}'
-    source.write_text(f'[{{"name": "x", "inputSchema": {schema}}}, {{"name": "good"}}]')
-
-    async with running(tmp_path, raw(ODD_TOOLS=str(source))) as mcp:
-        assert names(mcp) == ["raw__good", "raw__x"]
-        assert found(mcp, "raw__x").card.spec().parameters["properties"] == {
-            "n": {"type": "integer", "maximum": 9}
-        }
-        assert (await called(mcp, "raw__x", n=3)).ok
-
-
-@pytest.mark.parametrize(
-    "result", ["[]", "{}", '{"content": 5}', '{"content": [{"type": "hologram"}]}']
-)
+@pytest.mark.parametrize("result", ["{}", '{"content": [{"type": "hologram"}]}'])
 async def test_a_result_that_nobody_can_read_is_a_failure_of_the_call(
     tmp_path: Path, result: str
 ) -> None:
     source = lists(tmp_path / "t.json", tool("x"))
-    options = replace(raw(ODD_TOOLS=source, RAW_RESULT=result), timeout_s=2)
+    options = replace(odd("raw", ODD_TOOLS=source, ODD_RESULT=result), timeout_s=2)
 
     async with running(tmp_path, options) as mcp:
         told = await called(mcp, "raw__x")
@@ -625,20 +541,20 @@ async def test_what_is_no_message_is_passed_over_and_logged_nowhere(
     source = lists(tmp_path / "t.json", tool("x"))
     caplog.set_level(logging.INFO)
 
-    async with running(tmp_path, raw(ODD_TOOLS=source, RAW_JUNK="my private words")) as mcp:
+    async with running(tmp_path, odd("raw", ODD_TOOLS=source, ODD_JUNK="my private words")) as mcp:
         result = await called(mcp, "raw__x", said="my private wish")
 
     assert result.ok
     assert "private" not in caplog.text
 
 
-@pytest.mark.parametrize("env", [{"RAW_MEGABYTES": "33"}, {"RAW_ENDLESS": "1"}])
+@pytest.mark.parametrize("env", [{"ODD_MEGABYTES": "33"}, {"ODD_ENDLESS": "1"}])
 async def test_a_server_that_writes_a_line_without_measure_is_ended_and_started_anew(
     tmp_path: Path, env: dict[str, str]
 ) -> None:
     source = lists(tmp_path / "t.json", tool("x"))
 
-    async with running(tmp_path, raw(ODD_TOOLS=source, **env)) as mcp:
+    async with running(tmp_path, odd("raw", ODD_TOOLS=source, **env)) as mcp:
         result = await called(mcp, "raw__x")
         await until(lambda: state(mcp, "raw").health.health is Health.DOWN)
         trouble = state(mcp, "raw").health.trouble
@@ -647,15 +563,3 @@ async def test_a_server_that_writes_a_line_without_measure_is_ended_and_started_
     assert not result.ok
     assert "it sent a message of more than 32 MB" in result.content
     assert "it sent a message of more than 32 MB" in trouble
-
-
-async def test_an_answer_is_found_behind_two_hundred_thousand_lines_of_noise(
-    tmp_path: Path,
-) -> None:
-    source = lists(tmp_path / "t.json", tool("x"))
-
-    async with running(tmp_path, raw(ODD_TOOLS=source, RAW_NOISE="200000")) as mcp:
-        result = await called(mcp, "raw__x", n=7)
-
-    assert result.ok
-    assert '"n": 7' in result.content

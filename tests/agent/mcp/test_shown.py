@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agent.mcp.schema import former_parameters, shown_tools
 from agent.mcp.values import ServerTool
-from memory.records.rows import ApprovedTool
 
 NUMBER = 10**5_000
 """Python refuses to write it."""
@@ -38,9 +37,3 @@ def test_what_was_approved_is_read_back_as_it_was_shown() -> None:
     (tool,), _ = shown_tools([listed("a", n={"type": "integer", "description": "é"})], {})
 
     assert former_parameters(tool.approved()) == tool.parameters
-
-
-def test_parameters_that_were_not_kept_are_not_known() -> None:
-    for kept in ("", "no JSON", "[]"):
-        approved = ApprovedTool(tool="a", digest="d", parameters=kept)
-        assert former_parameters(approved) is None

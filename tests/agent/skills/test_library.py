@@ -135,25 +135,6 @@ async def test_one_broken_folder_takes_no_other_down(rig: Rig, tmp_path: Path) -
     assert told["empty"].severity is Severity.WARNING
 
 
-async def test_a_problem_is_logged_once_for_each_change(rig: Rig) -> None:
-    broken = put(rig.workspace, "broken") / "SKILL.md"
-    broken.write_text("---\nname: broken\n")
-
-    with capture_logs() as logs:
-        await rig.now()
-        for _ in range(5):
-            await rig.later()
-        broken.write_text("---\nname: broken\ndescription: [x]\n---\nText")
-        await rig.later()
-        await rig.later()
-
-    told = [entry for entry in logs if entry["event"] == "skills.problem"]
-    assert [entry["where"] for entry in told] == [
-        "workspace/skills/broken/SKILL.md:1",
-        "workspace/skills/broken/SKILL.md:3",
-    ]
-
-
 # --- changes -----------------------------------------------------------------------------------
 
 
@@ -212,17 +193,6 @@ async def test_the_digest_names_every_file_wherever_the_folder_is(rig: Rig) -> N
 # --- the database ------------------------------------------------------------------------------
 
 
-async def test_the_database_is_asked_every_five_minutes(rig: Rig) -> None:
-    await rig.now()
-    rig.records.kept_playbooks["post"] = playbook("post")
-
-    soon, later = await rig.later(KEPT_S - 3), await rig.later(3)
-
-    assert KEPT_S == 300
-    assert soon.get("post") is None
-    assert later.get("post") is not None
-
-
 async def test_a_change_by_a_tool_is_seen_at_once(rig: Rig) -> None:
     await rig.now()
     await rig.records.put_playbook(playbook("post"))
@@ -275,12 +245,6 @@ def state(shelf: SkillSet, name: str) -> SkillState:
     return found.state
 
 
-async def test_a_skill_that_a_person_put_there_is_used(rig: Rig) -> None:
-    put(rig.workspace, "trains")
-
-    assert state(await rig.now(), "trains") is SkillState.USABLE
-
-
 async def test_a_skill_is_in_quarantine_until_it_is_approved_and_when_it_changes(
     rig: Rig,
 ) -> None:
@@ -300,17 +264,6 @@ async def test_a_skill_is_in_quarantine_until_it_is_approved_and_when_it_changes
         SkillState.USABLE,
         SkillState.QUARANTINED,
     ]
-
-
-async def test_a_skill_with_a_schedule_is_off_until_it_is_enabled(rig: Rig) -> None:
-    put(rig.shipped, "morning", "metadata: {schedule: 0 6 * * *}")
-    off = await rig.now()
-    await rig.records.put_record(SkillRecord(name="morning", enabled=True))
-    rig.shelf.dropped()
-    on = await rig.now()
-
-    assert state(off, "morning") is SkillState.OFF
-    assert state(on, "morning") is SkillState.USABLE
 
 
 @pytest.mark.case("SK-05")

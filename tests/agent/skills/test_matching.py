@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.skills.matcher import Almost, KeywordHit, Matcher, near_misses
+from agent.skills.matcher import KeywordHit, Matcher, near_misses
 from agent.skills.skill import SkillSchedule, SkillSet, SkillState
 from tests.agent.skills.shelves import shelf, skill
 from tests.thorough import rounds
@@ -20,26 +20,17 @@ def hits(keyword: str, text: str) -> bool:
 @pytest.mark.parametrize(
     ("keyword", "text"),
     [
-        ("email", "email"),
         ("email", "Any new EMAILS?"),
-        ("email", "the email's subject"),
         ("email", "the email’s subject"),
         ("email", "Emailed her, am emailing him"),
-        ("email", "(email)"),
         ("email", "_email_ me"),
         ("email", "l'email de Paul"),
-        ("box", "two boxes"),
         ("plan", "what have you planned"),
-        ("plan", "planning the week"),
         ("schedule", "scheduling it"),
-        ("schedule", "it is scheduled"),
         ("reply", "she replied"),
-        ("summary", "two summaries"),
         ("Straße", "in der STRASSE"),
-        ("café", "le café est fermé"),
         ("cafe\u0301", "un café"),
         ("ｅｍａｉｌ", "email"),
-        ("почта", "Где моя ПОЧТА?"),
         ("हिन्दी", "मुझे हिन्दी आती है"),
     ],
 )
@@ -51,18 +42,13 @@ def test_a_keyword_hits_whole_words_with_light_endings(keyword: str, text: str) 
     ("keyword", "text"),
     [
         ("file", "my profile"),
-        ("file", "a filet of fish"),
         ("file", "my_file_list"),
         ("mail", "email"),
-        ("art", "start the party"),
         ("plan", "a planner, a plant, an airplane"),
         ("cafe", "le café"),
-        ("café", "the cafe"),
         ("meetings", "one meeting"),
         ("can", "I can't"),
         ("ill", "we'll see"),
-        ("кот", "который час"),
-        ("email", "e mail"),
     ],
 )
 def test_a_keyword_does_not_hit_a_part_of_a_word(keyword: str, text: str) -> None:
@@ -72,7 +58,6 @@ def test_a_keyword_does_not_hit_a_part_of_a_word(keyword: str, text: str) -> Non
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("schedule meeting", True),
         ("Scheduling  \n meetings", True),
         ("schedule-meeting", True),
         ("schedule **meeting** now", True),
@@ -80,7 +65,6 @@ def test_a_keyword_does_not_hit_a_part_of_a_word(keyword: str, text: str) -> Non
         ("meeting schedule", False),
         ("schedule, meeting", False),
         ("reschedule meeting", False),
-        ("schedule meetinghouse", False),
     ],
 )
 def test_a_phrase_hits_as_a_whole(text: str, expected: bool) -> None:
@@ -94,15 +78,10 @@ def test_a_phrase_hits_as_a_whole(text: str, expected: bool) -> None:
         ("c++", "I write C.", False),
         (".pdf", "open report.PDF", True),
         (".pdf", "a pdf file", False),
-        ("#todo", "#TODO: milk", True),
-        ("#todo", "todo: milk", False),
-        ("'s address", "what is Bob’s  address", True),
         ("https://", "see https://example.org", True),
         ("👍", "👍🏽", True),
-        ("☎️", "☎ me", True),
         ("日历", "打开我的日历吧", True),
         ("미팅", "내일 미팅이 있어요", True),
-        ("ประชุม", "นัดประชุมพรุ่งนี้", True),
         ("email", "请用email发给我", True),
     ],
 )
@@ -139,21 +118,6 @@ def test_only_used_playbooks_match() -> None:
     )
 
     assert [match.skill.name for match in matcher.playbooks("mail")] == ["used"]
-
-
-@pytest.mark.parametrize(
-    ("keyword", "text", "found", "almost"),
-    [
-        ("file", "my profile", "profile", Almost.PART),
-        ("meetings", "one meeting", "meeting", Almost.LONGER),
-        ("cafe", "le café", "café", Almost.ACCENT),
-        ("schedule meeting", "schedule a meeting", "schedule … meeting", Almost.SCATTERED),
-    ],
-)
-def test_near_misses_are_told(keyword: str, text: str, found: str, almost: Almost) -> None:
-    [miss] = near_misses((keyword,), text)
-
-    assert (miss.keyword, miss.found, miss.almost) == (keyword, found, almost)
 
 
 @settings(max_examples=rounds(75, 300))

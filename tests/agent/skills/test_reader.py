@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.parser import FILE_BYTES_MAX
 from agent.skills.reader import SkillFile, SkillReading, read_skill
 from agent.skills.skill import AutoInvoke, Requires, Severity, Skill, SkillSchedule
 
@@ -34,42 +33,10 @@ def with_front(*lines: str) -> str:
     return "\n".join(["---", "name: trains", "description: Finds trains", *lines, "---", "Text"])
 
 
-def test_the_line_of_a_byte_that_is_not_utf_8_is_named() -> None:
-    assert errors(read(b"---\nname: a\n---\ncaf\xe9"))[0].startswith("skills/trains/SKILL.md:4:")
-
-
-@pytest.mark.parametrize("front", ["just words", "- a\n- b"])
-def test_nothing_but_keys_and_values_is_taken_for_front_matter(front: str) -> None:
-    reading = read(f"---\n{front}\n---\nText")
-
-    assert reading.skill is None
-    assert errors(reading)
-
-
 def test_a_single_pattern_is_not_cut_at_its_commas() -> None:
     assert skill(with_front("metadata:", "  trigger: {patterns: 'a{1,2}b'}")).patterns == (
         "a{1,2}b",
     )
-
-
-def test_requirements_of_several_namespaces_add_up() -> None:
-    reading = read(
-        with_front(
-            "metadata:",
-            "  openclaw: {requires: {bins: [a]}}",
-            "  nanobot: {requires: {bins: [b, a]}}",
-            "  requires: {env: X}",
-        )
-    )
-
-    assert reading.requires == Requires(env=("X",), bins=("a", "b"))
-
-
-@pytest.mark.parametrize("text", ["0 6 * * 1-5", "@daily", "*/15 8-18 * * MON-FRI"])
-def test_cron_text_is_read(text: str) -> None:
-    found = skill(with_front("metadata:", f"  schedule: '{text}'"))
-
-    assert found.schedule == SkillSchedule(cron=text)
 
 
 # --- the two parts -----------------------------------------------------------------------------
@@ -237,12 +204,6 @@ def test_front_matter_below_something_else_is_an_error() -> None:
     ]
 
 
-def test_a_file_that_is_too_large_is_refused() -> None:
-    reading = read(with_front().encode() + b"x" * FILE_BYTES_MAX)
-
-    assert "larger than 1,000,000 bytes" in errors(reading)[0]
-
-
 def test_characters_that_nobody_sees_are_taken_out() -> None:
     text = with_front('license: "M\\x07I\\u202eT"') + "\x1b[2J hid\U000e0041den \u202eback"
 
@@ -257,11 +218,9 @@ def test_characters_that_nobody_sees_are_taken_out() -> None:
     [
         "&a [" + "*a, " * 50 + "]",
         "[" * 5_000,
-        "{a: " * 500,
         "[" + "x, " * 6_000 + "]",
         '"\\UFFFFFFFF"',
         "!!python/object:os.system x",
-        json.dumps({"a": "b"})[:-1],
     ],
 )
 def test_yaml_that_wants_to_harm_does_no_harm(value: str) -> None:
@@ -271,7 +230,7 @@ def test_yaml_that_wants_to_harm_does_no_harm(value: str) -> None:
     assert errors(reading)
 
 
-@pytest.mark.parametrize("depth", [40, 400, 900, 20_000])
+@pytest.mark.parametrize("depth", [40, 900, 20_000])
 def test_what_is_nested_too_deep_is_an_error_in_yaml_and_json(depth: int) -> None:
     deep = '{"a": ' * depth + "1" + "}" * depth
     texts = [
@@ -364,7 +323,6 @@ def test_values_stay_text() -> None:
         ("name: a\ndescription: [x]", "SKILL.md:3: description must be one text"),
         ("name: a\nname: b\ndescription: d", "SKILL.md:3: name is there twice (first in line 2)"),
         ("name: a\ndescription: # later", "SKILL.md:3: there is no description"),
-        ('name: a\ndescription: ""', "SKILL.md:3: there is no description"),
         (
             "name: a\ndescription: d\nallowed-tools: Read\nallowed_tools: Bash",
             "SKILL.md:5: allowed_tools is there twice (first in line 4)",
@@ -378,14 +336,6 @@ def test_what_nobody_can_have_meant_is_reported_with_its_line(front: str, proble
     assert any(problem in error for error in errors(reading))
 
 
-def test_the_name_of_the_file_counts_and_a_different_folder_is_a_warning() -> None:
-    reading = read(with_front(), folder="railways")
-
-    assert reading.skill is not None
-    assert reading.skill.name == "trains"
-    assert "SKILL.md:2: the folder should be called trains too" in warnings(reading)[0]
-
-
 @pytest.mark.parametrize(
     ("name", "folder", "called"),
     [
@@ -393,7 +343,6 @@ def test_the_name_of_the_file_counts_and_a_different_folder_is_a_warning() -> No
         ("Excel Reports", "my skill", "excel-reports"),
         ("../../etc", "My Skill", "etc"),
         ("天气", "my skill", "my-skill"),
-        ("a" * 65, "trains", "trains"),
     ],
 )
 def test_a_name_that_is_none_gives_way_to_one_that_is(name: str, folder: str, called: str) -> None:
@@ -402,14 +351,6 @@ def test_a_name_that_is_none_gives_way_to_one_that_is(name: str, folder: str, ca
     assert reading.skill is not None
     assert reading.skill.name == called
     assert f"it is called {called}" in warnings(reading)[0]
-
-
-def test_a_long_description_is_cut_with_a_warning() -> None:
-    reading = read(f"---\nname: trains\ndescription: {'word ' * 300}\n---\nText")
-
-    assert reading.skill is not None
-    assert len(reading.skill.description) <= 1_024
-    assert "cut to 1,024" in warnings(reading)[0]
 
 
 @pytest.mark.parametrize(
@@ -484,16 +425,12 @@ def test_every_key_of_ours_is_read() -> None:
     [
         ("  no_tools: perhaps", "SKILL.md:5: no_tools must be true or false"),
         ("  max_steps: many", "SKILL.md:5: max_steps must be a whole number from 1 on"),
-        ("  max_steps: 0", "max_steps must be a whole number from 1 on"),
         ("  required_tools: {a: b}", "required_tools must be a list of texts"),
         ("  keywords: [a, [b]]", "keywords must be a list of texts"),
         ("  schedule: every day", "is not cron text"),
-        ("  schedule: 0 6 * *", "is not cron text"),
         ("  at: tomorrow", "is not a time"),
-        ("  interval_minutes: -5", "must be a whole number"),
         ("  trigger: {patterns: ['(']}", "SKILL.md:5: trigger.patterns: '(' is not a regular"),
         ("  auto_invoke: {args: {}}", "auto_invoke needs a tool"),
-        ("  auto_invoke: {tool: a, args: [1]}", "auto_invoke needs a tool"),
         ("  {schedule: 0 6 * * *, at: 2026-01-01}", "schedule and at are both there: keep one"),
         ("  - a", "metadata must be made of keys and values"),
     ],
@@ -520,7 +457,7 @@ def test_a_limit_beside_metadata_is_an_error_and_another_key_a_warning() -> None
 
 
 @pytest.mark.case("SK-05")
-@pytest.mark.parametrize("space", ["openclaw", "clawdbot", "moltbot", "nanobot", "hearthbot"])
+@pytest.mark.parametrize("space", ["openclaw", "nanobot", "hearthbot"])
 def test_requirements_are_read_from_one_line_of_json_in_any_namespace(space: str) -> None:
     block = {
         "emoji": "🎬",

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.skills.matcher import SCORE_MIN, SKILLS_MAX, Relevance
-from agent.skills.skill import SkillSchedule, SkillState
+from agent.skills.matcher import Relevance
 from tests.agent.skills.shelves import shelf, skill
 
 ABOUT = {
@@ -50,31 +49,6 @@ FITS = {
     "draft a changelog and release notes": "release-notes",
 }
 
-NOTHING_FITS = (
-    "hello there",
-    "please review the contract for me",
-    "send a message to Anna",
-    "when am I home",
-    "book a table for tonight",
-    "where is my parcel, is there a tracking number?",
-    "when is the release of the new phone?",
-    "remind me to call mom at five",
-    "add milk to my shopping list",
-    "what did we decide about the budget",
-    "find the file with my tax data",
-    "split the bill between three people",
-    "remember that my client is called Ann",
-    "call the hotel in Rome",
-    "the kitchen light is broken, who can repair it",
-    "are there bugs in the garden",
-    "please commit to a date for dinner",
-    "fill in the form for the school",
-    "style tips for a wedding",
-    "pull the latest numbers from the report",
-    "which languages does Anna speak",
-    "is the current price of gold high",
-)
-
 
 def of_all() -> Relevance:
     return Relevance(shelf(*(skill(name, description=text) for name, text in ABOUT.items())))
@@ -83,41 +57,6 @@ def of_all() -> Relevance:
 @pytest.mark.parametrize(("message", "name"), FITS.items())
 def test_a_message_finds_its_skill(message: str, name: str) -> None:
     assert [one.skill.name for one in of_all().relevant(message)][:1] == [name]
-
-
-def test_scores_say_which_words_did_it_also_below_the_threshold() -> None:
-    [best, *_] = of_all().scores("Please review the contract")
-
-    assert best.skill.name == "code-review"
-    assert best.found == ("review",)
-    assert 0 < best.score < SCORE_MIN
-
-
-def test_the_best_come_first_and_at_most_a_handful() -> None:
-    many = [skill(f"garden-bed{n}", description="Waters the garden.") for n in range(9)]
-    relevance = Relevance(
-        shelf(*many, skill("garden-roses", description="Waters roses, tulips."), skill("tax"))
-    )
-
-    found = relevance.relevant(
-        "water the roses and tulips in the garden, in bed1, bed2, bed3, bed4, bed5 and bed6"
-    )
-
-    assert found[0].skill.name == "garden-roses"
-    assert len(found) <= SKILLS_MAX
-    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
-
-
-def test_only_usable_skills_without_keywords_and_schedule_are_scored() -> None:
-    relevance = Relevance(
-        shelf(
-            skill("weather", state=SkillState.QUARANTINED),
-            skill("weather-book", "weather"),
-            skill("weather-clock", schedule=SkillSchedule(interval_minutes=5)),
-        )
-    )
-
-    assert relevance.scores("weather") == ()
 
 
 @given(st.text(), st.text(), st.text())

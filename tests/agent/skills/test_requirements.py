@@ -29,13 +29,6 @@ def test_what_is_lacking_is_said_in_words() -> None:
     )
 
 
-def test_nothing_is_lacking_where_all_is_there() -> None:
-    requires = Requires(env=("A",), bins=("git",), any_bins=("x", "sh"), systems=("Linux",))
-
-    assert lacking(requires, machine(A="1")) == ()
-    assert lacking(requires, machine(), given=frozenset({"A"})) == ()
-
-
 @pytest.mark.parametrize(
     ("wanted", "system", "fits"),
     [

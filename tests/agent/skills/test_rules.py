@@ -45,27 +45,6 @@ def test_a_fitting_rule_brings_all_that_it_names() -> None:
     assert forced.problems == ()
 
 
-def test_things_come_in_the_order_of_the_rules_and_once() -> None:
-    a, b = skill("a"), skill("b", priority=9)
-    book = RuleBook(
-        shelf(a, b),
-        [
-            rule("x", skills=("a", "b"), plugins=("p",), instruction="One.", auto_invoke=(SEARCH,)),
-            rule("y", skills=("b",), plugins=("q",), instruction="No."),
-            rule("x", skills=("b", "a"), plugins=("q", "p"), instruction=" One. "),
-            rule("x", instruction="Two.", auto_invoke=(SEARCH, AutoInvoke(tool="web_search"))),
-        ],
-    )
-
-    forced = book.forced("x")
-
-    assert forced.skills == (a, b)
-    assert forced.plugins == ("p", "q")
-    assert told(forced) == ("One.", "Two.")
-    assert forced.auto_invokes == (SEARCH, AutoInvoke(tool="web_search"))
-    assert len(forced.hits) == 3
-
-
 def test_a_skills_trigger_names_itself_behind_the_rules_of_the_settings() -> None:
     own = skill("own", patterns=("^deploy",), instruction="Own.", auto_invoke=(SEARCH,))
     other = skill("other")
@@ -76,16 +55,6 @@ def test_a_skills_trigger_names_itself_behind_the_rules_of_the_settings() -> Non
     assert forced.skills == (other, own)
     assert told(forced) == ("First.", "Own.")
     assert forced.auto_invokes == (SEARCH,)
-
-
-def test_the_trigger_of_a_skill_that_is_not_used_does_nothing() -> None:
-    waiting = skill("waiting", patterns=("x",), instruction="Do.", state=SkillState.QUARANTINED)
-
-    forced = RuleBook(shelf(waiting)).forced("x")
-
-    assert RuleBook(shelf(waiting)).rules == ()
-    assert forced.hits == ()
-    assert told(forced) == ()
 
 
 def test_a_rule_cannot_bring_a_skill_that_is_not_used() -> None:
@@ -103,18 +72,6 @@ def test_a_rule_cannot_bring_a_skill_that_is_not_used() -> None:
         "prompt.force_include[0]: there is no skill named unknown",
     ]
     assert "no skill named unknown" in str(book.problems[0])
-
-
-def test_an_invalid_pattern_is_a_problem_with_rule_and_place() -> None:
-    rules = [rule("ok", "a(b"), Rule(source="prompt.force_include[1]", patterns=("[",))]
-
-    problems = RuleBook(shelf(), rules).problems
-
-    assert problems == (
-        "prompt.force_include[0]: the pattern 'a(b', at character 2: "
-        "missing ), unterminated subpattern",
-        "prompt.force_include[1]: the pattern '[', at character 1: unterminated character set",
-    )
 
 
 def test_a_pattern_that_takes_too_long_is_no_hit_and_the_rest_goes_on() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,9 @@ from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
 from agent.skills.install import FORMER, NotRewritable, changed_text, skill_text
-from agent.skills.reader import DESCRIPTION_MAX, SkillFile, read_skill
+from agent.skills.reader import SkillFile, read_skill
 from agent.skills.service import CHANGED, WAITING_MAX, WRITTEN
 from agent.skills.skill import SkillPlace, SkillRefused, SkillState
-from agent.skills.suspicious import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
 from memory.records.rows import SkillRecord
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
@@ -60,15 +58,6 @@ async def test_a_change_puts_an_approved_skill_back_and_keeps_its_former_text(
 
     assert await state(bench) is SkillState.QUARANTINED
     assert (bench.folder / FORMER / "mine.md").read_text() == TEXT
-
-
-async def test_a_change_by_hand_puts_an_approved_skill_back(bench: Workbench) -> None:
-    await bench.service.create("mine", TEXT)
-    await bench.service.approve("mine")
-
-    (bench.folder / "mine" / "more.md").write_text("More.")
-
-    assert await state(bench) is SkillState.QUARANTINED
 
 
 async def test_the_assistant_leaves_no_heap_to_be_approved(bench: Workbench) -> None:
@@ -180,50 +169,6 @@ async def test_a_removed_skill_leaves_no_decision_behind(bench: Workbench) -> No
     assert removed == [True, True, True, False]
     assert await bench.records.records() == []
     assert bench.in_folder() == set()
-
-
-async def test_a_skill_in_a_folder_of_another_name_is_left_to_its_owner(bench: Workbench) -> None:
-    put(bench.folder, "mine").rename(bench.folder / "Other Name")
-
-    with pytest.raises(SkillRefused, match="lies in a folder of another name"):
-        await bench.service.remove("mine")
-
-
-async def test_the_owners_own_playbook_is_in_use_at_once_whatever_storage_makes_of_its_text(
-    bench: Workbench,
-) -> None:
-    odd = playbook(text="a\x00b\ud800c\r\nd\x1b[31m ", description=" two\nlines ")
-
-    await bench.service.put_playbook(odd, approved=True, origin="set")
-
-    assert await state(bench) is SkillState.USABLE
-    assert await bench.text("mine") == "ab\ufffdc\nd"
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"text": "  \n"}, "needs instructions"),
-        ({"text": "x" * (TEXT_CHARS_MAX + 1)}, "longer than 20,000"),
-        ({"description": "x" * (DESCRIPTION_MAX + 1)}, "longer than 1,024"),
-        ({"keywords": ("", " ", "\x00")}, "at least one keyword"),
-        ({"keywords": tuple(map(str, range(51)))}, "more than 50"),
-        ({"keywords": ("x" * 101,)}, "longer than 100"),
-        ({"priority": 1_001}, "between -1000 and 1000"),
-    ],
-    ids=range(7),
-)
-def test_a_playbook_that_cannot_be_used_is_refused(more: dict[str, object], why: str) -> None:
-    assert why in fault_of(tidied(replace(playbook(), **more)))  # type: ignore[arg-type]
-
-
-def test_a_keyword_that_hits_everywhere_and_what_is_suspicious_are_told() -> None:
-    told = playbook_warnings(playbook("mine", "a", "C#", "日历", "tax", text="curl x | sh"))
-
-    assert told == (
-        "the keyword 'a' is so short that it will stand in many messages",
-        "instructions:2: runs what it downloads",
-    )
 
 
 # --- again after a kill ------------------------------------------------------------------------

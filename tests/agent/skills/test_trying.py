@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.skills.checks import TriggerResult, TriggerTest, TriggerTests, read_tests, run_tests
-from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke, Severity, SkillSet, SkillState
 from tests.agent.skills.shelves import shelf, skill
 
@@ -59,18 +56,12 @@ def test_the_documented_format_is_read_with_its_lines() -> None:
 @pytest.mark.parametrize(
     ("lines", "must_match"),
     [
-        ("must: match", True),
         ("must: MUST MATCH", True),
-        ("must: no-match", False),
         ("must: no_match", False),
-        ("must: not match", False),
         ("must_match: true", True),
-        ("must_match: false", False),
-        ("must_match: No", False),
         ("must_not_match: true", False),
         ("must_not_match: false", True),
         ("mustMatch: yes", True),
-        ("match: true", True),
         ("match: no", False),
         ("name: only a label", True),
     ],
@@ -80,16 +71,6 @@ def test_other_ways_to_say_it_are_read(lines: str, must_match: bool) -> None:
 
     assert found.problems == ()
     assert [test.must_match for test in found.tests] == [must_match]
-
-
-def test_a_list_below_tests_json_and_comma_text_are_read() -> None:
-    below = read("tests:\n  - message: Hi\n    tools: read_file, exec\n    skills: other\n")
-    as_json = read(json.dumps([{"message": "Hi", "must": "match", "tools": []}]))
-
-    assert below.tests[0].tools == ("read_file", "exec")
-    assert below.tests[0].skills == ("other",)
-    assert as_json.tests[0].tools == ()
-    assert below.problems == as_json.problems == ()
 
 
 @pytest.mark.parametrize(
@@ -102,10 +83,7 @@ def test_a_list_below_tests_json_and_comma_text_are_read() -> None:
         ("- message: a\n  tools: {a: b}\n", 2, "list of texts"),
         ("- just words\n", 1, "a test needs"),
         ("message: a\nmust: match\n", 1, "must be a list"),
-        ("just words", 1, "must be a list"),
         ("", 0, "no test"),
-        ("# nothing yet\n", 0, "no test"),
-        ("[]", 1, "no test"),
         ("- &a {message: a}\n- *a\n", 1, "references"),
         ("[" * 5_000, 1, "nest"),
         ("- message: x\n" * 40_000, 0, "longer than"),
@@ -116,16 +94,6 @@ def test_what_cannot_be_read_is_a_problem_with_its_line(text: str, line: int, wo
 
     assert words in problems[0].text
     assert (problems[0].line, problems[0].file, problems[0].skill) == (line, FILE, "mail")
-
-
-def test_a_bad_test_leaves_the_others_and_a_strange_key_is_a_warning() -> None:
-    found = read("- must: match\n- message: a\n  mesage: b\n")
-
-    assert [test.message for test in found.tests] == ["a"]
-    assert [(one.line, one.severity) for one in found.problems] == [
-        (1, Severity.ERROR),
-        (3, Severity.WARNING),
-    ]
 
 
 @given(st.text("- :\n[]{}'\"#messagutchno,&*!", max_size=60))
@@ -167,31 +135,6 @@ def test_a_skill_that_is_not_used_is_tried_as_if_it_were() -> None:
     assert (alone.passed, both.passed, none.passed) == (True, True, True)
     assert "not used at present: it is in quarantine" in alone.reasons[1]
     assert unknown.reasons == ("there is no skill named gone",)
-
-
-def test_a_tool_that_does_not_exist_fails_the_test() -> None:
-    [result] = run(
-        "- {message: mail, tools: [read_flie]}\n",
-        shelf(skill("mail", "mail")),
-        tools_known={"read_file"},
-    )
-
-    assert not result.passed
-    assert result.reasons[0] == "there is no tool named read_flie"
-
-
-def test_patterns_rules_and_scores_match_too() -> None:
-    on = shelf(skill("mail", patterns=("^post",), description="Sorts parcels, stamps and letters."))
-    rule = Rule(source="prompt.force_include[0]", patterns=("courier",), skills=("mail",))
-
-    results = run(
-        "- message: post it\n- message: the courier came\n"
-        "- message: parcels, letters and stamps\n- {message: hello, must: no match}\n",
-        on,
-        rules=(rule,),
-    )
-
-    assert [one.passed for one in results] == [True, True, True, True]
 
 
 def test_a_skill_may_not_use_more_tools_than_its_test_allows() -> None:

@@ -20,13 +20,6 @@ def told(path: Path) -> list[str]:
     ]
 
 
-def test_skills_are_found_one_and_two_levels_down(tmp_path: Path) -> None:
-    for name in ("a", "travel/trains", ".hidden", "travel/deep/er"):
-        put(tmp_path, name)
-
-    assert [one.name for one in validate(tmp_path)] == ["a", "trains"]
-
-
 def test_each_problem_has_its_file_and_line(tmp_path: Path) -> None:
     folder = put(tmp_path, "mine", "description: again", body="Paste your API keys.")
     (folder / "tests.yaml").write_text("- must: match\n")

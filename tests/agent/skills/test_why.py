@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.skills.rules import Rule
-from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
+from agent.skills.skill import Skill, SkillSchedule, SkillState
 from agent.skills.why import Explanation, SkillVerdict, SkillWhy, why
 from tests.agent.skills.shelves import shelf, skill
 
@@ -18,16 +18,6 @@ def explain(text: str, *skills: Skill, rules: tuple[Rule, ...] = ()) -> Explanat
 def of(text: str, one: Skill, *rules: Rule) -> SkillWhy:
     [found] = explain(text, one, rules=rules).skills
     return found
-
-
-def test_a_keyword_that_did_not_hit_is_explained_by_what_came_near() -> None:
-    found = of("change my profile", skill("files", "file", "folder"))
-
-    assert found.verdict is SkillVerdict.NOT_PICKED
-    assert found.reasons == (
-        "none of its keywords stands in the message ('file', 'folder')",
-        "the keyword 'file' stands in 'profile' only as a part of a longer word",
-    )
 
 
 def test_each_kind_of_near_miss_has_a_sentence() -> None:
@@ -102,14 +92,3 @@ def test_what_picked_a_skill_or_came_near_is_named() -> None:
     assert "score 0.25, and 0.47 is needed" in near.reasons[0]
     assert "none of its own patterns fits ('^go')" in unlike.reasons
     assert "the message shares no word with its name or description" in unlike.reasons
-
-
-def test_a_skill_that_runs_by_the_clock_or_is_shadowed_is_not_called_up() -> None:
-    timed = of("mail", skill("briefing", "mail", schedule=SkillSchedule(cron="0 8 * * *")))
-    shadowed = skill("mail", "mail", place=SkillPlace.SHIPPED, location="skills/mail/SKILL.md")
-    both = why(SkillSet(skills=(skill("mail", "mail"),), shadowed=(shadowed,)), (), "mail")
-
-    assert timed.verdict is SkillVerdict.NOT_PICKED
-    assert "runs by the clock" in timed.reasons[0]
-    assert [one.verdict for one in both.skills] == [SkillVerdict.PICKED, SkillVerdict.CANNOT]
-    assert "workspace/skills/mail/SKILL.md is used instead" in both.skills[1].reasons[0]

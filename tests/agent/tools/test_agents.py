@@ -103,11 +103,8 @@ async def test_spawn_begins_one_and_tells_the_model_not_to_wait(desk: Desk) -> N
     ("arguments", "word"),
     [
         ({}, "task"),
-        ({"task": ""}, "task"),
         ({"task": "x" * (TASK_CHARS_MAX + 1)}, "task"),
-        ({"task": "x", "minutes": 0}, "minutes"),
         ({"task": "x", "minutes": 31}, "minutes"),
-        ({"task": "x", "tools": "read_file, look"}, "tools"),
         ({"task": "x", "depth": 2}, "depth"),
     ],
 )
@@ -119,14 +116,6 @@ async def test_a_call_out_of_bounds_starts_nothing_and_says_what_is_wrong(
     assert not result.ok
     assert word in result.content
     assert (awaited, desk.runs) == (None, [])
-
-
-async def test_a_call_that_is_made_again_after_a_kill_is_answered_as_before(desk: Desk) -> None:
-    first = await desk.call("subagent", {"task": "Find a berth"})
-    second = await desk.call("subagent", {"task": "Find a berth"})
-
-    assert first == second
-    assert len(desk.runs) == 1
 
 
 async def test_what_a_subagent_says_is_outside_text_and_what_spawn_says_is_ours(desk: Desk) -> None:

@@ -28,10 +28,10 @@ from agent.tools.groups.exec import (
     shown_command,
 )
 from agent.tools.groups.files import ResultStore
-from agent.tools.tool import Effect, Needs, Tool, tools_of
+from agent.tools.tool import Tool, tools_of
 from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
-from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
+from tests.agent.tools.given import GROUP, OWNER
 from tests.agent.tools.given import needs as needs_of
 from tests.checkout import ROOT
 from tests.thorough import rounds
@@ -53,16 +53,6 @@ def exec_tool(runner: Runner) -> Tool:
 # --- what a call needs -------------------------------------------------------------------------
 
 
-@needs_sandbox
-def test_in_the_sandbox_the_rules_decide_and_the_exact_command_is_shown(home: Home) -> None:
-    tool = exec_tool(home.runner())
-
-    needs = needs_of(tool, TAINTED, command=["grep", "-r", "two words", "a;b"], cwd="notes")
-
-    assert needs == Needs(shows=("$ grep -r 'two words' 'a;b'", "(in notes)"))
-    assert (tool.card.effect, tool.card.redo, tool.card.group) == (Effect.OUTSIDE, "once", "exec")
-
-
 @pytest.mark.case("SE-07")
 async def test_without_sandbox_each_call_asks_and_none_runs_in_a_tainted_turn(home: Home) -> None:
     runner = home.runner(sandbox=False)
@@ -81,15 +71,6 @@ async def test_without_sandbox_each_call_asks_and_none_runs_in_a_tainted_turn(ho
     assert not (home.workspace / "made").exists()
     assert "exit code 0" in await ExecTools(runner).exec(AGREED, command)
     assert (home.workspace / "made").exists()
-
-
-async def test_nobody_but_the_owner_runs_anything(home: Home) -> None:
-    for who in (MEMBER, GUEST):
-        result = await run_tool(exec_tool(home.runner()), call("exec", {"command": ["true"]}), who)
-
-        assert not result.ok
-        with pytest.raises(ProgramNotRun, match="only the owner"):
-            await ran(home.runner(), "true", who=replace(who, agreed=True))
 
 
 @given(st.lists(st.text(), min_size=1), st.text(alphabet="ab/.\u202e \n"))
@@ -148,16 +129,11 @@ def entries(*named: str) -> CommandLimits:
     "command",
     [
         ("rm", "-rf", "x"),
-        ("git", "status", "&&", "rm", "x"),
         ("git", "status;rm x"),
         ("git", "$(rm x)"),
         ("env", "git", "status"),
-        ("nice", "git", "status"),
-        ("xargs", "git"),
         ("sh", "-c", "git status"),
-        ("/tmp/git", "status"),
         ("./git", "status"),
-        ("git status",),
     ],
 )
 @pytest.mark.threat("T9")
@@ -449,46 +425,37 @@ LOOKS_FOR_KEYS = [
 
 
 @pytest.mark.case("SE-15")
-@needs_sandbox
-async def test_keys_of_the_bot_are_in_no_program(tmp_path: Path) -> None:
-    """The bot is a process of its own here, which really has the keys in its environment."""
-    for command in LOOKS_FOR_KEYS:
-        said = _from_a_bot(tmp_path, command, sandbox=True)
-        assert "sk-test1" not in said, command
-        assert "t-test2" not in said, command
-
-
-@pytest.mark.case("SE-15")
-async def test_without_sandbox_no_program_inherits_the_keys_nor_finds_them_in_its_parent(
-    tmp_path: Path,
+@pytest.mark.parametrize("sandbox", [pytest.param(True, marks=needs_sandbox), False])
+def test_keys_of_the_bot_are_in_no_program_nor_found_in_its_parent(
+    tmp_path: Path, *, sandbox: bool
 ) -> None:
-    for command in LOOKS_FOR_KEYS[:5]:
-        said = _from_a_bot(tmp_path, command, sandbox=False)
-        assert "sk-test1" not in said, command
-        assert "t-test2" not in said, command
-
-
-def _from_a_bot(root: Path, command: list[str], *, sandbox: bool) -> str:
+    """The bot is a process of its own here, which really has the keys in its environment."""
+    commands = LOOKS_FOR_KEYS if sandbox else LOOKS_FOR_KEYS[:5]
     child = (
-        "import asyncio, os, sys, tempfile\nfrom pathlib import Path\n"
+        "import asyncio, os\nfrom pathlib import Path\n"
         "from tests.agent.sandbox.given import AGREED, ran\n"
         "from agent.tools.groups.exec import ExecOptions, Runner\n"
-        f"home = Path(tempfile.mkdtemp(dir={str(root)!r}))\n(home / 'workspace').mkdir()\n"
+        f"home = Path({str(tmp_path)!r})\n(home / 'workspace').mkdir()\n"
         f"runner = Runner(home / 'workspace', home=home, options=ExecOptions(sandbox={sandbox}))\n"
         "assert os.environ['OPENAI_API_KEY'] == 'sk-test1'\n"
-        f"print(asyncio.run(ran(runner, *{command!r})))\n"
+        f"for command in {commands!r}:\n"
+        "    try: print(command, asyncio.run(ran(runner, *command)))\n"
+        "    except Exception as error: print(command, error)\n"
     )
+
     done = subprocess.run(
         [sys.executable, "-c", child],
         env={**os.environ, **KEYS},
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
-        check=False,
+        timeout=120,
+        check=True,
     )
-    assert done.returncode == 0 or "there is no program" in done.stderr, done.stderr
-    return done.stdout
+
+    assert all(str(command) in done.stdout for command in commands)
+    assert "sk-test1" not in done.stdout
+    assert "t-test2" not in done.stdout
 
 
 CLOSING = """

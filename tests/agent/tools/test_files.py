@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from agent.tools.groups.files import FileTools, ResultStore, replaced_once
 from agent.tools.tool import Caller, Needs, tools_of
 from agent.tools.toolbox import Toolbox, arguments_of
 from agent.tools.workspace import Workspace
-from memory.records.text import clean, cut_middle
 from memory.records.transcript import ToolResult
-from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, caller, run_tool
+from tests.agent.tools.given import MEMBER, OWNER, call, caller, run_tool
 
 
 class Desk:
@@ -58,7 +56,6 @@ def desk(tmp_path: Path) -> Desk:
         ({"path": "none.txt"}, "read_file: 'none.txt' does not exist in the workspace"),
         ({"path": "sub"}, "read_file: 'sub' is a folder, not a file"),
     ],
-    ids=range(8),
 )
 async def test_a_file_is_read_whole_or_by_its_lines_or_it_is_said_why_not(
     desk: Desk, lines: dict[str, Any], read: str
@@ -82,15 +79,6 @@ async def test_a_file_is_written_again_and_edited_at_its_only_place(desk: Desk) 
     assert said == ["Created notes/a.md (3 bytes).", "Replaced notes/a.md (13 bytes)."]
     assert edited.content == "Edited notes/a.md at line 2."
     assert (desk.root / "notes" / "a.md").read_text() == "half \ufffd\n2\n"
-
-
-async def test_a_large_folder_is_cut_and_says_so(desk: Desk) -> None:
-    for number in range(505):
-        (desk.root / f"{number:03}.txt").touch()
-
-    lines = (await desk.use("list_dir", path=".")).content.split("\n")
-
-    assert lines[499:] == ["499.txt (0 bytes)", "[the first 500 of 505 entries]"]
 
 
 @pytest.mark.case("TO-01")
@@ -119,7 +107,6 @@ async def test_a_long_file_is_read_in_parts_that_make_the_whole(desk: Desk, text
     ("content", "shown"),
     [
         (b"it\x92s fine", "it’s fine\n[not UTF-8: read as windows-1252 (a guess)]"),
-        (b"caf\xe9", "café\n[not UTF-8: read as windows-1252 (a guess)]"),
         (b"\xff\xfe\x00\x80", "\u8000\n[not UTF-8: read as UTF-16]"),
         ("hé".encode("utf-16"), "hé\n[not UTF-8: read as UTF-16]"),
         (b"\x1b[31mred\x1b[0m", "red"),
@@ -133,27 +120,7 @@ async def test_other_encodings_are_readable_and_named(
     assert await desk.read("a.txt") == shown
 
 
-async def test_a_binary_file_is_refused_with_size_and_type(desk: Desk) -> None:
-    (desk.root / "a.png").write_bytes(b"\x89PNG\r\n\0\0" + b"\0" * 92)
-
-    result = await desk.use("read_file", path="a.png")
-
-    assert not result.ok
-    assert result.content == "read_file: this is no text file: 100 bytes, image/png"
-
-
 # --- write_file --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("who", [MEMBER, GUEST])
-async def test_only_the_owner_writes(desk: Desk, who: Caller) -> None:
-    results = [
-        await desk.use("write_file", who, path="a.md", content="x"),
-        await desk.use("edit_file", who, path="a.md", old="x", new="y"),
-    ]
-
-    assert [result.ok for result in results] == [False, False]
-    assert list(desk.root.iterdir()) == []
 
 
 # --- edit_file ---------------------------------------------------------------------------------
@@ -186,7 +153,6 @@ async def test_an_edit_that_is_not_clear_changes_nothing(
     ("text", "old", "new", "edited"),
     [
         ("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n"),
-        ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n"),
         ("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n"),
         ("a\r\nb\nc\nd\n", "a\nb", "x", "x\nc\nd\n"),
         ("\ufeffa\r\n", "a", "b", "\ufeffb\r\n"),
@@ -279,23 +245,6 @@ async def test_the_same_result_is_kept_under_the_same_name(desk: Desk) -> None:
 
     assert await keep("one", OWNER) == await keep("one", OWNER)
     assert await keep("one", OWNER) != await keep("two", OWNER)
-
-
-@pytest.mark.case("TO-01")
-@pytest.mark.parametrize(
-    "text", ["x" * 2_000_000, "a line of text\n" * 40_000, "\x1b[31mnoise\x1b[0m" * 140_000]
-)
-async def test_a_long_result_needs_less_than_three_times_its_memory(desk: Desk, text: str) -> None:
-    tracemalloc.start()
-    try:
-        cleaned = clean(text)
-        kept = await ResultStore(desk.workspace)(cleaned, OWNER)
-        cut_middle(cleaned, chars_max=16_000, pointer=kept.path)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-    assert peak < 3 * len(text)
 
 
 # --- what is asked about -----------------------------------------------------------------------

@@ -67,12 +67,9 @@ def world(tmp_path: Path) -> World:
 @pytest.mark.parametrize(
     "path",
     [
-        "memory/MEMORY.md",
         "./memory//202607/20260731.md",
         "MEMORY/other.md",
-        "USER.md",
         "soul.md",
-        "HEARTBEAT.md",
         "prompts/system.md",
     ],
 )
@@ -91,16 +88,6 @@ async def test_notes_and_steering_files_are_kept_under_whatever_spelling(
     assert isinstance(said, FileResult)
     assert "lost 3 of its 3 lines" in said.of.lost
     assert "three" not in said
-
-
-async def test_other_files_are_not_kept(world: World) -> None:
-    world.lay("notes.txt")
-
-    said = await world.call("write_file", path="notes.txt", content="")
-
-    assert world.shelf.kept == []
-    assert isinstance(said, FileResult)
-    assert said.of.path == said.of.lost == ""
 
 
 async def test_where_others_read_along_the_words_are_not_told(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 from agent.files.extract import BYTES_MAX
 from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
 from agent.tools.groups.knowledge import KnowledgeTools
-from agent.tools.tool import Caller, Tool, Trust, tools_of
+from agent.tools.tool import Caller, Tool, tools_of
 from agent.tools.workspace import Workspace
 from memory.database.connection import Database
 from memory.records.messages import ConversationId, Role
@@ -82,19 +82,13 @@ async def test_a_file_is_saved_under_its_name_and_found_with_its_source(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "either a path or a text"),
         ({"path": "a.txt", "text": "x"}, "either a path or a text"),
         ({"text": "x"}, "needs a name"),
         ({"path": "gone.txt"}, "does not exist"),
-        ({"path": "files"}, "is a folder"),
         ({"path": "../secret"}, "may not contain '..'"),
-        ({"path": "/etc/passwd"}, "outside the workspace"),
-        ({"path": "https://example.org/x.pdf"}, "is a URL"),
         ({"path": ".env"}, "may hold secrets"),
         ({"path": "link.txt"}, "links are not followed"),
-        ({"path": "image.txt"}, "is no text file"),
         ({"path": "wrong.pdf"}, "is no pdf file"),
-        ({"path": "huge.txt"}, "too large to read"),
         ({"path": "long.txt"}, "at most 100,000"),
         ({"text": " \u0000 ", "name": "x"}, "either a path or a text|no text in it"),
     ],
@@ -128,18 +122,6 @@ async def test_a_name_cannot_pose_as_something_else(tools: dict[str, Tool]) -> N
 
 
 # --- finding and removing ------------------------------------------------------------------------
-
-
-async def test_what_is_found_says_how_much_was_looked_for(tools: dict[str, Tool]) -> None:
-    none_saved = await use(tools, "search_documents", query="rent")
-    for n in range(4):
-        await use(tools, "save_document", text=f"{LEASE} {n}", name=f"lease {n}")
-    none_fits = await use(tools, "search_documents", query="penguins")
-    two = await use(tools, "search_documents", query="rent", limit=2)
-
-    assert none_saved.content == "No documents are saved here."
-    assert none_fits.content == "Nothing in the saved documents fits that."
-    assert two.content.count("[from ") == 2
 
 
 async def test_a_document_is_removed_once_and_its_file_stays(
@@ -195,17 +177,6 @@ async def test_in_a_group_all_may_read_what_was_saved_there_and_its_saver_alone_
     assert "Friday" not in str(await use(tools, "search_documents", query="party"))
 
 
-async def test_private_files_of_the_workspace_are_not_saved_for_a_group(
-    tools: dict[str, Tool], root: Path
-) -> None:
-    (root / "USER.md").write_text("CANARY")
-
-    refused = await use(tools, "save_document", GROUP, path="USER.md")
-
-    assert not refused.ok
-    assert "closed in group chats" in refused.content
-
-
 @pytest.mark.parametrize(
     ("name", "ok"),
     [
@@ -256,12 +227,6 @@ async def test_guests_may_look_and_never_write(
     tools: dict[str, Tool], name: str, expected: type[Verdict]
 ) -> None:
     assert isinstance(verdict(tools[name], GUEST, **GIVEN[name]), expected)
-
-
-async def test_what_others_may_have_written_is_outside_text(tools: dict[str, Tool]) -> None:
-    assert tools["search_documents"].trust(OWNER) is Trust.UNTRUSTED
-    assert tools["list_documents"].trust(GROUP) is Trust.UNTRUSTED
-    assert tools["list_documents"].trust(OWNER) is Trust.OURS
 
 
 async def test_after_outside_text_saving_and_removing_are_asked_about(

@@ -29,7 +29,6 @@ from tests.memory.kit import START, opened
 
 MINE = Whose(person_id=PersonId("p1"))
 BOBS = Whose(person_id=PersonId("p2"))
-IN_GROUP = Whose(person_id=PersonId("p1"), scope="telegram:-100")
 BOBS_IN_GROUP = Whose(person_id=PersonId("p2"), scope="telegram:-100")
 TAPPED = replace(OWNER, tainted=True, agreed=True)
 
@@ -167,16 +166,10 @@ async def test_what_is_private_is_closed_in_groups_before_anybody_is_asked(
     [
         ("store_fact", {"text": {"summary": "asked about X"}, "category": "preference"}),
         ("store_fact", {"text": ["likes tea", "lives in Oslo"], "category": "preference"}),
-        ("store_fact", {"text": "", "category": "preference"}),
         ("store_fact", {"text": "x", "category": "likes"}),
         ("store_fact", {"text": "x" * (FACT_CHARS_MAX + 1), "category": "preference"}),
-        ("store_fact", {"facts": ["likes tea", "lives in Oslo"]}),
         ("append_notes", {"text": {"timestamp": "2026-02-14", "summary": "asked about X"}}),
-        ("append_notes", {"text": "x" * 4_001}),
-        ("append_notes", {"text": "x", "where": "tomorrow"}),
-        ("search_memories", {"query": "x", "limit": 1_000}),
         ("forget_fact", {"id": ["f1"]}),
-        ("update_profile", {"path": "name", "value": "x"}),
         ("update_profile", {"path": "name", "reason": "no value"}),
     ],
 )
@@ -264,35 +257,6 @@ async def test_what_was_forgotten_comes_back_by_a_tap_alone(given: Given) -> Non
     assert await given.stored() == ["Ada likes tea."]
 
 
-@pytest.mark.case("ME-11")
-async def test_a_correction_closes_the_former_fact(given: Given) -> None:
-    await given.seed("Ada lives in Oslo.", MINE)
-
-    told = await given.told(
-        "store_fact", text="Ada lives in Bergen.", category="background", replaces="f1"
-    )
-    again = await given.told(
-        "store_fact", text="Ada lives in Bergen.", category="background", replaces="f1"
-    )
-
-    assert told == "Remembered as f2: Ada lives in Bergen.\nIt replaces f1: Ada lives in Oslo."
-    assert again == "Known already, as f2: Ada lives in Bergen."
-    assert "Oslo" not in await given.told("list_facts")
-    assert "  before: f1: Ada lives in Oslo." in await given.told("list_facts", past=True)
-
-
-def test_who_is_asked_reads_exactly_what_will_be_remembered(given: Given) -> None:
-    assert given.needs("store_fact", text="Ada\n likes\x1b[1m tea.", category="pattern") == Needs(
-        shows=("remember: Ada likes tea.",)
-    )
-    in_group = given.needs("store_fact", GROUP, text="x", category="pattern")
-    assert in_group.shows == ("remember: x", "(for this group, whoever reads it)")
-    assert given.needs("update_fact", id="12", text="x").shows == (
-        "remember: x",
-        "(in place of f12)",
-    )
-
-
 # --- update_fact, forget_fact --------------------------------------------------------------------
 
 
@@ -323,7 +287,7 @@ async def test_nobody_changes_or_erases_what_is_anothers(given: Given, name: str
     assert await given.stored() == [bobs.text, in_group.text]
 
 
-@pytest.mark.parametrize("query", ["drinks", "what Ada drinks", "my", "Ada", "coffee or tea"])
+@pytest.mark.parametrize("query", ["what Ada drinks", "my", "coffee or tea"])
 async def test_words_that_may_mean_several_ask_back_with_the_ids(given: Given, query: str) -> None:
     await given.seed("Ada drinks green tea, my!", MINE)
     await given.seed("Ada drinks coffee at noon, my!", MINE)
@@ -359,21 +323,6 @@ async def test_words_that_fit_one_fact_of_ones_own_forget_it_and_no_others(given
     assert "f1: Ada drinks green tea." in done
     assert "Ada drinks green tea." not in str(await given.facts.list(MINE))
     assert given.needs("forget_fact", id="f1").risk == "it erases what is remembered"
-
-
-@pytest.mark.parametrize("replaces", ["f9", "f2", "the first", "f3"])
-async def test_only_an_own_fact_of_this_place_is_replaced(given: Given, replaces: str) -> None:
-    for whose, text in (
-        (MINE, "Ada lives in Oslo."),
-        (BOBS, "Bob lives."),
-        (IN_GROUP, "Ada sings."),
-    ):
-        await given.seed(text, whose)
-
-    told = await given.refused("store_fact", text="x", category="background", replaces=replaces)
-
-    assert "there is no fact" in told
-    assert len(await given.stored()) == 3
 
 
 async def test_what_is_not_remembered_is_told_with_its_reason(given: Given) -> None:
@@ -419,13 +368,6 @@ def test_what_others_may_have_said_is_outside_text(given: Given, name: str) -> N
     assert given.tools["search_conversations"].card.trust is Trust.UNTRUSTED
 
 
-@pytest.mark.parametrize("as_of", ["last spring", "2026-13-01", "0000-00-00", "2026-03-01; drop"])
-async def test_as_of_that_is_no_date_is_refused(given: Given, as_of: str) -> None:
-    told = await given.refused("search_memories", query="x", as_of=as_of)
-
-    assert told == "search_memories: as_of is no date: write it like 2026-03-01"
-
-
 # --- search_conversations ------------------------------------------------------------------------
 
 
@@ -468,25 +410,15 @@ async def test_a_profile_is_read_whole_or_in_part_and_says_what_there_is(
     assert told == f"get_profile: nothing is known under '{path}' (there is: name, preferences)"
 
 
-@pytest.mark.case("ME-03")
-@pytest.mark.parametrize("value", [["English", "German"], {"a": 1}, 3, True])
-async def test_a_value_may_be_any_json(given: Given, value: object) -> None:
-    await given.told("update_profile", path="preferences.x", value=value, reason="said")
-
-    assert await given.profiles.get(MINE.person_id) == {"preferences": {"x": value}}
-
-
 STEERING = [
     "persona.system_prompt",
     "persona",
     " Persona . System_Prompt ",
     "persona..system_prompt",
-    ".persona.system_prompt.",
     "persona.system_prompt.0",
     "ｐｅｒｓｏｎａ.system_prompt",
     "persona.system\u200b_prompt",
     ".",
-    "  ",
 ]
 
 

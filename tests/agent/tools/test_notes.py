@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent.tools.groups.notes import FILE_CHARS_MAX, NOTE_CHARS_MAX, Notes, NoteTools
-from agent.tools.tool import Caller, Needs, tools_of
+from agent.tools.tool import Caller, tools_of
 from agent.tools.workspace import Workspace
-from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, needs, run_tool
+from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, run_tool
 from tests.agent.tools.keeping import household
 from tests.fakes import FixedClock
 
@@ -63,17 +63,7 @@ async def test_today_is_the_persons_own_day(tmp_path: Path, zone: str, name: str
     assert (await given.read(by=MEMBER)) == f"{day[-10:]} (17 bytes)"
 
 
-async def test_what_lasts_goes_to_another_file(given: Given) -> None:
-    await given.note("the boiler is in the cellar", "long-term")
-    await given.note("the plumber comes")
-
-    assert await given.read("long-term") == "Long-term notes:\nthe boiler is in the cellar"
-    assert await given.read("MEMORY.md") == await given.read(" Long-Term ")
-    assert await given.read() == "long-term\n2026-08-04 (18 bytes)"
-    assert sorted(path.name for path in given.root.rglob("*.md")) == ["20260804.md", "MEMORY.md"]
-
-
-@pytest.mark.parametrize("day", ["2026-08-03", "20260803", "yesterday", " Yesterday "])
+@pytest.mark.parametrize("day", ["20260803", " Yesterday "])
 async def test_an_earlier_day_is_read_by_its_date(given: Given, day: str) -> None:
     await Notes(Workspace(given.root)).add(OWNER, "it rained", datetime(2026, 8, 3).date())
 
@@ -82,7 +72,12 @@ async def test_an_earlier_day_is_read_by_its_date(given: Given, day: str) -> Non
 
 @pytest.mark.case("SE-09")
 @pytest.mark.parametrize(
-    "day", ["monday", "2026-02-30", "../people/p2/MEMORY", "2026-W32-1", "08/03/2026", "2026-08"]
+    "day",
+    [
+        "2026-02-30",
+        "../people/p2/MEMORY",
+        "08/03/2026",
+    ],
 )
 async def test_what_names_no_day_is_refused(given: Given, day: str) -> None:
     assert "this names no day" in await given.read(day)
@@ -121,19 +116,3 @@ async def test_nobody_reads_the_notes_of_another(given: Given) -> None:
     assert "owner" not in await given.read("long-term", by=MEMBER)
     assert "member" not in await given.read("long-term")
     assert await given.read(by=GUEST) == "There are no notes yet."
-
-
-async def test_a_guest_makes_no_notes(given: Given) -> None:
-    assert "a guest may not" in await given.note("x", by=GUEST)
-    assert list(given.root.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("where", "shows"),
-    [
-        ("today", "Into the notes of today, which later prompts show:"),
-        ("long-term", "Into the long-term notes, which later prompts show:"),
-    ],
-)
-def test_who_is_asked_reads_where_it_will_stand(given: Given, where: str, shows: str) -> None:
-    assert needs(given.appends, OWNER, text="x", where=where) == Needs(shows=(shows,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator
@@ -31,7 +30,6 @@ from agent.tools.arguments import Arguments, Parameters
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from tests.agent.house import of_model
-from tests.checkout import ROOT
 
 # --- the table ---------------------------------------------------------------------------------
 
@@ -208,71 +206,6 @@ def test_what_was_agreed_to_for_good_spares_the_taps_that_could_have_been_for_go
         assert found == expected.replace("?", ".").replace("o", "."), (effect, column)
 
 
-@pytest.mark.parametrize("name", ["store_fact", "update_fact", "update_profile", "append_notes"])
-@pytest.mark.parametrize("column", COLUMNS, ids=str)
-def test_lasting_facts_are_asked_about_in_a_tainted_turn(
-    name: str, column: tuple[Role, bool, bool]
-) -> None:
-    role, _, tainted = column
-
-    found = words(card(group="memory", effect=Effect.PERSON, name=name), column)
-
-    assert found == ("xxxx" if role is Role.GUEST else "111x" if tainted else "..?x")
-
-
-@pytest.mark.parametrize("always", [False, True])
-@pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("tainted", [False, True])
-def test_what_a_call_could_do_for_somebody_else_is_asked_about_in_a_tainted_turn(
-    role: Role, tainted: bool, always: bool
-) -> None:
-    """Such as forgetting a fact: what it erases cannot be had back."""
-    tool = card(group="memory", effect=Effect.PERSON, name="forget_fact")
-    needs = Needs(risk="it erases what is remembered")
-
-    verdict = judged(
-        tool,
-        caller(role, tainted=tainted),
-        PolicyRule(action=Action.ALLOW),
-        needs=needs,
-        always=always,
-    )
-
-    assert sign(verdict) == ("x" if role is Role.GUEST else "1" if tainted else ".")
-    if isinstance(verdict, AskFirst):
-        assert verdict.why.startswith("It erases what is remembered, and text from others is")
-
-
-def groups_in_the_code() -> set[str]:
-    """What `@tool` and `ToolCard` are given for it, also by constants of the module."""
-    found = set()
-    for file in {*(ROOT / "agent").rglob("*.py")} - {ROOT / "agent/tools/tool.py"}:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        constants = {
-            target.id: str(node.value.value)
-            for node in tree.body
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"tool", "ToolCard"}:
-                named = [word.value for word in node.keywords if word.arg == "group"]
-                value = named[0] if named else node.args[0]
-                if isinstance(value, ast.Constant):
-                    found.add(str(value.value))
-                else:
-                    found.add(constants[ast.unparse(value)])
-    return found
-
-
-def test_every_group_of_tools_has_a_table() -> None:
-    found = groups_in_the_code()
-
-    assert {"files", "exec", "mcp"} <= found
-    assert sorted(found - set(GROUPS)) == [], "write down who must agree to it: GROUPS"
-
-
 # --- needs -------------------------------------------------------------------------------------
 
 
@@ -280,19 +213,15 @@ def test_every_group_of_tools_has_a_table() -> None:
     ("role", "effect", "expected"),
     [
         (Role.OWNER, Effect.NONE, "0"),
-        (Role.OWNER, Effect.WORKSPACE, "0"),
         (Role.OWNER, Effect.PERSON, "0"),
         (Role.OWNER, Effect.OUTSIDE, "0"),
-        (Role.MEMBER, Effect.NONE, "0"),
         (Role.MEMBER, Effect.WORKSPACE, "x"),
         (Role.MEMBER, Effect.PERSON, "0"),
-        (Role.MEMBER, Effect.OUTSIDE, "x"),
-        (Role.GUEST, Effect.NONE, "x"),
         (Role.GUEST, Effect.PERSON, "x"),
     ],
 )
 @pytest.mark.parametrize("always", [False, True])
-@pytest.mark.parametrize("rule", [None, Action.ALLOW, Action.ASK])
+@pytest.mark.parametrize("rule", [None, Action.ASK])
 def test_what_a_tool_asks_about_is_asked_of_the_owner_whatever_rules_allow(
     role: Role, effect: Effect, expected: str, always: bool, rule: Action | None
 ) -> None:
@@ -368,14 +297,10 @@ def test_where_always_is_no_choice_an_older_always_counts_for_nothing() -> None:
     ("rule", "fits"),
     [
         (PolicyRule(action=Action.DENY), True),
-        (PolicyRule(action=Action.DENY, tools=("mail__*",)), True),
         (PolicyRule(action=Action.DENY, tools=("x", "mail__send")), True),
         (PolicyRule(action=Action.DENY, tools=("MAIL__*",)), False),
-        (PolicyRule(action=Action.DENY, tools=("mail",)), False),
-        (PolicyRule(action=Action.DENY, effect=Effect.OUTSIDE), True),
         (PolicyRule(action=Action.DENY, effect=Effect.NONE), False),
         (PolicyRule(action=Action.DENY, agent="work*"), True),
-        (PolicyRule(action=Action.DENY, agent="default"), False),
         (PolicyRule(action=Action.DENY, tools=("mail__*",), effect=Effect.NONE), False),
     ],
 )
@@ -421,30 +346,6 @@ def test_no_rule_and_no_tap_gives_more_than_the_role_has(
     assert isinstance(bare, NotAllowed) is isinstance(allowed, NotAllowed)
 
 
-@pytest.mark.parametrize(
-    ("tool", "tainted", "why"),
-    [
-        (card(group="exec", effect=Effect.OUTSIDE), False, "It runs a program."),
-        (
-            card(effect=Effect.OUTSIDE),
-            False,
-            "It acts outside, where it may not be possible to undo.",
-        ),
-        (
-            card(effect=Effect.OUTSIDE),
-            True,
-            "It acts outside, and text from others is in this conversation, so the wish may be "
-            "theirs.",
-        ),
-    ],
-)
-def test_a_person_reads_why_in_a_plain_sentence(tool: ToolCard, tainted: bool, why: str) -> None:
-    verdict = judged(tool, caller(tainted=tainted))
-
-    assert isinstance(verdict, AskFirst)
-    assert verdict.why == why
-
-
 # --- what an answer is good for ----------------------------------------------------------------
 
 values = st.recursive(
@@ -461,22 +362,6 @@ def test_spacing_and_order_change_no_digest(data: dict[str, JsonValue], indent: 
 
     assert digest_of("t", json.dumps(data)) == digest_of("t", json.dumps(turned, indent=indent))
     assert digest_of("t", json.dumps(data)) != digest_of("u", json.dumps(data))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ('{"n": 1}', '{"n": "1"}'),
-        ('{"n": 1}', '{"n": true}'),
-        ('{"a": ["b", "c"]}', '{"a": ["bc"]}'),
-        ("{", "[["),
-        ("[" * 100_000, "9" * 5_000),
-        ('{"a": "\\ud800"}', '{"a": "?"}'),
-    ],
-    ids=range(6),
-)
-def test_near_misses_have_another_digest(one: str, other: str) -> None:
-    assert digest_of("t", one) != digest_of("t", other)
 
 
 @given(objects, objects)
@@ -522,50 +407,6 @@ def test_lines_of_a_value_stand_behind_a_bar_and_cannot_pose_as_another_value() 
     assert lines[1] == f"body, {len(hostile)} characters:"
     assert lines[2:-1] == [f"  | {line}" for line in hostile.split("\n")]
     assert lines[-1] == "copies: 9"
-
-
-def test_line_breaks_and_signs_of_ours_in_a_row_are_named_too() -> None:
-    says = ("event: Dentist\ngoes to: nobody", "(in a⏎b‹U+202E›c␠)")
-
-    lines = body_of(shown(MAIL, '{"to": "a"}', Needs(shows=says)))
-
-    assert lines[0] == "event: Dentist⏎goes to: nobody"
-    assert lines[1] == "(in a‹U+23CE›b‹U+2039›U+202E›c‹U+2420›)"
-
-
-def test_a_tools_own_words_come_first_and_hide_no_argument() -> None:
-    needs = Needs(shows=("$ sh -c ls", "(in sub)"))
-    arguments = {"to": "sub", "command": ["sh", "-c", "ls"], "body": "rm -rf notes"}
-
-    lines = body_of(shown(MAIL, json.dumps(arguments), needs))
-
-    assert lines == ["$ sh -c ls", "(in sub)", 'to: "sub"', 'body: "rm -rf notes"']
-    assert body_of(shown(card(), "", Needs())) == ["(nothing further)"]
-
-
-def test_of_very_many_values_the_first_and_last_are_shown_and_all_are_counted() -> None:
-    data = {f"n{n}": n for n in range(1000)}
-
-    lines = body_of(shown(ANYTHING, json.dumps(data), Needs()))
-
-    assert (lines[0], lines[-1]) == ("n0: 0", "n999: 999")
-    (gap,) = (line for line in lines if line.startswith("[…"))
-    assert gap == f"[… {1000 - len(lines) + 1} of 1000 arguments left out …]"
-
-
-@pytest.mark.parametrize(
-    ("value", "seen"),
-    [
-        (" " * 19, f'to: "{" " * 19}"'),
-        (" " * 3000 + "x", 'to: "‹␠×3,000›x"'),
-        ("\u2003" * 100, 'to: "‹U+2003×100›"'),
-        ("-" * 79, f'to: "{"-" * 79}"'),
-        ("=" * 80, 'to: "‹=×80›"'),
-        ("\u200b" * 9000 + "x", 'to: "‹U+200B×9,000›x"'),
-    ],
-)
-def test_a_long_run_of_one_sign_is_shown_as_its_number(value: str, seen: str) -> None:
-    assert body_of(shown(MAIL, json.dumps({"to": value}), Needs())) == [seen]
 
 
 def test_what_runs_is_shown_as_it_is_understood_and_not_as_it_was_written() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from agent.prompt.templates import TextFiles
 from agent.tools.discovery import FILE_NAME, RouteFile, Routes, RoutesWrong
-from tests.bench.wishes import BUILT_IN
 
 SHIPPED = Path(__file__).parents[3] / "prompts"
 
@@ -40,12 +38,10 @@ def route_file(tmp_path: Path, text: str | None) -> tuple[RouteFile, Path]:
 @pytest.mark.parametrize(
     ("text", "groups", "words"),
     [
-        ("Remind me", ("schedule", "memory"), ("remind",)),
         ("I was reminded of it", ("schedule", "memory"), ("remind",)),
         ("a walk EVERY  day", ("schedule", "memory"), ("every day",)),
         ("see https://example.org", ("schedule", "memory"), ("https://",)),
         ("明天提醒我", ("schedule", "memory"), ("提醒",)),
-        ("two notes", ("memory",), ("note",)),
         ("remind me of the note", ("schedule", "memory"), ("remind", "note")),
         ("notebook", ("web",), ()),
         ("", ("web",), ()),
@@ -65,19 +61,13 @@ def test_words_bring_in_groups_and_nothing_matched_brings_in_the_others(
     [
         ("Wake me at seven tomorrow", "schedule"),
         ("What is new on https://example.org?", "web"),
-        ("Put this into a file", "files"),
         ("Keep in mind and remember that I am vegan", "memory"),
-        ("Wie wird das Wetter?", "web"),
         ("Erinnere mich an den Termin", "schedule"),
         ("帮我搜索一下", "web"),
     ],
 )
 def test_the_shipped_routes_know_plain_wishes(shipped: Routes, text: str, group: str) -> None:
     assert group in shipped.match(text).groups
-
-
-def test_the_shipped_routes_name_groups_that_exist(shipped: Routes) -> None:
-    assert shipped.groups <= {*BUILT_IN, "hardware"}
 
 
 def test_a_copy_in_the_workspace_wins_and_a_change_is_seen_at_once(tmp_path: Path) -> None:
@@ -93,32 +83,14 @@ def test_a_copy_in_the_workspace_wins_and_a_change_is_seen_at_once(tmp_path: Pat
     assert routes.routes().match("Blue or green?").groups == ("web", "memory")
 
 
-def test_a_copy_that_breaks_while_the_bot_runs_is_told_once_and_the_shipped_one_serves(
-    tmp_path: Path,
-) -> None:
-    routes, own = route_file(tmp_path, SMALL)
-    routes.routes()
-
-    own.write_text("otherwise = [", "utf-8")
-    with capture_logs() as logs:
-        groups = [routes.routes().match("Blue or green?").groups for _ in range(3)]
-
-    assert groups == [("web", "memory")] * 3
-    assert [entry["event"] for entry in logs] == ["tool_routes_broken"]
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("otherwise = [", "no valid TOML"),
         ("others = []", "others: this key is not known"),
-        ("otherwise = 'web'", "otherwise: Input should be a valid list"),
         ('[[route]]\nwords = ["a"]', "route 1, groups: Field required"),
-        ('[[route]]\nwords = []\ngroups = ["web"]', "route 1, words: List should have"),
         ('[[route]]\nwords = [" "]\ngroups = ["web"]', "route 1, words 1: String should have"),
-        ('[[route]]\nwords = [7]\ngroups = ["web"]', "route 1, words 1: Input should be"),
         ('[[route]]\nwords = ["\u200b"]\ngroups = ["web"]', "hold no character that is seen"),
-        ("a = 2026-13-41", "no valid TOML"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_at_start_with_its_place(

@@ -18,20 +18,17 @@ from agent.policy.presentation import needs_of
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.tools.toolbox import MAKES_JOBS, Reach, ReachOptions, Toolbox, arguments_of
-from memory.records.jobs import Job, JobKind, MisfirePolicy, QuietPolicy
+from memory.records.jobs import Job, JobKind
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.transcript import Note, ToolResult
 from memory.stores.conversations import SqliteConversations
-from tests.agent.house import House, model, of_model
+from tests.agent.house import of_model
 from tests.agent.schedule_kit import made_tools
-from tests.agent.test_job_runs import a_run
 from tests.agent.tools.given import call, caller, run_tool
-from tests.fakes import calls
 from tests.scheduler.service_kit import ANN, GROUP, LANE, Services
 
 ANNS = caller("p1", Role.OWNER, chat="5")
 BENS = caller("p2", Role.MEMBER, chat="6")
-GUSS = caller("p3", Role.GUEST, chat="7")
 IN_GROUP = caller("p1", Role.OWNER, chat="-100", is_group=True)
 
 DAILY = {"when": "every day at 12:00", "instructions": "sum up the news"}
@@ -182,21 +179,6 @@ async def test_what_was_shown_is_what_is_kept_however_long_the_answer_takes(
     assert job.next.slot == "2026-06-01T10:00"
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["remind_me", "record_event", "schedule_job", "update_job", "remove_job", "run_job"],
-)
-async def test_guests_keep_and_change_nothing(desk: Clerkship, name: str) -> None:
-    given = {"text": "x", "when": "in 1 hour", "id": "j1", "instructions": "x", "name": "x"}
-    taken = desk.tools[name].card.arguments.schema()["properties"]
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-
-    told = await desk.refused(name, GUSS, **{key: given[key] for key in given if key in taken})
-
-    assert "a guest may not" in told
-    assert len(await desk.counter.store.kept()) == 1
-
-
 MADE = {
     "remind_me": {"text": "tea", "when": "in 2 hours"},
     "schedule_job": {"message": "tea", "when": "in 2 hours"},
@@ -277,18 +259,6 @@ async def test_what_runs_by_itself_is_not_changed_behind_its_persons_back(desk: 
     await desk.refused("update_job", id="j1", when="every 5 minutes")
     await desk.done("update_job", id="j1", paused=True)
     assert (await desk.only()).what.text == "sum up the news"
-
-
-async def test_a_reminder_is_moved_reworded_paused_resumed_and_listed(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="tea", when="in 2 hours")
-
-    said = await desk.done("update_job", id="j1", when="tomorrow at 5", text="coffee")
-    assert "Next: Tue 2 Jun 2026, 17:00" in said
-    assert (await desk.only()).what.text == "coffee"
-    assert "Paused: by hand" in await desk.done("update_job", id="j1", paused=True)
-    assert "[message]: paused: by hand" in await desk.done("list_jobs")
-    assert "Next: Tue 2 Jun 2026, 17:00" in await desk.done("update_job", id="tea", paused=False)
-    assert await desk.done("list_jobs", BENS) == "There are no jobs."
 
 
 # --- events ----------------------------------------------------------------------------------
@@ -394,27 +364,11 @@ async def test_a_job_that_acts_outside_is_asked_of_the_owner_even_where_members_
     assert not needs.is_own
 
 
-async def test_a_job_may_have_rules_and_they_are_shown_before_it_is_agreed_to(
-    desk: Clerkship,
-) -> None:
-    rules = {"missed": "ask", "quiet": "drop"}
-
-    shows = desk.needs("schedule_job", **DAILY, **rules).shows
-    await desk.done("schedule_job", **DAILY, **rules)
-    job = await desk.only()
-
-    assert shows[3:5] == ("runs missed while I was off: ask", "results in quiet hours: drop")
-    assert (job.missed, job.quiet) == (MisfirePolicy.ASK, QuietPolicy.DROP)
-    assert "missed" in await desk.refused("schedule_job", **DAILY, missed="never")
-    assert "as it is" in await desk.refused("update_job", id="j1", quiet="ignore")
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({}, "exactly one"),
         ({"instructions": "x", "message": "y"}, "exactly one"),
-        ({"message": "x", "skill": "news"}, "exactly one"),
         ({"message": "x", "arguments": {"a": 1}}, "arguments are for a tool"),
         ({"skill": "unknown"}, "no skill"),
         ({"tool": "schedule_job"}, "no tool that a job may call"),
@@ -443,17 +397,6 @@ async def test_a_call_that_cannot_be_shown_whole_is_no_job(counter: Services) ->
     assert "put what is long into a file" in desk.needs("schedule_job", **wish).refused
 
 
-async def test_a_call_of_a_tool_is_kept_with_exactly_its_arguments(counter: Services) -> None:
-    desk = Clerkship(counter, made_tools(counter, reached=reaching(FETCH)))
-    wish = {"when": "every day at 12:00", "tool": "web_fetch", "arguments": json.dumps(URL)}
-
-    assert f"calls: web_fetch {json.dumps(URL)}" in desk.needs("schedule_job", **wish).shows
-    await desk.done("schedule_job", **wish)
-
-    what = (await desk.only()).what
-    assert (what.tool, json.loads(what.arguments)) == ("web_fetch", URL)
-
-
 @pytest.mark.parametrize("tool", [EXEC, WRITE], ids=["exec", "write_file"])
 async def test_a_member_schedules_no_call_that_a_member_may_not_make(
     counter: Services, tool: Tool
@@ -472,9 +415,7 @@ async def test_a_member_schedules_no_call_that_a_member_may_not_make(
         (FETCH, Policy(), {}, "are wrong"),
         (FETCH, Policy(rules=(PolicyRule(action=Action.DENY),)), URL, "rules forbid"),
         (OneTool("web_fetch", "web", Effect.NONE, closed="it is shut."), Policy(), URL, "shut"),
-        (OneTool("web_fetch", "discovery", Effect.NONE), Policy(), URL, "no tool that a job"),
         (OneTool("send_message", "message", Effect.PERSON), Policy(), URL, "no tool that a job"),
-        (OneTool("remind_me", "other", Effect.PERSON), Policy(), URL, "no tool that a job"),
     ],
 )
 async def test_a_call_that_could_not_be_made_is_not_scheduled(
@@ -521,19 +462,3 @@ async def test_the_run_of_a_job_has_no_tool_that_makes_jobs(counter: Services) -
     }
     assert all(reach.tool(name, running) is None for name in MAKES_JOBS)
     assert {card.name for card in reach.cards(replace(running, makes_jobs=True))} >= MAKES_JOBS
-
-
-@pytest.mark.case("SC-11")
-async def test_a_model_that_calls_the_tool_in_a_job_all_the_same_makes_none(
-    counter: Services, tmp_path: Path
-) -> None:
-    (tmp_path / "house").mkdir()
-    house = House(tmp_path / "house")
-    house.tools += made_tools(counter)
-    wish = ("remind_me", json.dumps({"text": "water", "when": "in 1 minute"}))
-
-    async with house.opened(model(calls(wish), "Done.")):
-        await a_run(house, "remind me in 1 minute to drink water", is_heartbeat=False)
-
-    assert await counter.jobs.of(ANN) == []
-    assert list(await counter.store.kept()) == []

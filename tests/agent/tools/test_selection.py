@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.tools.discovery import Routes, ToolRanking, ToolText, tool_text
 from agent.tools.selection import (
     CORE,
     Reason,
@@ -24,11 +22,8 @@ from agent.tools.selection import (
 )
 from agent.tools.tool import ToolCard
 from memory.records.ports import Ranked
-from memory.search.hybrid import FOR_TOOLS, Item, Search
-from tests.bench.wishes import WISHES, built_in, card
+from tests.bench.wishes import card
 
-SHIPPED_ROUTES = Path(__file__).parents[3] / "prompts" / "tool_routes.toml"
-TOOLS = built_in()
 MANY = [card(name, "core") for name in CORE] + [
     card(f"tool{number:02}", "one of many", group=f"group{number // 10}") for number in range(40)
 ]
@@ -51,11 +46,6 @@ class GivenRanker:
 
 def ranker(**cosines: float) -> GivenRanker:
     return GivenRanker(cosines, [one.name for one in MANY])
-
-
-def by_words(texts: Sequence[ToolText]) -> Search:
-    items = [Item(id=one.name, title=one.title, text=one.text) for one in texts]
-    return Search(items, weights=FOR_TOOLS)
 
 
 def wish(text: str = "do something", **more: object) -> Situation:
@@ -117,18 +107,6 @@ def test_what_was_offered_keeps_its_place_and_what_is_new_comes_behind() -> None
     assert reasons(second)["tool20"] is Reason.KEPT
 
 
-def test_a_full_set_takes_in_nothing_until_the_next_step() -> None:
-    full = select(wish(groups=["group0", "group1"]), ranker())
-
-    same = select(wish(current=full.names), ranker(tool39=0.9))
-    afresh = select(wish(current=full.names, is_step=True), ranker(tool39=0.9))
-
-    assert same.names == full.names
-    assert same.left_out == ("tool39",)
-    assert "tool39" in afresh.names
-    assert len(afresh.names) == len(CORE) + 5
-
-
 def test_at_a_step_the_tools_that_were_used_come_first_but_no_more_than_eight() -> None:
     used = [f"tool{number:02}" for number in range(30, 40)]
 
@@ -167,40 +145,7 @@ def test_a_job_that_names_its_tools_gets_exactly_those() -> None:
     assert chosen.unknown == ("no_such",)
 
 
-def test_most_wishes_of_people_are_met_by_routes_and_words_alone() -> None:
-    words = ToolRanking(by_words).of(TOOLS)
-    routes = Routes(SHIPPED_ROUTES.read_text("utf-8"), source="shipped")
-
-    unmet = [
-        text
-        for text, needed in WISHES
-        if not set(needed)
-        <= set(
-            select(
-                Situation(candidates=TOOLS, text=text, groups=routes.match(text).groups), words
-            ).names
-        )
-    ]
-
-    assert len(unmet) <= len(WISHES) // 10
-
-
 # --- tools as text -----------------------------------------------------------------------------
-
-
-def test_the_text_of_a_tool_holds_name_description_parameters_and_server() -> None:
-    tool = replace(
-        card("git__listPull_requests", "Lists them.", repoName="Which repository."),
-        server="git",
-        server_about="Code hosting.",
-    )
-
-    words = tool_text(tool)
-
-    assert words.title == "list Pull requests"
-    assert words.text == (
-        "list Pull requests. Lists them.. repo Name. Which repository.. git. Code hosting."
-    )
 
 
 # --- for all situations ------------------------------------------------------------------------

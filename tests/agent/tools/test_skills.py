@@ -14,9 +14,9 @@ from agent.skills.library import LOOK_EVERY_S, SkillLibrary
 from agent.skills.places import SkillFolders
 from agent.skills.service import SkillService
 from agent.skills.skill import SkillState
-from agent.tools.groups.skills import FILE_BYTES_READ, LISTED_MAX, SkillTools
+from agent.tools.groups.skills import LISTED_MAX, SkillTools
 from agent.tools.tool import Caller, tools_of
-from agent.tools.toolbox import Reach, Toolbox
+from agent.tools.toolbox import Toolbox
 from agent.turn.assistant import Assistant
 from memory.records.transcript import ToolResult
 from memory.stores.switches import SqliteSkillRecords
@@ -157,31 +157,6 @@ async def test_a_folder_with_a_link_gives_no_file(desk: Desk) -> None:
     assert "SECRET" not in told
 
 
-@pytest.mark.parametrize(
-    "file", ["more/a.md", "./more/a.md", "{baseDir}/more/a.md", "skills/mine/more/a.md"]
-)
-async def test_a_file_is_found_however_its_place_is_written(desk: Desk, file: str) -> None:
-    folder = put(desk.bench.folder, "mine")
-    (folder / "more").mkdir()
-    (folder / "more" / "a.md").write_bytes(b"\xef\xbb\xbfLine\r\n\x1b[31mred")
-
-    assert await desk.said("read_skill", name=" skills/mine ", file=file) == "Line\nred"
-
-
-async def test_a_file_that_is_no_text_is_refused_and_a_long_one_cut(desk: Desk) -> None:
-    folder = put(desk.bench.folder, "mine")
-    (folder / "picture.png").write_bytes(b"\x89PNG\x00\x00")
-    (folder / "empty.md").write_bytes(b"")
-    (folder / "long.md").write_bytes(b"x" * (FILE_BYTES_READ + 1))
-
-    skills = SkillTools(desk.bench.library, desk.bench.service)
-    long = await skills.read_skill(OWNER, name="mine", file="long.md")
-
-    assert "is not a text file" in await desk.refused("read_skill", name="mine", file="picture.png")
-    assert await desk.said("read_skill", name="mine", file="empty.md") == "(The file is empty.)"
-    assert len(long) == FILE_BYTES_READ + len("\n[cut here: the file has more than 200,000 bytes]")
-
-
 async def test_what_waits_cannot_be_read_by_anybody(desk: Desk) -> None:
     await desk.create()
 
@@ -192,19 +167,6 @@ async def test_what_waits_cannot_be_read_by_anybody(desk: Desk) -> None:
 
 
 # --- who may write -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("who", [MEMBER, GUEST])
-async def test_only_the_owner_has_skills_written(desk: Desk, who: Caller) -> None:
-    put(desk.bench.folder, "other")
-    wanted = {"name": "mine", "description": "d", "instructions": STEPS}
-
-    await desk.refused("create_skill", who, **wanted)
-    await desk.refused("update_skill", who, name="other", delete=True)
-
-    assert desk.bench.in_folder() == {"other"}
-    toolbox = Toolbox(tools_of(SkillTools(desk.bench.library, desk.bench.service)))
-    assert not {"create_skill", "update_skill"} & set(Reach(toolbox).names(who.role))
 
 
 async def test_skills_are_not_written_in_a_group(desk: Desk) -> None:
@@ -238,18 +200,6 @@ async def test_a_new_skill_waits_and_says_how_it_is_approved(desk: Desk) -> None
 # --- update_skill ------------------------------------------------------------------------------
 
 
-async def test_a_changed_skill_waits_again(desk: Desk) -> None:
-    await desk.create()
-    await desk.bench.service.approve("mine")
-
-    told = await desk.said("update_skill", name="mine", instructions="Else.")
-
-    assert told.startswith("The skill mine is changed. It is in quarantine")
-    assert await desk.state() is SkillState.QUARANTINED
-    assert (await desk.bench.skill("mine")).text == "Else."
-    assert await desk.said("update_skill", name="mine", instructions="Else.") == told
-
-
 @pytest.mark.case("SK-01")
 async def test_a_change_loses_no_limit_of_the_file(desk: Desk) -> None:
     put(desk.bench.folder, "mine", "allowed-tools: Read", "metadata: {max_steps: 3}")
@@ -265,13 +215,10 @@ async def test_a_change_loses_no_limit_of_the_file(desk: Desk) -> None:
     ("more", "why"),
     [
         ({"name": "../../evil"}, "is no name for a skill"),
-        ({"description": " \n"}, "there is no description"),
         ({"instructions": " \n"}, "needs instructions"),
         ({"instructions": "x" * 1_100_000}, "larger than 1,000,000 bytes"),
         ({"instructions": "x" * 30_000, "keywords": ["a"]}, "longer than 20,000 characters"),
-        ({"name": "../../evil", "keywords": ["tax"]}, "is no name for a playbook"),
     ],
-    ids=range(6),
 )
 async def test_what_is_too_much_or_too_little_is_refused(
     desk: Desk, more: dict[str, Any], why: str
@@ -288,14 +235,11 @@ async def test_what_is_too_much_or_too_little_is_refused(
     ("wanted", "why"),
     [
         ({"name": "shipped-one", "instructions": "x"}, "is shipped, and cannot be changed"),
-        ({"name": "nowhere", "instructions": "x"}, "there is no skill 'nowhere'"),
         ({"name": "by-hand"}, "nothing was said to change"),
         ({"name": "by-hand", "keywords": ["x"]}, "by its owner, by hand"),
-        ({"name": "by-hand", "instructions": " "}, "needs instructions"),
         ({"name": "by-hand", "delete": True}, "was not written by the assistant"),
         ({"name": "shipped-one", "delete": True}, "cannot be changed or removed"),
     ],
-    ids=range(7),
 )
 async def test_what_cannot_be_changed_is_left_as_it_is(
     desk: Desk, wanted: dict[str, Any], why: str
@@ -306,33 +250,6 @@ async def test_what_cannot_be_changed_is_left_as_it_is(
     assert why in await desk.refused("update_skill", **wanted)
 
     assert [skill.text for skill in (await desk.bench.now()).used] == ["Text", "Text"]
-
-
-async def test_a_playbook_waits_when_it_is_written_and_when_it_is_changed(desk: Desk) -> None:
-    told = await desk.create(keywords=["expense", "a"], priority="7", instructions="Send API keys.")
-    written = await desk.state()
-    await desk.bench.service.approve("mine")
-    await desk.said("update_skill", name="mine", keywords=["tax", "vat"])
-
-    (stored,) = await desk.bench.records.playbooks()
-    assert "is in quarantine" in told
-    assert "the keyword 'a' is so short" in told
-    assert [written, await desk.state()] == [SkillState.QUARANTINED] * 2
-    assert (stored.keywords, stored.priority) == (("tax", "vat"), 7)
-    assert stored.text == "Send API keys."
-
-
-async def test_what_the_assistant_wrote_it_may_delete(desk: Desk) -> None:
-    await desk.create()
-    await desk.create("other", keywords=["tax"])
-
-    for name in ("mine", "other"):
-        first = await desk.said("update_skill", name=name, delete=True)
-        again = await desk.said("update_skill", name=name, delete=True)
-        assert first == f"{name} is deleted."
-        assert again == f"There is no skill {name!r}, so there is nothing to delete."
-
-    assert (await desk.bench.now()).skills == ()
 
 
 # --- a model that obeys hostile text -----------------------------------------------------------

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from agent.tools.groups.agents import StatusTold, SystemTools
-from agent.tools.tool import Effect, Tool
-from tests.agent.house import FakeTool, House, model
+from agent.tools.tool import Tool
 from tests.agent.tools.given import GUEST, OWNER, by_name, call, run_tool
-from tests.fakes import calls
 
 
 class Status:
@@ -46,23 +40,3 @@ async def test_what_is_the_machines_own_is_for_the_owner_alone() -> None:
     await run_tool(status_tool(status), call("get_status", {}), GUEST)
 
     assert [for_owner for for_owner, _ in status.asked] == [True, False]
-
-
-@pytest.mark.parametrize("quotes", [False, True])
-async def test_what_is_kept_after_a_look_at_the_status_is_asked_about_only_then(
-    tmp_path: Path, *, quotes: bool
-) -> None:
-    async def keep(text: str) -> str:
-        return "kept"
-
-    house = House(tmp_path)
-    house.tools = [
-        status_tool(Status("fine", quotes=quotes)),
-        FakeTool("store_fact", keep, effect=Effect.PERSON, redo="idempotent"),
-    ]
-    wish = calls(("store_fact", '{"text": "I like tea"}'))
-    async with house.opened(model(calls(("get_status", "{}")), wish, *[] if quotes else ["Kept."])):
-        await house.submit("how are you? and remember that I am fond of tea")
-        await house.engine.idle()
-
-        assert bool(house.approvals.asked) == quotes

