@@ -110,9 +110,9 @@ def why_of(app: App) -> WhyCommand:
 
     return WhyCommand(
         records=SqliteTraces(app.database),
-        facts=app.memories.facts,
+        memory=app.memories.service,
+        questions=app.memories.questions,
         jobs=app.calendar.store,
-        memories=app.memories.commands,
         counted=app.budget.flush,
         texts=app.library.texts,
         name_of=app.name_of,
@@ -142,7 +142,7 @@ def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
         usage=app.usage,
         approvals=app.approvals,
         memory=app.memories.service,
-        memories=app.memories.commands,
+        questions=app.memories.questions,
         schedule=schedule,
         heartbeat=HeartbeatCommands(app.calendar.jobs, app.calendar.heartbeats),
         people=PeopleCommands(

@@ -16,7 +16,6 @@ from agent.learning.insights import InsightMaker
 from agent.prompt import tokens
 from agent.subagents.background import Background, BackgroundOptions
 from agent.turn.aftermath import EndedTurn, FollowUp
-from bot.commands.memory.commands import MemoryCommands
 from bot.commands.memory.erasure import ForgetQuestions
 from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
@@ -221,11 +220,6 @@ class Memories:
         return app.entered(
             ForgetQuestions(self.service, app.outbox, clock=app.clock, root=app.home.path)
         )
-
-    @cached_property
-    def commands(self) -> MemoryCommands:
-        """Return what answers `/memory`."""
-        return MemoryCommands(self.service, self.questions, host_zone=host_zone())
 
     def idle_timers(self) -> IdleTimers:
         """Build what looks for facts in conversations that have fallen silent."""

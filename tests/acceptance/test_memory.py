@@ -28,12 +28,11 @@ from tests.acceptance.memory_words import (
     pinned,
     sent,
 )
-from tests.acceptance.rig import SLACK_TEAM, Card, Home, Model, Slack, Telegram, until
+from tests.acceptance.rig import Card, Home, Model, Telegram, until
 from tests.acceptance.tool_words import calling, reads
 from tests.thorough import rounds
 
 ANN, BOB, GROUP = 7, 8, -100
-SLACK_ANN = "U0ANN"
 FORGET = "Forget all of it"
 
 
@@ -83,35 +82,6 @@ def test_a_fact_is_remembered_corrected_and_forgotten_for_good(
     assert "Oslo" not in last
     assert code == 0
     assert holders(home, "Bergen") == holders(home, "Oslo") == []
-
-
-def test_in_slack_a_fact_is_remembered_and_forgotten_by_a_button(
-    home: Home, slack: Slack, model: Model
-) -> None:
-    home.serve_slack(slack, **QUICK)
-    home.run("access", "approve", f"slack:{SLACK_TEAM}:{SLACK_ANN}")
-    bot = home.start()
-    until(lambda: slack.ask("sockets"))
-    direct = slack.ask("direct", user=SLACK_ANN)
-
-    def shown() -> list[str]:
-        return [post["text"] for post in slack.ask("chat", channel=direct) if post["is_bot"]]
-
-    slack.ask("command", text="remember I keep the key under the tub", user=SLACK_ANN)
-    until(lambda: home.ask_database("select 1 from facts"))
-    slack.ask("post", text="Where is the key?", user=SLACK_ANN)
-    until(lambda: any("You said: Where is the key?" in text for text in shown()))
-    first = block(sent(model)[-1], REMEMBERED)
-    slack.ask("command", text="memory forget f1", user=SLACK_ANN)
-    card = until(lambda: slack.cards(direct))[0]
-    slack.press(direct, card, FORGET, by=SLACK_ANN)
-    until(lambda: any("looked for" in text for text in shown()), about=lambda: str(shown()))
-    code = bot.end()
-
-    assert "I keep the key under the tub" in first
-    assert "key under the tub" in card.text
-    assert code == 0
-    assert holders(home, "under the tub") == []
 
 
 @pytest.mark.timeout(300)

@@ -17,7 +17,7 @@ from bot.cli.mcp import waiting_lines
 from bot.cli.render import Json
 from bot.commands.mcp import McpService
 from bot.settings.home import Home, prepare
-from tests.agent.mcp.kit import lists, odd, raw, running, tool
+from tests.agent.mcp.kit import lists, odd, running, tool
 from tests.agent.tools.schemas import any_schema
 from tests.bot.cli.cli_kit import Group, beside_a_bot
 
@@ -91,22 +91,6 @@ def test_a_change_of_a_parameter_alone_is_shown_before_it_is_approved(
 
 def to(about: str) -> Any:
     return {"type": "object", "properties": {"to": {"type": "string", "description": about}}}
-
-
-def test_each_of_hundreds_of_large_tools_is_shown_whole(home: Home, tmp_path: Path) -> None:
-    source = tmp_path / "t.json"
-    lists(source)
-    with bot(home, tmp_path, raw("odd", ODD_TOOLS=str(source))):
-        pass
-    parameters = {f"p{n}": {"type": "string", "description": "é" * 270} for n in range(30)}
-    last = {"type": "object", "properties": {**parameters, "end": {"enum": ["the end"]}}}
-    lists(source, *(tool(f"t{n:03}", last) for n in range(60)))
-
-    with bot(home, tmp_path, raw("odd", ODD_TOOLS=str(source))):
-        approved = said("approve", "odd", "--yes", "--full")
-
-    assert approved.count('"the end"') == 60
-    assert "60 tools of odd approved" in approved
 
 
 # --- what waits --------------------------------------------------------------------------------
