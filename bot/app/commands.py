@@ -44,6 +44,7 @@ def usage_of(app: App) -> UsageService:
     access = app.access
     return UsageService(
         app.usage_store,
+        # Without a running bot nothing is being spent: what is stored says it all.
         app.budget if app.is_running else None,
         lambda: access.directory.people,
         name_of=names_of(lambda: access.directory.people),
@@ -86,6 +87,7 @@ def pairing_of(app: App) -> PairingQuestions:
     """Build what asks the owner about strangers who got a code."""
 
     async def after_quiet(person_id: PersonId, moment: datetime) -> datetime:
+        # Strangers write at night as well: the owner is asked once their quiet hours are over.
         hours = await app.calendar.jobs.quiet_hours(person_id)
         return moment if hours is None else hours.end(moment, app.calendar.times.zone(person_id))
 

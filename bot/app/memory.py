@@ -207,7 +207,9 @@ class Memories:
                 app.conversations,
                 premises=self.premises,
                 clock=app.clock,
+                # Indexes and caches hold words as well: they are made anew before the proof looks.
                 rebuilds=[self.archive.rebuild, partial(drop_known_texts, self.embedding)],
+                # Only a running bot reaches the platforms, where sent messages lose the words too.
                 revised=app.outbox.catch_up if app.is_running else None,
             ),
             premises=self.premises,

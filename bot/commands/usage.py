@@ -39,6 +39,7 @@ FOR_OWNER = "That is for the owner."
 async def usage(tools: Tools, asked: CommandCall) -> str:
     """Return the person's own view; the owner also sees everybody's."""
     person, service = asked.person, tools.usage
+    # In a group the others would read it too.
     if asked.message.is_group:
         return IN_PRIVATE
     await service.flush()  # figures of the last seconds wait in memory

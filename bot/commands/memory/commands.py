@@ -133,6 +133,7 @@ async def _replied(
                 return IN_PRIVATE
             is_owner = person.role is Role.OWNER
             text = as_markdown(await memory.transfer.export(person.id, is_owner=is_owner), zone)
+            # A platform would cut it into dozens of messages.
             return text if len(text) <= EXPORT_CHARS_MAX else EXPORT_TOO_LONG
         case "import":
             return IMPORT_ELSEWHERE

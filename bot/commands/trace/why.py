@@ -160,6 +160,7 @@ class WhyCommand:
     # --- steps --------------------------------------------------------------------------------
 
     async def _of_turn(self, run_id: RunId, message: IncomingMessage, person: Person) -> Answer:
+        # Figures of a call are written a moment after its answer.
         await self.counted()
         record = await self.records.turn(run_id)
         if record is None:
