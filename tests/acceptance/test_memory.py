@@ -1,5 +1,5 @@
 """What is remembered, through the real program: kept, corrected, forgotten, learnt, and never told
-to anybody else (cases ME-01, ME-07, ME-11; SPEC §9)."""
+to anybody else (cases ME-07, ME-11; SPEC §9)."""
 
 from __future__ import annotations
 
@@ -169,50 +169,6 @@ def test_what_a_person_said_is_learnt_once_also_after_a_kill(
     assert len(looks) == 1
     assert "in these words: “I live in Oslo”" in shown
     assert "'no_quote': 1" in home.log or '"no_quote": 1' in home.log
-
-
-def test_what_is_said_is_learnt_whatever_somebody_is_called(
-    home: Home, telegram: Telegram, model: Model
-) -> None:
-    name = "U1"  # as ids begin
-    home.env |= EXTRACTS
-    home.approve(ANN)
-    told = f"{name}'s sister lives in Oslo."
-    answers(model, EXTRACTING, found((told, "My sister lives in Oslo"), speaker=name))
-    home.start()
-
-    telegram.ask("message", chat_id=ANN, text="My sister lives in Oslo.", first_name=name)
-    until(lambda: facts_of(home))
-
-    assert facts_of(home) == [told]
-    assert told in asks(telegram, ANN, "/memory f1")
-
-
-@pytest.mark.case("ME-01")
-def test_a_broken_answer_leaves_all_to_be_looked_at_later(
-    home: Home, telegram: Telegram, model: Model
-) -> None:
-    home.env |= EXTRACTS
-    home.approve(ANN)
-    answers(model, EXTRACTING, "Sure, I saved your allergy!", times=2)
-    bot = home.start()
-    asks(telegram, ANN, "My allergy is penicillin.")
-
-    timer = "select is_open, tries, done_upto, not_before_ms > touched_ms from idle_timers"
-    until(lambda: home.ask_database(timer) == [(1, 1, 0, 1)])
-    tries = len(asked(model, EXTRACTING))
-    learnt = facts_of(home)
-    asks(telegram, ANN, calling("search_conversations", say="Look", query="penicillin allergy"))
-    searched = telegram.shown(ANN)[-1]
-    # Somebody speaks again, so it need not wait any longer.
-    answers(model, EXTRACTING, found(("Ann's allergy is penicillin.", "My allergy is penicillin")))
-    until(lambda: facts_of(home))
-    bot.end()
-
-    assert tries == 2
-    assert learnt == []
-    assert "My allergy is penicillin." in searched
-    assert facts_of(home) == ["Ann's allergy is penicillin."]
 
 
 # --- whose it is ---------------------------------------------------------------------------------
