@@ -8,7 +8,6 @@ from pathlib import Path
 
 HEAVY = (
     "aiohttp",
-    "aiosqlite",
     "apscheduler",
     "httpx",
     "litellm",
@@ -23,7 +22,7 @@ HEAVY = (
 UNASKED = (
     "PIL",
     "agent.trace.explanation",
-    "agent.tools.hardware",
+    "agent.tools.groups.hardware",
     "bot.channels.slack.app_home",
     "bot.markup.slack",
     "bot.channels.slack.channel",

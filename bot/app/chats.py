@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.tools.messages import FileToSend, OwnChat
+from agent.tools.groups.messages import FileToSend, OwnChat
 from agent.turn.agents import Bindings
 from bot.markup.command_text import as_typed
 from bot.outbox.outbox import NewFile, Outbox
@@ -95,7 +95,7 @@ class Chats:
 
 
 class BotMessenger:
-    """Implements `agent.tools.messages.Messenger` over the outbox."""
+    """Implements `agent.tools.groups.messages.Messenger` over the outbox."""
 
     def __init__(
         self, access: Access, conversations: SqliteConversations, outbox: Callable[[], Outbox]

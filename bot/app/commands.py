@@ -90,7 +90,8 @@ def job_commands_of(app: App) -> JobCommands:
     """Build what answers commands about jobs and events."""
     cards, jobs = _cards(app), app.calendar.jobs
     questions = TimeQuestions(jobs, cards, clock=app.clock)
-    return JobCommands(jobs, app.calendar.events, questions, cards)
+    await_zone = app.calendar.zones.await_zone
+    return JobCommands(jobs, app.calendar.events, questions, cards, await_zone=await_zone)
 
 
 def why_of(app: App) -> WhyCommand:

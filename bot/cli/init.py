@@ -7,12 +7,11 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from getpass import getpass
 from io import StringIO
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,10 +24,7 @@ if TYPE_CHECKING:
     from bot.settings.schema.settings import Settings
     from bot.setup.steps import Plan, SetupState
 
-T = TypeVar("T")
-
 LOOK_S = 2.0
-LINE_BYTES_MAX = 4_096
 
 
 def init(
@@ -129,9 +125,10 @@ def _guided(here: _Here) -> bool:
     """Return whether the bot is to be started now."""
     from bot.settings.edit import write
     from bot.settings.home import prepare
+    from bot.setup.terminal import SetupTerminal
     from bot.setup.wizard import ask_all, checked, summary
 
-    terminal, situation = ConsoleTerminal(), here.situation()
+    terminal, situation = SetupTerminal(), here.situation()
     with silent_logs():
         plan = ask_all(terminal, situation)
     terminal.title("To be saved")
@@ -227,71 +224,6 @@ def start_command() -> str:
     return f"{shlex.quote(sys.executable)} -m bot run"
 
 
-# --- the terminal: questions, hidden lines, and waiting -----------------------------------------
-
-
-class ConsoleTerminal:
-    """Implements `bot.setup.steps.SetupTerminal` on standard input and output: a terminal.
-
-    The end of the input counts as Ctrl-C: a half-answered set-up is not saved.
-    """
-
-    def title(self, text: str) -> None:
-        """A new step begins."""
-        typer.secho(f"\n{text}", bold=True)
-
-    def say(self, text: str) -> None:
-        """What one has to know or do."""
-        typer.echo(text)
-
-    def good(self, text: str) -> None:
-        """Something works."""
-        typer.secho(f"✓ {text}", fg="green")
-
-    def bad(self, text: str) -> None:
-        """Something does not."""
-        typer.secho(f"✗ {text}", fg="red")
-
-    def ask(self, question: str, *, default: str = "") -> str:
-        """Return one line; Enter is the default."""
-        shown = f"{question} [{default}] " if default else f"{question} "
-        return _line(lambda: input(shown)).strip() or default
-
-    def ask_secret(self, question: str) -> str:
-        """Return one line that is not shown."""
-        return _line(lambda: getpass(f"{question}: "))
-
-    def confirm(self, question: str, *, default: bool = True) -> bool:
-        """Yes or no; asked again until it is one."""
-        while True:
-            typed = self.ask(f"{question} {'[Y/n]' if default else '[y/N]'}").lower()
-            if typed in {"", "y", "yes", "n", "no"}:
-                return default if not typed else typed.startswith("y")
-
-    def pick(self, question: str, options: Sequence[str], *, default: int) -> int:
-        """Return the place of one of the options."""
-        for number, option in enumerate(options, start=1):
-            typer.echo(f"  {number:2}  {option}")
-        while True:
-            typed = self.ask(question, default=str(default + 1))
-            if typed.isdecimal() and 1 <= int(typed) <= len(options):
-                return int(typed) - 1
-            self.bad(f"A number from 1 to {len(options)}, please.")
-
-    def live(self, doing: str, work: Coroutine[Any, Any, T]) -> T:
-        """Run it to its end, with a spinner."""
-        from rich.console import Console
-
-        with Console().status(f"{doing} …"):
-            return asyncio.run(work)
-
-    def live_or_enter(self, doing: str, work: Coroutine[Any, Any, T]) -> T | None:
-        """Run it likewise, but let Enter end it without a result."""
-        # One plain line: a spinner would draw over what is typed meanwhile.
-        typer.echo(f"{doing} …")
-        return asyncio.run(_unless_enter(work))
-
-
 @contextmanager
 def silent_logs() -> Iterator[None]:
     """No log lines: what is worth saying is said by the command itself."""
@@ -300,31 +232,3 @@ def silent_logs() -> Iterator[None]:
 
     with set_up(LoggingSettings(), secrets=(), stream=StringIO(), file=None):
         yield
-
-
-def _line(read: Callable[[], str]) -> str:
-    try:
-        return read()
-    except EOFError:
-        raise KeyboardInterrupt from None
-
-
-async def _unless_enter(work: Coroutine[Any, Any, T]) -> T | None:
-    loop = asyncio.get_running_loop()
-    pressed = asyncio.Event()
-
-    def read() -> None:
-        # One line comes at a time. At the end of the input there is nothing more to wait for.
-        os.read(sys.stdin.fileno(), LINE_BYTES_MAX)
-        pressed.set()
-
-    loop.add_reader(sys.stdin.fileno(), read)
-    doing, waiting = asyncio.ensure_future(work), asyncio.ensure_future(pressed.wait())
-    try:
-        await asyncio.wait({doing, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        return doing.result() if doing.done() else None
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-        doing.cancel()
-        waiting.cancel()
-        await asyncio.gather(doing, waiting, return_exceptions=True)

@@ -15,8 +15,9 @@ from bot.channels.base import is_root, threads_of
 from memory.records.errors import Permanent
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId, PersonId, Role
-from memory.records.ports import ChildRun, RunStatus
-from memory.records.transcript import Said, Session, SessionEntry, to_json
+from memory.records.ports import ChildRun, RunStatus, StoredEntry
+from memory.records.transcript import Said, Session, to_json
+from memory.records.usage import Charge, Purpose
 from memory.stores.sessions import SqliteSessions
 
 if TYPE_CHECKING:
@@ -35,11 +36,14 @@ async def compact(tools: Tools, asked: CommandCall) -> str:
     conversation = await tools.conversations.current(lane)
     made = await tools.compactor.compact(
         CompactionWanted(
-            conversation=conversation,
-            lane=lane,
-            person_id=person.id,
-            is_owner=person.role is Role.OWNER,
-            time_zone=person.time_zone,
+            charge=Charge(
+                purpose=Purpose.COMPACTION,
+                conversation=conversation,
+                lane=lane,
+                person_id=person.id,
+                is_owner=person.role is Role.OWNER,
+                time_zone=person.time_zone,
+            ),
             forced=True,
         )
     )
@@ -258,7 +262,7 @@ class SessionService:
         raise UnknownSession(f"Several begin with {wanted[:60]!r}: {names}. Write more of the id.")
 
 
-def _entry_json(one: SessionEntry) -> Mapping[str, Any]:
+def _entry_json(one: StoredEntry) -> Mapping[str, Any]:
     return {**to_json(one.entry), "id": one.id, "turn": one.run_id, "at_ms": one.at_ms}
 
 

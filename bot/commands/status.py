@@ -11,8 +11,8 @@ from agent.budget.budget import Budget
 from agent.budget.service import UsageService
 from agent.models.choose import Choice
 from agent.models.router import Router
-from agent.tools.agents import StatusTold
-from agent.tools.exec import Runner
+from agent.tools.groups.agents import StatusTold
+from agent.tools.groups.exec import Runner
 from agent.turn.agents import Bindings
 from agent.turn.engine import LocalEngine
 from agent.version import VERSION
@@ -135,7 +135,7 @@ class BotStatus:
         return lines + await self._by_hand_and_lately(person)
 
     async def told(self, *, for_owner: bool, lane: str = "") -> StatusTold:
-        """See `agent.tools.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
+        """See `agent.tools.groups.agents.TellsStatus`. Raises StorageError. Whose chat it is reads
         what is theirs, as by `/status`. The reason of an error may repeat what a platform or a
         model's provider said, so it is a quote as well."""
         servers = self.servers

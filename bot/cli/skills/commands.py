@@ -217,7 +217,7 @@ def approve(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> No
 @app.command("enable")
 def enable(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> None:
     """Let a skill that runs by the clock run; says before what that will cost."""
-    from bot.cli.schedule.jobs import cost_json, pace_words
+    from bot.cli.schedule.render import cost_json, pace_words
 
     async def cost_of(bot: Bot) -> out.Json:
         try:

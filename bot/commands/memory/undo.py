@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
-from agent.tools.former_files import ProtectedFiles
+from agent.tools.groups.files import ProtectedFiles
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused
 from bot.people.approval_messages import TOOLS

@@ -16,8 +16,7 @@ from agent.budget.messages import money, percent
 from agent.history.window import repair, shorten_before
 from agent.models.router import Router
 from agent.prompt.assemble import read_back
-from agent.prompt.context import PromptOccasion
-from agent.prompt.scene import PromptKind
+from agent.prompt.scene import PromptKind, PromptOccasion
 from agent.prompt.templates import CHAT
 from agent.tools.toolbox import Toolbox
 from agent.trace.difference import PromptDiff, diff
