@@ -182,7 +182,7 @@ async def call_method(app: object, request: dict[str, Any], emit: Emit) -> dict[
 # --- the running bot ----------------------------------------------------------------------------
 
 
-async def _pong(request: dict[str, Any], emit: Emit) -> dict[str, Any]:
+async def _pong(*_: object) -> dict[str, Any]:
     return {}
 
 
@@ -480,8 +480,7 @@ def _short(path: Path) -> Iterator[str]:
     """Yield a name for `path` short enough for a socket's address, by way of its open folder.
 
     If the system has no names for open files, change into the folder and back: nothing may be
-    awaited meanwhile.
-    """
+    awaited meanwhile."""
     if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
         yield str(path)
         return

@@ -91,6 +91,7 @@ class Channels:
                     refused.add(platform.name)
                     if len(refused) == len(platforms):
                         raise wrong from error
+                # It is tried again and again, and told once.
                 if str(wrong) != told:
                     told = str(wrong)
                     log.error("channel.refused", why=told)

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from shutil import disk_usage
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from agent.budget.circuit_breaker import RESUME
 from agent.budget.service import UsageService
-from bot.channels.base import Pressed
 from bot.commands.command import Tools
 from bot.commands.jobs.commands import JobCommands, TimeQuestions
 from bot.commands.jobs.heartbeat import HeartbeatCommands
 from bot.commands.pairing import PairingQuestions
 from bot.commands.people import PeopleCommands
 from bot.commands.status import BotStatus
-from bot.commands.usage import FOR_OWNER, NOT_PAUSED, names_of, resumed
+from bot.commands.usage import brake_pressed, names_of
 from bot.inbox.intake import Intake, IntakeHooks
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
 from bot.settings.options import bindings_of, host_zone
-from memory.records.messages import PersonId, Role
-from memory.records.rows import Person
-from memory.records.usage import Scope, zone_for
+from memory.records.messages import PersonId
 from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.inbox import SqliteInbox
@@ -35,15 +30,13 @@ if TYPE_CHECKING:
     from bot.app.app import App
     from bot.commands.trace.why import WhyCommand
 
-TOO_OLD = "That was taken care of already."
-GOING_ON = "Going on since {since}."
-
 
 def usage_of(app: App) -> UsageService:
     """Build what answers about cost, pauses and resumes."""
     access = app.access
     return UsageService(
         app.usage_store,
+        # Without a running bot nothing is being spent: what is stored says it all.
         app.budget if app.is_running else None,
         lambda: access.directory.people,
         name_of=names_of(lambda: access.directory.people),
@@ -86,6 +79,7 @@ def pairing_of(app: App) -> PairingQuestions:
     """Build what asks the owner about strangers who got a code."""
 
     async def after_quiet(person_id: PersonId, moment: datetime) -> datetime:
+        # Strangers write at night as well: the owner is asked once their quiet hours are over.
         hours = await app.calendar.jobs.quiet_hours(person_id)
         return moment if hours is None else hours.end(moment, app.calendar.times.zone(person_id))
 
@@ -111,9 +105,9 @@ def why_of(app: App) -> WhyCommand:
 
     return WhyCommand(
         records=SqliteTraces(app.database),
-        facts=app.memories.facts,
+        memory=app.memories.service,
+        questions=app.memories.questions,
         jobs=app.calendar.store,
-        memories=app.memories.commands,
         counted=app.budget.flush,
         texts=app.library.texts,
         name_of=app.name_of,
@@ -143,7 +137,7 @@ def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
         usage=app.usage,
         approvals=app.approvals,
         memory=app.memories.service,
-        memories=app.memories.commands,
+        questions=app.memories.questions,
         schedule=schedule,
         heartbeat=HeartbeatCommands(app.calendar.jobs, app.calendar.heartbeats),
         people=PeopleCommands(
@@ -172,7 +166,9 @@ def intake_of(app: App) -> Intake:
         hooks=IntakeHooks(
             presses={
                 "ok": app.approvals.press,
-                "brake": _brake_press(app),
+                "brake": lambda pressed, person: brake_pressed(
+                    app.usage, _cards(app), pressed, person, clock=app.clock
+                ),
                 "mem": app.memories.questions.press,
                 "job": schedule.press,
                 "why": lambda pressed, person: app.why.press(pressed, person),  # loaded when asked
@@ -199,22 +195,3 @@ def intake_of(app: App) -> Intake:
 
 def _cards(app: App) -> QuestionMessages:
     return QuestionMessages(app.outbox, SqliteCards(app.database))
-
-
-def _brake_press(app: App) -> Callable[[Pressed, Person], Awaitable[str]]:
-    """Build what the brake's button does: only for those who may resume. Its card then says so."""
-
-    async def press(pressed: Pressed, person: Person) -> str:
-        if pressed.data != RESUME.data:
-            return TOO_OLD
-        # A card in a group can be pressed by everybody there.
-        if person.role is not Role.OWNER:
-            return FOR_OWNER
-        said = await resumed(app.usage)
-        zone = zone_for(Scope.PERSON, person.time_zone, ZoneInfo(host_zone()))
-        since = app.clock.now().astimezone(zone)
-        outcome = TOO_OLD if said == NOT_PAUSED else GOING_ON.format(since=f"{since:%H:%M}")
-        await _cards(app).close(pressed, outcome)
-        return said
-
-    return press

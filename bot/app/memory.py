@@ -16,7 +16,6 @@ from agent.learning.extraction import Extractor
 from agent.learning.insights import InsightMaker
 from agent.prompt import tokens
 from agent.turn.aftermath import EndedTurn, FollowUp
-from bot.commands.memory.commands import MemoryCommands
 from bot.commands.memory.erasure import ForgetQuestions
 from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
@@ -186,7 +185,9 @@ class Memories:
                 app.conversations,
                 premises=self.premises,
                 clock=app.clock,
+                # Indexes and caches hold words as well: they are made anew before the proof looks.
                 rebuilds=[self.archive.rebuild, partial(drop_known_texts, self.embedding)],
+                # Only a running bot reaches the platforms, where sent messages lose the words too.
                 revised=app.outbox.catch_up if app.is_running else None,
             ),
             premises=self.premises,
@@ -199,11 +200,6 @@ class Memories:
         return app.entered(
             ForgetQuestions(self.service, app.outbox, clock=app.clock, root=app.home.path)
         )
-
-    @cached_property
-    def commands(self) -> MemoryCommands:
-        """Return what answers `/memory`."""
-        return MemoryCommands(self.service, self.questions, host_zone=host_zone())
 
     def idle_timers(self) -> IdleTimers:
         """Build what looks for facts in conversations that have fallen silent."""

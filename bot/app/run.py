@@ -35,11 +35,14 @@ async def start(app: App) -> None:
     settings = app.settings
     tokens = (settings.telegram.token, settings.slack.bot_token)
     is_told = any(token.get_secret_value() for token in tokens)
+    # First of all: whatever is opened after it reckons with the time.
     app.clock.compare(await app.database.newest_ms(), is_told=is_told)
     await app.ready(app.access, app.models)
     await app.models.open()
     await app.ready(app.channels, app.outbox, app.full_disk)
+    # An installation that was cut short may have left files.
     await asyncio.to_thread(sweep, app.home.workspace / "skills")
+    # Before the first program of somebody else's is started.
     close_to_others()
     await app.ready(app.mcp, app.abilities.toolbox, app.budget)
     await app.ready(app.approvals, app.aftermath, app.engine)
@@ -54,6 +57,7 @@ async def start(app: App) -> None:
     if settings.memory.extraction.enabled:
         await app.ready(app.entered(app.memories.idle_timers()))
     await app.intake.resume(app.channels.by_name)
+    # Last: who can ask finds a bot that can answer.
     await app.ready(app.entered(ControlServer(app.home.socket, operations_of(app))))
 
 

@@ -110,6 +110,7 @@ class Abilities:
     def servers(self) -> McpServers | None:
         """Return the MCP servers; None if there are none: then nothing of them is loaded."""
         options = servers_of(self.app.settings)
+        # Most homes have none, and the SDK takes long to load.
         if not options:
             return None
         from agent.mcp.servers import McpServers, ServerFolders
@@ -198,6 +199,7 @@ class Abilities:
             from agent.tools.groups.hardware import Buses, hardware_tools
 
             own += hardware_tools(Buses())
+        # A command that lists tools starts no server of somebody else's.
         toolbox = Toolbox(own, self.servers if self.app.is_running else None)
         toolbox.add(
             tools_of(

@@ -67,6 +67,7 @@ def models_of(app: App) -> Router:
     """Build the models that there are."""
     llm = app.settings.llm
     return Router(
+        # Read when the router opens: a server on this machine may have to be looked for.
         partial(configured_models, app.settings, app.env),
         SqliteChosenModels(app.database),
         partial(client_of, timeout_s=llm.timeout_s),
@@ -93,6 +94,7 @@ def budget_of(app: App) -> Budget:
 
 def payment_of(app: App) -> Payment:
     """Build what every model call has to pass, those behind the scenes too."""
+    # Where no pace is set, no bucket is asked on the way of each call.
     paces = paces_of(app.settings)
     return Payment(budget=app.budget, rates=RateLimiter(paces, app.clock) if paces else None)
 
@@ -109,6 +111,7 @@ def beginning_of(app: App) -> BeginStep:
     routes = RouteFile(
         shipped("prompts"), app.home.workspace, read=TextFiles(within=app.home.workspace).read
     )
+    # A broken file is told at the start, not in the middle of somebody's turn.
     routes.check()
     gathering = ContextBuilder(
         app.library,
@@ -138,6 +141,7 @@ def beginning_of(app: App) -> BeginStep:
         choosing,
         app.models,
         output_tokens_max=settings.llm.max_output_tokens,
+        # Looking at a prompt costs nothing, and sums nothing up.
         budget=app.budget if app.is_running else None,
         compactor=app.memories.compactor if app.is_running else None,
     )
@@ -164,6 +168,7 @@ def approvals_of(app: App) -> ApprovalService:
     return ApprovalService(
         SqliteApprovals(app.database),
         app.access,
+        # The engine is built after the gate, and a press comes later than both.
         lambda key, value: app.engine.signal(key, value),
         deliver=app.outbox.deliver,
         revise=app.outbox.revise,
@@ -235,6 +240,7 @@ def engine_of(app: App) -> LocalEngine:
             app.full_disk.holds_up_chat(run.lane)
 
     def ended(run: NewRun, end: TurnEnd) -> None:
+        # A job has its outcome before what follows an answer, which may take long.
         if end.job is not None:
             app.calendar.schedules.ended(end.job)
         app.aftermath.ended(run, end)

@@ -85,6 +85,7 @@ async def _own_bot(home: Opened) -> AsyncIterator[ControlClient]:
     from scheduler.clock.machine import CheckedClock, SystemClock
 
     clock = CheckedClock(SystemClock(), file=home.home.database)
+    # A chat takes up turns, so here the whole bot runs, with a clock that is checked.
     app = App(home.home, home.settings, env=home.env, digest=home.digest, clock=clock)
     async with app.running(), ControlClient(home.home.socket) as client:
         yield client

@@ -149,6 +149,7 @@ def logged(home: Opened, *, to_terminal: bool) -> Iterator[None]:
     ) as logs:
         try:
             yield
+        # No faults: each says something itself, or was asked for.
         except (AssistantError, typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit):
             raise
         except Exception as error:  # the process's own entry: nothing catches it after this

@@ -135,6 +135,7 @@ def _guided(here: _Here) -> bool:
     if plan.is_empty and here.home.config.exists():
         terminal.say("Nothing new: everything stays as it is.")
     else:
+        # Whatever the answers were, a file that the bot cannot read is not written.
         checked(here.home.config, plan, here.env)
         for line in summary(plan):
             terminal.say(f"  {line}")

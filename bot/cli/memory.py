@@ -226,9 +226,11 @@ def forget(
     Shows each place first. What is erased cannot be brought back. Exit code 1 if it still stands
     somewhere.
     """
+    # What cannot be brought back is never done unasked, for a script neither.
     if not (yes or (out.is_interactive() and not as_json)):
         raise out.wrong_usage("Nobody is there to be asked: add --yes to erase it for good.")
     wish = " ".join(what)
+    # In a connection of its own: nothing is held open while somebody reads.
     found = run(lambda bot: look(bot, person, wish, files=files, as_json=as_json))
     if found is not None:
         if as_json:
@@ -374,6 +376,7 @@ def export(
         counts = {part: len(taken[part]) for part in ("facts", "documents", "notes")}
         return {"person": who.id, "path": str(path), "format": form, **counts}
 
+    # By this folder, since the bot may run in another one.
     path = Path(target).expanduser().absolute() if target else None
     done = run(taken_out)
     if path is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # most of them are loaded when they are first asked for
     from bot.commands.jobs.commands import JobCommands
     from bot.commands.jobs.heartbeat import HeartbeatCommands
     from bot.commands.logs import LogReader
-    from bot.commands.memory.commands import MemoryCommands
+    from bot.commands.memory.erasure import ForgetQuestions
     from bot.commands.people import PeopleCommands
     from bot.commands.status import BotStatus
     from bot.commands.trace.prompts import Prompts
@@ -75,7 +75,7 @@ class Tools:
     usage: UsageService
     approvals: ApprovalService
     memory: MemoryService
-    memories: MemoryCommands
+    questions: ForgetQuestions
     schedule: JobCommands
     heartbeat: HeartbeatCommands
     people: PeopleCommands

@@ -185,6 +185,7 @@ def find(
                 continue
             if not isinstance(line, dict):
                 continue
+            # Lines stand in their order: behind this one there is nothing newer.
             if wanted.is_over(line):
                 return FoundLines(lines=tuple(reversed(found)), since=since)
             since = str(line.get("timestamp", since))

@@ -40,6 +40,7 @@ async def model(tools: Tools, asked: CommandCall) -> str:
     lane = message.address.key
     if wish.casefold() == DEFAULT:
         await router.reset(lane)
+        # A thread without a model of its own has that of its channel again.
         standing = await router.standing(lane)
         which = "that of the channel" if standing.of_channel else "the usual one"
         return f"From the next message on, `{standing.answering.name}` answers here: {which}."

@@ -95,6 +95,7 @@ class PairingQuestions:
         over: if the code is past by then, not at all."""
         try:
             asking = {one.address: one for one in self._access.pairings.open()}
+            # What strangers call themselves is forgotten with their codes.
             kept = {one: name for one, name in self._names.items() if one in asking}
             self._names = {**kept, address: name}
             chats = {one: lane for one, lane in self._chats.items() if one in asking}

@@ -32,6 +32,7 @@ async def skills_reply(
     """Return what the bot can do here, for `/skills`; the owner alone sees what waits. Name how
     many more there are, and where."""
     skills = await service.now()
+    # Others can do nothing about what waits for approval.
     for_owner = person.role is Role.OWNER and not message.is_group
     most = SHOWN_IN_CHAT_MAX if in_full else SHOWN_IN_CHAT
     chars = CHAT_CHARS_IN_FULL if in_full else CHAT_CHARS

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from bot.commands.command import MEMBERS, OWNER_ALONE, Answer, Command, CommandCall, Tools
 from bot.commands.conversation import compact, restore, stop, subagents
 from bot.commands.logs import logs
-from bot.commands.memory.commands import ended, private
+from bot.commands.memory.commands import ended, memory, private, remember
 from bot.commands.memory.undo import undo
 from bot.commands.models import model
 from bot.commands.skills import skills_reply
@@ -180,13 +180,13 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="memory",
         help="what I know of you: see, correct, erase",
-        run=lambda tools, asked: tools.memories.tell(asked.message, asked.person, asked.rest),
+        run=memory,
         waits=True,
     ),
     Command(
         name="remember",
         help="keep something for good",
-        run=lambda tools, asked: tools.memories.remember(asked.message, asked.person, asked.rest),
+        run=remember,
         named_to=MEMBERS,
     ),
     Command(

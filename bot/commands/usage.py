@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
+from agent.budget.circuit_breaker import RESUME
 from agent.budget.messages import (
     PRICE_UNKNOWN,
     amount_words,
@@ -15,8 +16,11 @@ from agent.budget.messages import (
     percent,
 )
 from agent.budget.service import UsageService, grouped, largest_first
+from bot.channels.base import Pressed
+from bot.outbox.edits import QuestionMessages
 from bot.people.register import called, gone
 from memory.records.messages import DEFAULT_AGENT, Role
+from memory.records.ports import Clock
 from memory.records.rows import Person
 from memory.records.usage import (
     MICROS,
@@ -44,11 +48,14 @@ NOT_PAUSED = "Nothing was paused."
 CLOCK_TRUSTED = "I trust this machine's clock from now on, and go on."
 NOBODY_IN_PARTICULAR = "nobody in particular"
 FOR_OWNER = "That is for the owner."
+TOO_OLD = "That was taken care of already."
+GOING_ON = "Going on since {since}."
 
 
 async def usage(tools: Tools, asked: CommandCall) -> str:
     """Return the person's own view; the owner also sees everybody's."""
     person, service = asked.person, tools.usage
+    # In a group the others would read it too.
     if asked.message.is_group:
         return IN_PRIVATE
     await service.flush()  # figures of the last seconds wait in memory
@@ -95,6 +102,27 @@ async def resumed(usage: UsageService) -> str:
     if Pause.HAND in done.lifted:
         return "I go on, with what was written meanwhile first."
     return "I go on. What was used up to now is no longer held against me."
+
+
+async def brake_pressed(
+    usage: UsageService,
+    cards: QuestionMessages,
+    pressed: Pressed,
+    person: Person,
+    *,
+    clock: Clock,
+) -> str:
+    """Act on the button of a card about a pause; the card then says since when it is over."""
+    if pressed.data != RESUME.data:
+        return TOO_OLD
+    # A card in a group can be pressed by everybody there.
+    if person.role is not Role.OWNER:
+        return FOR_OWNER
+    said = await resumed(usage)
+    since = clock.now().astimezone(zone_for(Scope.PERSON, person.time_zone, usage.host_zone))
+    outcome = TOO_OLD if said == NOT_PAUSED else GOING_ON.format(since=f"{since:%H:%M}")
+    await cards.close(pressed, outcome)
+    return said
 
 
 async def _budget_lines(

@@ -26,7 +26,6 @@ from tests.thorough import rounds
 
 ANN = 7
 TRIP = ("The ferry is FX17.", "Cabin 4207 is ours.", "The dog is called Wombat.")
-MORE = tuple(f"Sheep number {n} jumped over the old stone wall, and so on." * 3 for n in range(3))
 LATER = ("Rain again today.", "The oven is warm.")
 MADE = "select kind, undone_ms is null from compactions order by id"
 
@@ -69,36 +68,6 @@ def test_what_is_old_is_summed_up_told_found_and_brought_back(
     assert "A ferry trip, and weather." in told
     assert "In the archive alone: 10 messages" in told
     assert "The ferry is FX17." in searched
-
-
-def test_without_a_model_to_sum_up_a_list_takes_its_place(
-    home: Home, telegram: Telegram, model: Model
-) -> None:
-    home.env |= SUMS_UP
-    home.approve(ANN)
-    answers(model, SUMMING, "I would rather not.", times=4)
-    home.start()
-    talks(telegram)
-    until(lambda: home.ask_database(MADE) == [("digest", 1)])
-
-    asks(telegram, ANN, "Good morning!")
-    first = sent(model)[-1]
-    nothing = asks(telegram, ANN, "/compact")
-    for text in MORE:
-        asks(telegram, ANN, text)
-    told = asks(telegram, ANN, "/compact")
-    asks(telegram, ANN, "Good evening!")
-    back = [asks(telegram, ANN, "/restore") for _ in range(6)]
-    asks(telegram, ANN, "Good night!")
-    whole = sent(model)[-1]
-
-    assert first.count(PREVIOUS) == 1
-    assert "FX17" in block(first, PREVIOUS)
-    assert "nothing to gain" in nothing
-    assert "without a model to sum it up" in told
-    assert "ferry is FX17" in told
-    assert "Nothing was summed up" in back[-1]
-    assert all(text in whole for text in (*TRIP, *LATER))
 
 
 @pytest.mark.timeout(300)

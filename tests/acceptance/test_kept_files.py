@@ -60,7 +60,7 @@ def test_notes_that_are_wiped_are_told_of_and_put_back_also_after_a_kill(
     assert "do not go further back" in again
 
 
-def test_what_counts_is_what_most_of_a_file_lost_by_the_end_of_a_turn(
+def test_what_most_of_a_file_lost_by_the_end_of_a_turn_counts_and_comes_back_unless_changed_since(
     kept: Home, telegram: Telegram
 ) -> None:
     path = "memory/MEMORY.md"
@@ -92,6 +92,11 @@ def test_what_counts_is_what_most_of_a_file_lost_by_the_end_of_a_turn(
     anew = {"path": path, "content": "\n".join(reversed(LINES))}
     there_again = does("sort", ("write_file", wiping), ("write_file", anew))
 
+    # A file that was changed since is left.
+    does("wipe", ("write_file", wiping))
+    file.write_text("Written by hand.")
+    left_alone = asks(telegram, ANN, "/undo")
+
     assert "lost" not in half
     assert "lost 11 of its 20 lines" in more.splitlines()[-1]
     assert after_undo == "\n" + "\n".join(LINES[20:])
@@ -99,6 +104,8 @@ def test_what_counts_is_what_most_of_a_file_lost_by_the_end_of_a_turn(
     assert "lost 34 of its 40 lines" in sliced.splitlines()[-1]
     assert whole == "\n".join(LINES)
     assert "lost 40" not in there_again
+    assert f"{path} has been changed since, so it stays as it is" in left_alone
+    assert file.read_text() == "Written by hand."
 
 
 def test_of_a_steering_file_the_card_says_what_goes_and_it_is_put_back(
@@ -120,21 +127,6 @@ def test_of_a_steering_file_the_card_says_what_goes_and_it_is_put_back(
     assert "lost" not in answer
     assert "SOUL.md says what it said before again (3 lines)" in undone
     assert file.read_text() == "Be kind.\nBe brief.\nNever shout.\n"
-
-
-def test_a_file_that_was_changed_since_is_left_and_that_is_said(
-    kept: Home, telegram: Telegram
-) -> None:
-    path = "memory/MEMORY.md"
-    file = laid(kept, path)
-    kept.start()
-    asks(telegram, ANN, calling("write_file", say="wipe", path=path, content=""))
-    file.write_text("Written by hand.")
-
-    undone = asks(telegram, ANN, "/undo")
-
-    assert f"{path} has been changed since, so it stays as it is" in undone
-    assert file.read_text() == "Written by hand."
 
 
 def test_what_is_forgotten_is_in_no_kept_text_and_no_undo_brings_it_back(

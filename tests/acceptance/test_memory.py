@@ -1,5 +1,5 @@
 """What is remembered, through the real program: kept, corrected, forgotten, learnt, and never told
-to anybody else (cases ME-01, ME-07, ME-11; SPEC §9)."""
+to anybody else (cases ME-07, ME-11; SPEC §9)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ from tests.acceptance.memory_words import (
     pinned,
     sent,
 )
-from tests.acceptance.rig import SLACK_TEAM, Card, Home, Model, Slack, Telegram, until
+from tests.acceptance.rig import Card, Home, Model, Telegram, until
 from tests.acceptance.tool_words import calling, reads
 from tests.thorough import rounds
 
 ANN, BOB, GROUP = 7, 8, -100
-SLACK_ANN = "U0ANN"
 FORGET = "Forget all of it"
 
 
@@ -83,35 +82,6 @@ def test_a_fact_is_remembered_corrected_and_forgotten_for_good(
     assert "Oslo" not in last
     assert code == 0
     assert holders(home, "Bergen") == holders(home, "Oslo") == []
-
-
-def test_in_slack_a_fact_is_remembered_and_forgotten_by_a_button(
-    home: Home, slack: Slack, model: Model
-) -> None:
-    home.serve_slack(slack, **QUICK)
-    home.run("access", "approve", f"slack:{SLACK_TEAM}:{SLACK_ANN}")
-    bot = home.start()
-    until(lambda: slack.ask("sockets"))
-    direct = slack.ask("direct", user=SLACK_ANN)
-
-    def shown() -> list[str]:
-        return [post["text"] for post in slack.ask("chat", channel=direct) if post["is_bot"]]
-
-    slack.ask("command", text="remember I keep the key under the tub", user=SLACK_ANN)
-    until(lambda: home.ask_database("select 1 from facts"))
-    slack.ask("post", text="Where is the key?", user=SLACK_ANN)
-    until(lambda: any("You said: Where is the key?" in text for text in shown()))
-    first = block(sent(model)[-1], REMEMBERED)
-    slack.ask("command", text="memory forget f1", user=SLACK_ANN)
-    card = until(lambda: slack.cards(direct))[0]
-    slack.press(direct, card, FORGET, by=SLACK_ANN)
-    until(lambda: any("looked for" in text for text in shown()), about=lambda: str(shown()))
-    code = bot.end()
-
-    assert "I keep the key under the tub" in first
-    assert "key under the tub" in card.text
-    assert code == 0
-    assert holders(home, "under the tub") == []
 
 
 @pytest.mark.timeout(300)
@@ -199,50 +169,6 @@ def test_what_a_person_said_is_learnt_once_also_after_a_kill(
     assert len(looks) == 1
     assert "in these words: “I live in Oslo”" in shown
     assert "'no_quote': 1" in home.log or '"no_quote": 1' in home.log
-
-
-def test_what_is_said_is_learnt_whatever_somebody_is_called(
-    home: Home, telegram: Telegram, model: Model
-) -> None:
-    name = "U1"  # as ids begin
-    home.env |= EXTRACTS
-    home.approve(ANN)
-    told = f"{name}'s sister lives in Oslo."
-    answers(model, EXTRACTING, found((told, "My sister lives in Oslo"), speaker=name))
-    home.start()
-
-    telegram.ask("message", chat_id=ANN, text="My sister lives in Oslo.", first_name=name)
-    until(lambda: facts_of(home))
-
-    assert facts_of(home) == [told]
-    assert told in asks(telegram, ANN, "/memory f1")
-
-
-@pytest.mark.case("ME-01")
-def test_a_broken_answer_leaves_all_to_be_looked_at_later(
-    home: Home, telegram: Telegram, model: Model
-) -> None:
-    home.env |= EXTRACTS
-    home.approve(ANN)
-    answers(model, EXTRACTING, "Sure, I saved your allergy!", times=2)
-    bot = home.start()
-    asks(telegram, ANN, "My allergy is penicillin.")
-
-    timer = "select is_open, tries, done_upto, not_before_ms > touched_ms from idle_timers"
-    until(lambda: home.ask_database(timer) == [(1, 1, 0, 1)])
-    tries = len(asked(model, EXTRACTING))
-    learnt = facts_of(home)
-    asks(telegram, ANN, calling("search_conversations", say="Look", query="penicillin allergy"))
-    searched = telegram.shown(ANN)[-1]
-    # Somebody speaks again, so it need not wait any longer.
-    answers(model, EXTRACTING, found(("Ann's allergy is penicillin.", "My allergy is penicillin")))
-    until(lambda: facts_of(home))
-    bot.end()
-
-    assert tries == 2
-    assert learnt == []
-    assert "My allergy is penicillin." in searched
-    assert facts_of(home) == ["Ann's allergy is penicillin."]
 
 
 # --- whose it is ---------------------------------------------------------------------------------

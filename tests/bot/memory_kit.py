@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.channels.base import Pressed
-from bot.commands.memory.commands import MemoryCommands
+from bot.commands.command import CommandCall, Tools
+from bot.commands.memory.commands import memory, remember
 from bot.commands.memory.erasure import ForgetQuestions
 from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
 from memory.records.rows import ButtonRows, NewMessage, Person
 from memory.service import MemoryService
 from memory.stores.outbox import SqliteOutbox
+from tests.bot.command_kit import tools_with
 from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,
@@ -66,14 +68,14 @@ class Chat:
     clock: StillClock
     cards: Cards
     memory: MemoryService
-    commands: MemoryCommands
+    tools: Tools
     questions: ForgetQuestions
 
     async def says(self, text: str, *, by: Person = ANNA, group: bool = False) -> str:
-        return await self.commands.tell(message_of(by, group=group), by, text)
+        return await memory(self.tools, call_of(text, by, group=group))
 
     async def remember(self, text: str, *, by: Person = ANNA, group: bool = False) -> str:
-        return await self.commands.remember(message_of(by, group=group), by, text)
+        return await remember(self.tools, call_of(text, by, group=group))
 
     async def presses(self, word: str, *, by: Person = ANNA) -> str:
         said = await self.questions.press(pressed(self.cards.data(word), by), by)
@@ -90,6 +92,10 @@ def message_of(person: Person, *, group: bool = False) -> IncomingMessage:
         sender_name=person.name,
         is_group=group,
     )
+
+
+def call_of(rest: str, person: Person, *, group: bool) -> CommandCall:
+    return CommandCall(message=message_of(person, group=group), person=person, rest=rest)
 
 
 def pressed(data: str, person: Person) -> Pressed:
@@ -109,15 +115,15 @@ async def opened_chat(root: Path) -> AsyncIterator[Chat]:
     async with opened_home(root, clock) as opened:
         database = opened.database
         cards = Cards(SqliteOutbox(database))
-        memory = opened.memory
-        async with ForgetQuestions(memory, cards, clock=clock, root=root) as questions:
-            commands = MemoryCommands(memory, questions, host_zone="Europe/Oslo")
+        service = opened.memory
+        async with ForgetQuestions(service, cards, clock=clock, root=root) as questions:
+            tools = tools_with(memory=service, questions=questions, host_zone="Europe/Oslo")
             yield Chat(
                 opened=opened,
                 clock=clock,
                 cards=cards,
-                memory=memory,
-                commands=commands,
+                memory=service,
+                tools=tools,
                 questions=questions,
             )
 

@@ -82,8 +82,11 @@ def bare_ones() -> Iterator[tuple[str, str]]:
             where = path.relative_to(ROOT).as_posix()
             if where.startswith(IN_A_TERMINAL):
                 continue
-            for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
-                if NAMED.search(outside_of_code(text)):
+            code = path.read_text(encoding="utf-8")
+            if not NAMED.search(code):
+                continue
+            for text in texts(ast.parse(code)):
+                if NAMED.search(text) and NAMED.search(outside_of_code(text)):
                     yield where, text
 
 

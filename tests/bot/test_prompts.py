@@ -174,15 +174,6 @@ def _stored(rig: Rig) -> dict[str, list[tuple[Any, ...]]]:
     return {table: rig.rows(f"select * from {table}") for table in tables}
 
 
-async def test_the_terminal_of_a_home_that_nobody_used_yet_has_a_prompt(rig: Rig) -> None:
-    async with rig.opened() as bot:
-        answer = await shown(bot, chat="console:local")
-
-    assert answer["first"]
-    assert [part["where"] for part in answer["parts"]][:2] == ["tools", "system"]
-    assert rig.rows("select count(*) from conversations") == [(0,)]
-
-
 async def test_a_group_that_was_admitted_has_a_prompt_without_private_parts(rig: Rig) -> None:
     (rig.home.workspace / "USER.md").write_text("Ada likes tea.")
     async with rig.running(OWNER) as bot:

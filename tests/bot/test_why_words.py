@@ -12,7 +12,6 @@ from memory.records.facts import FactSource, StoredFact, Whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import PersonId, RunId
 from memory.records.turns import Behind, DueSlot, TurnRecord
-from memory.records.usage import UsageSum
 from tests.scheduler.jobs_kit import job as new_job
 
 ME, BOB = PersonId("p1"), PersonId("p2")
@@ -28,18 +27,6 @@ FOUND = Explained(
     thought=Thought(usual="big", answered="big"),
     requests=1,
 )
-
-
-def spent(model: str, *, cached: int = 0, micros: int = 0, unpriced: int = 0) -> UsageSum:
-    return UsageSum(
-        model=model,
-        calls=1,
-        prompt=1_000,
-        completion=50,
-        cached=cached,
-        micros=micros,
-        unpriced=unpriced,
-    )
 
 
 def fact(number: int, *, corrected_by: int | None = None) -> StoredFact:
@@ -78,18 +65,6 @@ def lines(
     found: Explained = FOUND, record: TurnRecord = TURN, reader: Reader = READER
 ) -> list[str]:
     return answer_text(record, found, reader).splitlines()
-
-
-def test_what_it_took_is_one_line() -> None:
-    record = replace(
-        TURN, spent=(spent("big", cached=500, micros=1_200), spent("small")), subagents=2
-    )
-
-    assert lines(record=record)[-1] == (
-        "1 request and those of 2 subagents, 2,100 tokens, 25 % of what was sent from a cache, "
-        "$0.0012"
-    )
-    assert lines()[-1] == "1 request; tokens were not counted"
 
 
 def test_why_another_model_answered_is_told() -> None:
@@ -142,26 +117,6 @@ def test_calls_name_their_server_and_hide_secrets_and_marks() -> None:
         "not done in 1 min 5 s: \\*no\\*, called by a rule",
     ]
     assert "- and 1 more call" in said
-
-
-def test_what_happened_more_than_once_is_said_once() -> None:
-    errors = (
-        "RateLimited",
-        "RateLimited",
-        "Overloaded",
-        "Overloaded",
-        "Overloaded",
-        "ModelTimeout",
-    )
-
-    said = lines(replace(FOUND, errors=errors))
-
-    assert said[said.index("On the way:") + 1 :] == [
-        "- the model's service asked for a pause, twice",
-        "- the model's service was overloaded, 3 times",
-        "- the model took too long",
-        "- `/logs in-1` shows what the log has on it",
-    ]
 
 
 # --- by the clock -------------------------------------------------------------------------------

@@ -159,6 +159,7 @@ async def _test_all(bot: Bot, name: str, *, shows: bool) -> list[TriggerReport]:
     tested = []
     with Progress(transient=True, disable=not live, console=Console()) as progress:
         task = progress.add_task("", total=len(names))
+        # One by one, so that each result is shown as soon as it is known.
         for number, one in enumerate(names):
             progress.update(task, description=one, completed=number)
             tested.append(report := await bot.call(App.skills.test, one))

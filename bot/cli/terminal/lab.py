@@ -51,6 +51,7 @@ async def _rehearse(home: Opened) -> None:
     from scheduler.clock.machine import SystemClock
 
     with tempfile.TemporaryDirectory(prefix="hearthbot-lab-") as folder:
+        # A rehearsal leaves nothing in the home, and finds nothing of it but the settings.
         copy = Home(Path(folder))
         if home.home.config.exists():
             (copy.path / home.home.config.name).write_bytes(home.home.config.read_bytes())
@@ -81,6 +82,7 @@ def rehearsed(settings: Settings, *, telegram: str, model: str) -> Settings:
     from bot.settings.schema.tools import McpSettings
 
     agents = settings.agents
+    # The names stay, since bindings and jobs go by them.
     alone = {
         name: agent.model_copy(
             update={

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from bot.commands.memory.erasure import NOTHING_HOLDS_IT, ForgetQuestions
 from bot.markup.command_text import bare, day
-from bot.people.timezone import zone_of
 from memory.records.erasure import ForgettingRefused, typed_run
 from memory.records.facts import (
     CATEGORIES,
@@ -30,8 +29,7 @@ from memory.records.facts import (
     fact_key,
     whose,
 )
-from memory.records.messages import IncomingMessage, Role
-from memory.records.rows import Person
+from memory.records.messages import Role
 from memory.service import FactClosed, FactOfAnother, MemoryService, UnknownFact
 
 if TYPE_CHECKING:
@@ -88,129 +86,126 @@ EXPORT_CHARS_MAX = 30_000
 """Of what is sent to a chat; more is for a file."""
 
 
-class MemoryCommands:
-    """Answers `/memory` and `/remember`. Raises AssistantError."""
+async def memory(tools: Tools, asked: CommandCall) -> str:
+    """Show, correct or erase what is remembered, and say so."""
+    return await memory_reply(tools.memory, tools.questions, asked, tools.zone(asked.person))
 
-    def __init__(
-        self, memory: MemoryService, questions: ForgetQuestions, *, host_zone: str
-    ) -> None:
-        self._memory = memory
-        self._questions = questions
-        self._host_zone = host_zone
 
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        """Show, correct or erase what is remembered, and say so."""
-        try:
-            return await self._told(message, person, rest)
-        except UnknownFact as error:
-            return NO_SUCH_FACT.format(key=bare(error.key, chars_max=20))
-        except (FactOfAnother, FactClosed, ForgettingRefused) as error:
-            return str(error)
+async def memory_reply(
+    memory: MemoryService, questions: ForgetQuestions, asked: CommandCall, zone: tzinfo
+) -> str:
+    """Answer `/memory` with what stands behind it. Raise AssistantError."""
+    try:
+        return await _replied(memory, questions, asked, zone)
+    except UnknownFact as error:
+        return NO_SUCH_FACT.format(key=bare(error.key, chars_max=20))
+    except (FactOfAnother, FactClosed, ForgettingRefused) as error:
+        return str(error)
 
-    async def _told(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        of = whose(person.id, message.address, is_group=message.is_group)
-        facts, zone = self._memory.facts, self._zone(person)
-        verb, _, said = rest.partition(" ")
-        said = said.strip()
-        match verb.lower():
-            case "":
-                found = await self._memory.overview(of, message.address.key)
-                how = use(person.role, is_group=message.is_group)
-                return "\n\n".join([*overview_blocks(found, zone), how])
-            case "list" if not said:
-                return facts_text(await facts.list(of), zone, nothing=NOTHING_KNOWN)
-            case "list" if said.lower() == "past":
-                past = await facts.closed(of, limit=FACTS_SHOWN_MAX)
-                return facts_text(past, zone, nothing=NOTHING_CORRECTED)
-            case "search" if said:
-                nothing = f"I know nothing about “{bare(said)}”."
-                fitting = await facts.search(of, said, k=FOUND_MAX)
-                return facts_text(fitting, zone, nothing=nothing)
-            case "show" if said:
-                return await self._show(of, person, said)
-            case "edit":
-                return await self._edit(of, message, person, said)
-            case "forget" if said:
-                return await self._forget(of, message, person, said)
-            case "export":
-                if message.is_group:
-                    return IN_PRIVATE
-                is_owner = person.role is Role.OWNER
-                text = as_markdown(
-                    await self._memory.transfer.export(person.id, is_owner=is_owner), zone
-                )
-                return text if len(text) <= EXPORT_CHARS_MAX else EXPORT_TOO_LONG
-            case "import":
-                return IMPORT_ELSEWHERE
-            case _ if not said and fact_id_of(verb) is not None:
-                return await self._show(of, person, verb)
-            case _:
-                return use(person.role, is_group=message.is_group)
 
-    async def remember(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        """Keep a sentence, whatever was forgotten before, and say so."""
-        text = " ".join(rest.split())
-        if text.lower().startswith("that "):  # which belongs to the order, as people write it
-            text = text[len("that ") :]
-        if person.role is Role.GUEST:
-            return NO_GUESTS
-        if not text:
-            return USE_REMEMBER
-        if await self._memory.private.is_private(message.address.key):
-            return MEMORY_IS_OFF
-        of = whose(person.id, message.address, is_group=message.is_group)
-        speaker = person.name if message.is_group else ""
-        run_id = typed_run(person.id, message.address.key, message.message_id)
-        return stored_text(await self._memory.remember(of, text, run_id=run_id, speaker=speaker))
+async def _replied(
+    memory: MemoryService, questions: ForgetQuestions, asked: CommandCall, zone: tzinfo
+) -> str:
+    message, person = asked.message, asked.person
+    of = whose(person.id, message.address, is_group=message.is_group)
+    verb, _, said = asked.rest.partition(" ")
+    said = said.strip()
+    match verb.lower():
+        case "":
+            found = await memory.overview(of, message.address.key)
+            how = use(person.role, is_group=message.is_group)
+            return "\n\n".join([*overview_blocks(found, zone), how])
+        case "list" if not said:
+            return facts_text(await memory.facts.list(of), zone, nothing=NOTHING_KNOWN)
+        case "list" if said.lower() == "past":
+            past = await memory.facts.closed(of, limit=FACTS_SHOWN_MAX)
+            return facts_text(past, zone, nothing=NOTHING_CORRECTED)
+        case "search" if said:
+            nothing = f"I know nothing about “{bare(said)}”."
+            fitting = await memory.facts.search(of, said, k=FOUND_MAX)
+            return facts_text(fitting, zone, nothing=nothing)
+        case "edit":
+            return await _edit(memory, of, asked, said)
+        case "forget" if said:
+            return await _forget(memory, questions, of, asked, said)
+        case "export":
+            if message.is_group:
+                return IN_PRIVATE
+            is_owner = person.role is Role.OWNER
+            text = as_markdown(await memory.transfer.export(person.id, is_owner=is_owner), zone)
+            # A platform would cut it into dozens of messages.
+            return text if len(text) <= EXPORT_CHARS_MAX else EXPORT_TOO_LONG
+        case "import":
+            return IMPORT_ELSEWHERE
+        case _ if (verb.lower() == "show" and said) or (not said and fact_id_of(verb) is not None):
+            fact = await memory.fact(of, said or verb)
+            return fact_shown(fact, await memory.facts.past(of, fact.id), zone)
+        case _:
+            return use(person.role, is_group=message.is_group)
 
-    async def _show(self, of: Whose, person: Person, key: str) -> str:
-        fact = await self._memory.fact(of, key)
-        replaced = await self._memory.facts.past(of, fact.id)
-        return fact_shown(fact, replaced, self._zone(person))
 
-    async def _edit(self, of: Whose, message: IncomingMessage, person: Person, said: str) -> str:
-        if person.role is Role.GUEST:
-            return NO_GUESTS
-        key, _, text = said.partition(" ")
-        text = " ".join(text.split())
-        if not text or fact_id_of(key) is None:
-            return USE_EDIT
-        run_id = typed_run(person.id, message.address.key, message.message_id)
-        return stored_text(await self._memory.correct(of, key, text, run_id=run_id))
+async def remember(tools: Tools, asked: CommandCall) -> str:
+    """Keep a sentence, whatever was forgotten before, and say so."""
+    message, person, memory = asked.message, asked.person, tools.memory
+    text = " ".join(asked.rest.split())
+    if text.lower().startswith("that "):  # which belongs to the order, as people write it
+        text = text[len("that ") :]
+    if person.role is Role.GUEST:
+        return NO_GUESTS
+    if not text:
+        return USE_REMEMBER
+    if await memory.private.is_private(message.address.key):
+        return MEMORY_IS_OFF
+    of = whose(person.id, message.address, is_group=message.is_group)
+    speaker = person.name if message.is_group else ""
+    run_id = typed_run(person.id, message.address.key, message.message_id)
+    return stored_text(await memory.remember(of, text, run_id=run_id, speaker=speaker))
 
-    async def _forget(self, of: Whose, message: IncomingMessage, person: Person, said: str) -> str:
-        # Only behind numbers: of words, `yes` may be one.
-        sure = said.lower().removesuffix(" yes").strip()
-        keys = sure.replace(",", " ").split()
-        are_keys = all(fact_id_of(key) is not None for key in keys)
-        is_sure = sure != said.lower() and (sure == "everything" or are_keys)
-        lane = message.address.key
-        wish = await self._memory.wish(
-            person, sure if is_sure else said, of, lanes=() if message.is_group else (lane,)
-        )
-        if message.is_group and not wish.facts:
-            return IN_PRIVATE
-        if is_sure:
-            return await self._questions.forget(wish)
-        found = await self._memory.forgetting.find(wish)
-        hint = ""
-        if wish.phrases:
-            fitting = await self._memory.facts.search(of, said, k=RELATED_MAX)
-            hint = related_hint([fact for fact in fitting if fact.id not in found.facts])
-            if found.is_empty:
-                return NOTHING_HOLDS_IT + hint
-        if wish.everything:
-            what = "everything that I know of you, and all that we said"
-        elif wish.phrases:
-            what = f"“{bare(wish.phrases[0])}”"
-        else:
-            facts = [await self._memory.facts.get(of, fact_id) for fact_id in wish.facts]
-            named = [f"{fact.key} “{bare(fact.text)}”" for fact in facts if fact is not None]
-            what = ", ".join(named) or "it"
-        return await self._questions.ask(wish, what, found, lane=lane) + hint
 
-    def _zone(self, person: Person) -> tzinfo:
-        return zone_of(person.time_zone or self._host_zone) or UTC
+async def _edit(memory: MemoryService, of: Whose, asked: CommandCall, said: str) -> str:
+    message, person = asked.message, asked.person
+    if person.role is Role.GUEST:
+        return NO_GUESTS
+    key, _, text = said.partition(" ")
+    text = " ".join(text.split())
+    if not text or fact_id_of(key) is None:
+        return USE_EDIT
+    run_id = typed_run(person.id, message.address.key, message.message_id)
+    return stored_text(await memory.correct(of, key, text, run_id=run_id))
+
+
+async def _forget(
+    memory: MemoryService, questions: ForgetQuestions, of: Whose, asked: CommandCall, said: str
+) -> str:
+    # Only behind numbers: of words, `yes` may be one.
+    sure = said.lower().removesuffix(" yes").strip()
+    keys = sure.replace(",", " ").split()
+    are_keys = all(fact_id_of(key) is not None for key in keys)
+    is_sure = sure != said.lower() and (sure == "everything" or are_keys)
+    lane, is_group = asked.message.address.key, asked.message.is_group
+    wish = await memory.wish(
+        asked.person, sure if is_sure else said, of, lanes=() if is_group else (lane,)
+    )
+    if is_group and not wish.facts:
+        return IN_PRIVATE
+    if is_sure:
+        return await questions.forget(wish)
+    found = await memory.forgetting.find(wish)
+    hint = ""
+    if wish.phrases:
+        fitting = await memory.facts.search(of, said, k=RELATED_MAX)
+        hint = related_hint([fact for fact in fitting if fact.id not in found.facts])
+        if found.is_empty:
+            return NOTHING_HOLDS_IT + hint
+    if wish.everything:
+        what = "everything that I know of you, and all that we said"
+    elif wish.phrases:
+        what = f"“{bare(wish.phrases[0])}”"
+    else:
+        facts = [await memory.facts.get(of, fact_id) for fact_id in wish.facts]
+        named = [f"{fact.key} “{bare(fact.text)}”" for fact in facts if fact is not None]
+        what = ", ".join(named) or "it"
+    return await questions.ask(wish, what, found, lane=lane) + hint
 
 
 # --- facts -------------------------------------------------------------------------------------

@@ -156,6 +156,7 @@ class ForgetQuestions:
                 buttons=asked_buttons(token, similar=len(found.similar)),
             )
         )
+        # Whoever asked the oldest has gone, or asks again.
         while len(self._questions) >= ASKED_MAX:
             del self._questions[next(iter(self._questions))]
         until_s = self._clock.monotonic() + ASKED_S

@@ -110,6 +110,7 @@ class Prompts:
         traces = await self._traces.prompts(chat, limit=TURNS_LOOKED_AT)
         turn = await self._turn_now(chat, text, traces, kind)
         plan = await self._plan(PromptOccasion(turn=turn, kind=kind, task=task))
+        # A task stands alone: no request of a chat is the one before it.
         former = newest_of(turn.conversation, traces) if kind is PromptKind.CHAT else None
         return view_of_plan(plan, former=former, answer_tokens_max=await self._answer_max(chat))
 

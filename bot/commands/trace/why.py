@@ -9,24 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, tzinfo
 
 from agent.trace.explanation import explained
 from bot.channels.base import HAVE_FORMS, Pressed
-from bot.commands.command import Answer
+from bot.commands.command import Answer, CommandCall
 from bot.commands.jobs.messages import name_of, when_words
-from bot.commands.memory.commands import MemoryCommands
+from bot.commands.memory.commands import memory_reply
+from bot.commands.memory.erasure import ForgetQuestions
 from bot.commands.trace import why_messages as words
 from bot.commands.trace.why_messages import NAME_CHARS, RESULT_CHARS, Reader, moment
 from bot.markup.command_text import bare
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
-from memory.facts.store import SqliteFacts
 from memory.records.facts import StoredFact, fact_id_of, fact_key, place_of, whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import IncomingMessage, PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.records.turns import Behind, DueSlot
+from memory.service import MemoryService
 from memory.stores.jobs import SqliteJobs
 from memory.stores.traces import SqliteTraces
 
@@ -91,9 +92,9 @@ class WhyCommand:
     """Answers `/why`. What it asks of stores may raise StorageError."""
 
     records: SqliteTraces
-    facts: SqliteFacts
     jobs: SqliteJobs
-    memories: MemoryCommands
+    memory: MemoryService
+    questions: ForgetQuestions
     counted: Callable[[], Awaitable[object]]
     """Returns once the figures of what was spent are stored."""
     texts: Callable[[], Mapping[str, str]]
@@ -148,16 +149,18 @@ class WhyCommand:
                 return words.TOO_OLD
         if is_shared(pressed.address.key):
             return words.IN_PRIVATE
-        asked = IncomingMessage(
+        message = IncomingMessage(
             address=pressed.address,
             message_id=pressed.message_id,
             sender_id=pressed.sender.partition(":")[2],
         )
-        return await self.memories.tell(asked, person, f"forget {fact_key(fact_id)}")
+        asked = CommandCall(message=message, person=person, rest=f"forget {fact_key(fact_id)}")
+        return await memory_reply(self.memory, self.questions, asked, self._zone(person))
 
     # --- steps --------------------------------------------------------------------------------
 
     async def _of_turn(self, run_id: RunId, message: IncomingMessage, person: Person) -> Answer:
+        # Figures of a call are written a moment after its answer.
         await self.counted()
         record = await self.records.turn(run_id)
         if record is None:
@@ -172,7 +175,7 @@ class WhyCommand:
         # In a group what was said in it is shown, else what is the person's own.
         of = whose(person.id, message.address, is_group=message.is_group)
         ids = (*found.facts, *found.facts_before)
-        facts = {fact_id: await self.facts.get(of, fact_id) for fact_id in ids}
+        facts = {fact_id: await self.memory.facts.get(of, fact_id) for fact_id in ids}
         reader = self._reader(message, person, facts, whose_turn=record.person_id)
         if record.is_private:
             # What is written about it would stay when all else of it is erased.
@@ -183,6 +186,9 @@ class WhyCommand:
         open_facts = [one for one in facts.values() if one and one.valid_to_ms is None]
         with_forms = message.address.channel in HAVE_FORMS
         return Answer(text=text, buttons=words.fact_buttons(open_facts, with_forms=with_forms))
+
+    def _zone(self, person: Person) -> tzinfo:
+        return zone_of(person.time_zone or self.host_zone) or UTC
 
     def _reader(
         self,
@@ -195,7 +201,7 @@ class WhyCommand:
         detailed = not message.is_group and whose_turn == person.id
         return Reader(
             person_id=person.id,
-            zone=zone_of(person.time_zone or self.host_zone) or UTC,
+            zone=self._zone(person),
             detailed=detailed,
             shows_money=detailed and person.role is not Role.GUEST,
             is_owner=person.role is Role.OWNER,

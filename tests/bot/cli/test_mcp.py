@@ -94,22 +94,6 @@ def to(about: str) -> Any:
     return {"type": "object", "properties": {"to": {"type": "string", "description": about}}}
 
 
-def test_each_of_hundreds_of_large_tools_is_shown_whole(home: Home, tmp_path: Path) -> None:
-    source = tmp_path / "t.json"
-    lists(source)
-    with bot(home, tmp_path, odd(ODD_TOOLS=str(source))):
-        pass
-    parameters = {f"p{n}": {"type": "string", "description": "é" * 270} for n in range(30)}
-    last = {"type": "object", "properties": {**parameters, "end": {"enum": ["the end"]}}}
-    lists(source, *(tool(f"t{n:03}", last) for n in range(60)))
-
-    with bot(home, tmp_path, odd(ODD_TOOLS=str(source))):
-        approved = said("approve", "odd", "--yes", "--full")
-
-    assert approved.count('"the end"') == 60
-    assert "60 tools of odd approved" in approved
-
-
 # --- what waits --------------------------------------------------------------------------------
 
 

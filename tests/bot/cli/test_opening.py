@@ -80,10 +80,6 @@ def test_a_fault_without_a_log_file_is_told_on_the_terminal(
     assert "nobody foresaw this" in capsys.readouterr().err
 
 
-def test_an_exit_that_was_asked_for_passes() -> None:
-    assert ended_by(typer.Exit(7)) == 7
-
-
 def test_lines_of_a_home_inside_of_another_stay_there_and_its_fault_is_told_outside(
     home: Path, tmp_path: Path
 ) -> None:

@@ -207,7 +207,7 @@ async def test_it_reads_what_the_bots_own_logging_writes(file: Path) -> None:
     assert lines[0] == "info door.message lane=telegram:5 inbox=7 chars=12"
     assert lines[1] == "warning (a line of aiohttp: see the file)"
     assert lines[2].startswith(
-        "error door.command command=why raised=ValueError at test_log_desk.py:"
+        "error door.command command=why raised=ValueError at test_log_reader.py:"
     )
 
 

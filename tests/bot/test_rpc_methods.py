@@ -53,7 +53,7 @@ class Visits:
 class House:
     """An App in small."""
 
-    @service("tests.bot.test_remote:Visits", "add", "long", "fails")
+    @service("tests.bot.test_rpc_methods:Visits", "add", "long", "fails")
     def visits(self) -> Visits:
         return Visits()
 
