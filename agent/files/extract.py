@@ -1,6 +1,6 @@
 """Makes a file into text in a process of its own, within bounds on time, memory and output.
 
-Whatever a file does, it ends in a text or in one sentence. Called by `agent.tools.knowledge`.
+Whatever a file does, it ends in a text or in one sentence. Called by the tools of knowledge.
 """
 
 from __future__ import annotations

@@ -25,11 +25,10 @@ from agent.sandbox.process import RunLimits
 from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
-from agent.tools.call import ToolLimits
-from agent.tools.exec import ExecOptions
+from agent.tools.groups.exec import ExecOptions
 from agent.tools.selection import SelectionOptions
 from agent.tools.tool import Effect, Trust
-from agent.tools.toolbox import ReachOptions
+from agent.tools.toolbox import ReachOptions, ToolLimits
 from agent.turn.agents import Bindings
 from agent.turn.steps.begin import PromptOptions
 from agent.web.addresses import AllowedHosts, allowed_hosts

@@ -25,12 +25,11 @@ from bot.setup.steps import (
     PersonStep,
     Plan,
     SetupState,
-    SetupTerminal,
     SlackStep,
     TelegramStep,
 )
+from bot.setup.terminal import SetupTerminal
 from memory.records.errors import AssistantError, SettingsWrong
-from memory.records.section import LlmSettings
 
 WELCOME = """\
 This sets up your assistant. Each answer is tested before it is saved, and all is saved together at
@@ -104,10 +103,7 @@ async def tested(settings: Settings, env: Mapping[str, str], manifest: Path) -> 
         if slack.mode == "socket":
             await socket_address(slack.base_url, slack.app_token.get_secret_value())
         lines.append(f"Slack: @{place.bot} in {place.team}")
-    return [*lines, await _model_tested(settings.llm, env)]
-
-
-async def _model_tested(wanted: LlmSettings, env: Mapping[str, str]) -> str:
+    wanted = settings.llm
     try:
         choice = await choose(wanted, env=env)
         trial = await ask_once(choice, limit_s=TRY_S)
@@ -117,4 +113,7 @@ async def _model_tested(wanted: LlmSettings, env: Mapping[str, str]) -> str:
                 f"{error} It answers at {better}: set llm.api_base to that."
             ) from None
         raise
-    return f"Model: {choice.model} answered after {trial.seconds:.1f} s. {choice.why}"
+    return [
+        *lines,
+        f"Model: {choice.model} answered after {trial.seconds:.1f} s. {choice.why}",
+    ]

@@ -7,8 +7,7 @@ import json
 from agent.models.tokens import TokenCounter
 from agent.prompt.prefix_cache import schema_tokens, tools_part
 from agent.tools.tool import tools_of
-from memory.records.request import ToolSpec
-from scheduler.jobs.event_tools import EventTools
+from scheduler.jobs.events import EventTools
 from scheduler.jobs.tools import JobTools
 
 SPECS = tuple(
@@ -25,10 +24,3 @@ async def test_schemas_are_estimated_as_they_are_sent() -> None:
     assert len(SPECS) >= 8
     assert abs(estimated - counted) < counted / 10
     assert tools_part(SPECS).tokens > counted, "what is fitted is on the safe side"
-
-
-def test_words_of_other_scripts_weigh_more() -> None:
-    one = ToolSpec(name="look", description="Looks at the train times.", parameters={})
-    other = ToolSpec(name="look", description="查看列车时刻表,然后告诉我。" * 2, parameters={})
-
-    assert schema_tokens([other]) > 1.5 * schema_tokens([one])

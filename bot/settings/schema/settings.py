@@ -26,7 +26,6 @@ from bot.settings.schema.agents import AgentsSettings
 from bot.settings.schema.sections import (
     AttachmentsSettings,
     HeartbeatSettings,
-    HistorySettings,
     MemorySettings,
     SchedulerSettings,
 )
@@ -54,6 +53,7 @@ from bot.settings.schema.values import (
 from bot.settings.tree import ANY_NAME, KeyPath, keys_of, secrets_of, sections_of
 from memory.records.section import (
     AgentTasksSettings,
+    HistorySettings,
     LlmSettings,
     Names,
     Section,
