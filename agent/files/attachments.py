@@ -19,7 +19,7 @@ import structlog
 from agent.budget.ledger import charge_of
 from agent.budget.payment import NO_PAYMENT, Payment
 from agent.files.extract import FileReader
-from agent.files.images import PicturesShown, caller_of
+from agent.files.images import OpenedFile, PicturesShown, caller_of
 from agent.files.scaler import PillowScaler
 from agent.files.sniff import FileKind, signature_of
 from agent.files.values import (
@@ -151,23 +151,6 @@ class _Arrival:
     sees: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FileOpened:
-    """What became of one: `said` about it, and what it holds. `text` is from outside, and may be
-    read on at `rest`; `beside` is where a smaller copy of the picture lies; `transcript` are the
-    person's own words."""
-
-    said: str
-    name: str = ""
-    text: str = ""
-    rest: str = ""
-    picture: Picture | None = None
-    picture_bytes: int = 0
-    beside: str = ""
-    transcript: str = ""
-    kept: tuple[str, ...] = ()
-
-
 class AttachedFiles:
     """Implements the step `files`."""
 
@@ -220,7 +203,7 @@ class AttachedFiles:
         files = await asyncio.gather(
             *(self._file(arrival, n, one) for n, one in enumerate(came[:FILES_MAX]))
         )
-        files += [_FileOpened(said=f"{called(one)}, left alone") for one in came[FILES_MAX:]]
+        files += [OpenedFile(said=f"{called(one)}, left alone") for one in came[FILES_MAX:]]
         log.info("turn.files", files=len(files), kinds=[one.kind for one in came])
         note = self._note(turn, files)
         said = "\n".join(one.transcript for one in files if one.transcript)
@@ -229,15 +212,15 @@ class AttachedFiles:
 
     # --- one file --------------------------------------------------------------------------------
 
-    async def _file(self, arrival: _Arrival, number: int, attachment: Attachment) -> _FileOpened:
+    async def _file(self, arrival: _Arrival, number: int, attachment: Attachment) -> OpenedFile:
         path = f"{arrival.folder}/{file_name(arrival.turn, number, attachment)}"
         async with self._places:
             try:
                 path, content = await self._content(arrival, path, attachment)
             except AssistantError as error:
-                return _FileOpened(said=f"{called(attachment)}, which could not be had: {error}")
+                return OpenedFile(said=f"{called(attachment)}, which could not be had: {error}")
             if not content:
-                return _FileOpened(said=f"{called(attachment)}, which is empty")
+                return OpenedFile(said=f"{called(attachment)}, which is empty")
             found = signature_of(content)
             about = f"{called(attachment)} ({found.shown}, {size_of(len(content))}), kept as {path}"
             if found.kind is FileKind.PICTURE:
@@ -252,7 +235,7 @@ class AttachedFiles:
             case FileKind.FILM if attachment.kind in OWN_VOICE:
                 opened = await self._sound(arrival, path, attachment, content)
             case _:
-                opened = _FileOpened(said=f"{about}, not opened")
+                opened = OpenedFile(said=f"{about}, not opened")
         return replace(opened, kept=_kept(path, opened.rest))
 
     async def _content(
@@ -308,27 +291,22 @@ class AttachedFiles:
 
     async def _picture(
         self, arrival: _Arrival, path: str, content: bytes, *, about: str
-    ) -> _FileOpened:
+    ) -> OpenedFile:
         found = signature_of(content)
         if not found.width:
-            return _FileOpened(said=f"{about}. It is damaged, and cannot be shown")
+            return OpenedFile(said=f"{about}. It is damaged, and cannot be shown")
         if not arrival.sees:
             about = f"{about}, {found.width} by {found.height} pixels"
-            return _FileOpened(said=f"{about}. You cannot see pictures: say so, and do not guess")
+            return OpenedFile(said=f"{about}. You cannot see pictures: say so, and do not guess")
         try:
             shown = await self._pictures.shown(path, content, found, arrival.caller)
         except AssistantError as error:
-            return _FileOpened(said=f"{about}. It cannot be shown to you now: {error}".rstrip("."))
-        return _FileOpened(
-            said=about + shown.about,
-            picture=shown.picture,
-            picture_bytes=shown.size_bytes,
-            beside=shown.beside,
-        )
+            return OpenedFile(said=f"{about}. It cannot be shown to you now: {error}".rstrip("."))
+        return replace(shown, said=about + shown.said)
 
     async def _document(
         self, arrival: _Arrival, path: str, content: bytes, *, about: str
-    ) -> _FileOpened:
+    ) -> OpenedFile:
         name = path.rpartition("/")[2]
         try:
             read = await self._reader.read(name, content)
@@ -341,18 +319,18 @@ class AttachedFiles:
                     self._workspace.write, path, text, arrival.caller, bytes_max=size_max
                 )
         except DocumentWrong as error:
-            return _FileOpened(said=f"{about}. It was not read: {error}".rstrip("."))
+            return OpenedFile(said=f"{about}. It was not read: {error}".rstrip("."))
         except AssistantError as error:
-            return _FileOpened(said=f"{about}. It was not read now: {error}".rstrip("."))
+            return OpenedFile(said=f"{about}. It was not read now: {error}".rstrip("."))
         note = f" ({read.note})" if read.note else ""
-        return _FileOpened(said=f"{about}{note}", name=name, text=read.text, rest=path)
+        return OpenedFile(said=f"{about}{note}", name=name, text=read.text, rest=path)
 
     async def _sound(
         self, arrival: _Arrival, path: str, attachment: Attachment, content: bytes
-    ) -> _FileOpened:
+    ) -> OpenedFile:
         about = f"{called(attachment)}, kept as {path}"
         if self._transcriber is None:
-            return _FileOpened(
+            return OpenedFile(
                 said=f"{about}. Nobody wrote down what is said in it, since the owner has set no "
                 "llm.transcription_model: say that you cannot listen"
             )
@@ -363,21 +341,21 @@ class AttachedFiles:
             )
             said = said.strip()
         except AssistantError as error:
-            return _FileOpened(
+            return OpenedFile(
                 said=f"{about}. What is said in it could not be written down: {error}"
             )
         if not said:
-            return _FileOpened(said=f"{about}, in which nobody speaks")
+            return OpenedFile(said=f"{about}, in which nobody speaks")
         if attachment.kind in OWN_VOICE:
-            return _FileOpened(
+            return OpenedFile(
                 said=f"{about}. The next message is its transcript, and may be misheard",
                 transcript=said,
             )
-        return _FileOpened(said=about, name=f"transcript of {name}", text=said, rest=path)
+        return OpenedFile(said=about, name=f"transcript of {name}", text=said, rest=path)
 
     # --- all of them -----------------------------------------------------------------------------
 
-    def _note(self, turn: TurnInput, files: Sequence[_FileOpened]) -> Note:
+    def _note(self, turn: TurnInput, files: Sequence[OpenedFile]) -> Note:
         said: list[str] = []
         texts: list[str] = []
         pictures: list[Picture] = []

@@ -10,7 +10,8 @@ import codecs
 import json
 import re
 import sys
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from agent.sandbox.worker import Worker, bound_itself
@@ -56,15 +57,10 @@ _PDF_HEAD_BYTES = 1_024
 """Readers look for the mark of a PDF this far into a file."""
 
 
-def ending_of(name: str) -> str:
-    """The ending without its dot, in small letters: `pdf`; empty where a name has none."""
-    stem, dot, ending = name.rpartition("/")[2].rpartition(".")
-    return ending.lower() if dot and stem else ""
-
-
 def kind_of_name(name: str) -> DocumentKind:
     """By the name alone; what has no ending of its own kind is plain text."""
-    return _ENDINGS.get(ending_of(name), DocumentKind.TEXT)
+    stem, _, ending = name.rpartition("/")[2].rpartition(".")
+    return _ENDINGS.get(ending.lower() if stem else "", DocumentKind.TEXT)
 
 
 def kind_of(name: str, content: bytes) -> DocumentKind:
@@ -122,24 +118,6 @@ def decoded(content: bytes) -> DecodedText:
         text=content.decode("windows-1252", "replace"),
         note="it is not UTF-8, and was read as windows-1252 (a guess)",
     )
-
-
-def laid_out(text: str, *, chars_max: int) -> str:
-    """JSON with a line for each value; what is no JSON, or too deep, stays as it is.
-
-    Raises DocumentWrong past `chars_max` characters: a deep value grows with every line.
-    """
-    parts: list[str] = []
-    room = chars_max
-    try:
-        for part in json.JSONEncoder(ensure_ascii=False, indent=1).iterencode(json.loads(text)):
-            parts.append(part)
-            room -= len(part)
-            if room < 0:
-                raise too_long(chars_max)
-    except (ValueError, RecursionError):
-        return text
-    return "".join(parts)
 
 
 def too_long(chars_max: int) -> DocumentWrong:
@@ -230,7 +208,36 @@ def file_text(name: str, content: bytes, *, chars_max: int = CHARS_MAX) -> FileT
     """The text, here and now. Raises DocumentWrong with what goes on after the file's name; and
     whatever a library raises on what nobody foresaw."""
     kind = kind_of(name, content)
-    read = _read(kind, content, chars_max)
+    match kind:
+        case DocumentKind.PDF:
+            from agent.files.formats import pdf_text
+
+            read = pdf_text(content, chars_max=chars_max)
+        case DocumentKind.WORD:
+            from agent.files.formats import docx_text
+
+            read = DecodedText(text=docx_text(content, chars_max=chars_max))
+        case DocumentKind.HTML:
+            from agent.web.article import NotReadable, article, text_of
+
+            decoded(content)  # a picture under this name is refused
+            try:
+                page = article(text_of(content), url="")
+            except NotReadable as error:
+                raise DocumentWrong("cannot be read as a web page") from error
+            note = "" if page.whole else "it is so long that its end was left out"
+            read = DecodedText(text=f"# {page.title}\n\n{page.markdown}", note=note)
+            if not page.title:
+                read = replace(read, text=page.markdown)
+        case DocumentKind.JSON:
+            read = decoded(content)
+            # A line for each value; what is no JSON, or too deep, stays as it is. A deep value
+            # grows with every line: the memory of the process ends what grows without end.
+            with suppress(ValueError, RecursionError):
+                shown = json.dumps(json.loads(read.text), ensure_ascii=False, indent=1)
+                read = replace(read, text=shown)
+        case DocumentKind.TEXT | DocumentKind.MARKDOWN | DocumentKind.TABLE:
+            read = decoded(content)
     text = _GAP.sub("\n\n", clean(read.text)).strip()
     if not text:
         raise DocumentWrong(
@@ -241,35 +248,3 @@ def file_text(name: str, content: bytes, *, chars_max: int = CHARS_MAX) -> FileT
     if len(text) > chars_max:
         raise too_long(chars_max)
     return FileText(text=text, kind=kind.value, note=read.note)
-
-
-def _read(kind: DocumentKind, content: bytes, chars_max: int) -> DecodedText:
-    match kind:
-        case DocumentKind.PDF:
-            from agent.files.formats import pdf_text
-
-            return pdf_text(content, chars_max=chars_max)
-        case DocumentKind.WORD:
-            from agent.files.formats import docx_text
-
-            return DecodedText(text=docx_text(content, chars_max=chars_max))
-        case DocumentKind.HTML:
-            return _page_text(content)
-        case DocumentKind.JSON:
-            read = decoded(content)
-            return DecodedText(text=laid_out(read.text, chars_max=chars_max), note=read.note)
-        case DocumentKind.TEXT | DocumentKind.MARKDOWN | DocumentKind.TABLE:
-            return decoded(content)
-
-
-def _page_text(content: bytes) -> DecodedText:
-    from agent.web.article import NotReadable, article, text_of
-
-    decoded(content)  # a picture under this name is refused
-    try:
-        page = article(text_of(content), url="")
-    except NotReadable as error:
-        raise DocumentWrong("cannot be read as a web page") from error
-    note = "" if page.whole else "it is so long that its end was left out"
-    text = f"# {page.title}\n\n{page.markdown}" if page.title else page.markdown
-    return DecodedText(text=text, note=note)

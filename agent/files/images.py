@@ -18,7 +18,6 @@ from agent.files.scaler import (
     PictureDamaged,
     PictureTooLarge,
     PillowScaler,
-    ScaledPicture,
 )
 from agent.files.sniff import Signature
 from agent.files.values import size_of
@@ -41,13 +40,20 @@ _ENDINGS = {"image/png": ".shown.png", "image/jpeg": ".shown.jpg"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """`about` goes on with the sentence about the picture; `beside` is where a copy of it lies."""
+class OpenedFile:
+    """What became of a file: `said` about it, and what it holds. `text` is from outside, and may be
+    read on at `rest`; `beside` is where a smaller copy of the picture lies; `transcript` are the
+    person's own words; `kept` are the files that it takes in the workspace."""
 
-    about: str
+    said: str
+    name: str = ""
+    text: str = ""
+    rest: str = ""
     picture: Picture | None = None
-    size_bytes: int = 0
+    picture_bytes: int = 0
     beside: str = ""
+    transcript: str = ""
+    kept: tuple[str, ...] = ()
 
 
 class PicturesShown:
@@ -58,9 +64,11 @@ class PicturesShown:
         self._scaler = scaler
         self._side_max = side_max
 
-    async def shown(self, path: str, content: bytes, found: Signature, caller: Caller) -> Shown:
-        """The picture that lies at `path`. May be repeated. Raises AssistantError where a copy
-        cannot be kept."""
+    async def shown(
+        self, path: str, content: bytes, found: Signature, caller: Caller
+    ) -> OpenedFile:
+        """Return what goes on with the sentence about the picture at `path`, and in which form it
+        is shown. May be repeated. Raises AssistantError where a copy cannot be kept."""
         about = f", {found.width} by {found.height} pixels"
         moves = _MOVES.get(found.media_type)
         wants_copy = (
@@ -76,16 +84,13 @@ class PicturesShown:
                 content, side_max=self._side_max, bytes_max=PICTURE_BYTES_MAX
             )
         except PictureDamaged as error:
-            return Shown(about=f"{about}. {error}, and cannot be shown")
+            return OpenedFile(said=f"{about}. {error}, and cannot be shown")
         except (PictureTooLarge, Temporary) as error:
             if _fits(found, len(content)) and not _tells(content):
                 return _as_it_is(path, found, about=about, size=len(content))
-            return Shown(about=f"{about}. {error}, so you cannot see it: ask for a smaller copy")
-        return await self._copy(path, made, found, caller)
-
-    async def _copy(
-        self, path: str, made: ScaledPicture, found: Signature, caller: Caller
-    ) -> Shown:
+            return OpenedFile(
+                said=f"{about}. {error}, so you cannot see it: ask for a smaller copy"
+            )
         beside = f"{path}{_ENDINGS[made.media_type]}"
         await asyncio.to_thread(
             self._workspace.write, beside, made.content, caller, bytes_max=PICTURE_BYTES_MAX
@@ -93,10 +98,11 @@ class PicturesShown:
         picture = Picture(
             path=beside, media_type=made.media_type, width=made.width, height=made.height
         )
-        about = f", {found.width} by {found.height} pixels"
         if max(made.width, made.height) < max(found.width, found.height):
             about += f", made smaller for you ({made.width} by {made.height})"
-        return Shown(about=about, picture=picture, size_bytes=len(made.content), beside=beside)
+        return OpenedFile(
+            said=about, picture=picture, picture_bytes=len(made.content), beside=beside
+        )
 
 
 def _fits(found: Signature, size: int) -> bool:
@@ -109,17 +115,17 @@ def _tells(content: bytes) -> bool:
     return any(mark in content for mark in _MARKS)
 
 
-def _as_it_is(path: str, found: Signature, *, about: str, size: int) -> Shown:
+def _as_it_is(path: str, found: Signature, *, about: str, size: int) -> OpenedFile:
     if not _fits(found, size):
-        return Shown(
-            about=f"{about}. It is too large to be shown to you (at most "
+        return OpenedFile(
+            said=f"{about}. It is too large to be shown to you (at most "
             f"{size_of(PICTURE_BYTES_MAX)} and {PICTURE_SIDE_MAX:,} pixels a side): ask for a "
             f"smaller copy. Where the owner runs {INSTALL} larger ones are made smaller"
         )
     picture = Picture(
         path=path, media_type=found.media_type, width=found.width, height=found.height
     )
-    return Shown(about=about, picture=picture, size_bytes=size)
+    return OpenedFile(said=about, picture=picture, picture_bytes=size)
 
 
 # --- pictures -----------------------------------------------------------------------------------

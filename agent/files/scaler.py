@@ -12,6 +12,7 @@ import json
 import struct
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,21 +123,17 @@ class PillowScaler:
 def main() -> None:
     """The process: a line of JSON and a picture on standard input, such a line and the smaller one
     on standard output."""
-    bound_itself(cpu_s=CPU_S, memory_bytes=_taken_bytes() + WORK_BYTES)
+    # What Python has of addresses before it has done anything differs by system.
+    taken = 40_000_000
+    with suppress(OSError):
+        import resource
+
+        pages = Path("/proc/self/statm").read_text("ascii").split()[0]
+        taken = int(pages) * resource.getpagesize()
+    bound_itself(cpu_s=CPU_S, memory_bytes=taken + WORK_BYTES)
     asked = json.loads(sys.stdin.buffer.readline())
     content = sys.stdin.buffer.read()
     sys.stdout.buffer.write(answer(content, asked["side_max"], asked["bytes_max"]))
-
-
-def _taken_bytes() -> int:
-    """What Python has of addresses before it has done anything, which differs by system."""
-    try:
-        pages = Path("/proc/self/statm").read_text("ascii").split()[0]
-    except OSError:
-        return 40_000_000
-    import resource
-
-    return int(pages) * resource.getpagesize()
 
 
 class _TooManyPixels(Exception):
@@ -171,12 +168,25 @@ def made_smaller(content: bytes, *, side_max: int, bytes_max: int) -> ScaledPict
     is_drawn = image.format in {"PNG", "GIF"}
     factor = min(1.0, side_max / max(image.size))
     size = (max(1, round(image.width * factor)), max(1, round(image.height * factor)))
-    _decode(image, size)
+    may_lack_memory = "progressive" in image.info and image.width * image.height > PIXELS_SURE
+    # A JPEG is decoded at a half, a quarter or an eighth of its size, if that is not below `size`.
+    image.draft(None, size)
+    try:
+        image.load()
+    except OSError as error:
+        if may_lack_memory:  # which is told as damage too
+            raise MemoryError from error
+        raise
     turn = _turn(image)
     coloured = _in_colours(image)
     if coloured.size != size:
         coloured = coloured.resize(size, Resampling.LANCZOS)
-    scaled = _plain(coloured)
+    scaled = coloured
+    if scaled.mode in {"RGBA", "LA"}:  # see-through only where it really is
+        is_opaque = scaled.getchannel("A").getextrema() == (255, 255)
+        scaled = scaled.convert("RGB" if is_opaque else "RGBA")
+    elif scaled.mode == "CMYK":
+        scaled = scaled.convert("RGB")
     if turn is not None:
         scaled = scaled.transpose(turn)
     scaled.info.clear()  # some of it would be written: a comment, a colour profile
@@ -203,30 +213,13 @@ def _opened(content: bytes) -> Image:
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         raise _TooManyPixels from error
     except OSError as error:
-        if _is_large_webp(content):
+        # The decoder of a WebP takes what it needs at once, and tells a lack of it as damage.
+        found = picture_of(content)
+        is_webp = found is not None and found.media_type == "image/webp"
+        if found is not None and is_webp and found.width * found.height > PIXELS_SURE:
             raise MemoryError from error
         raise
     return image
-
-
-def _is_large_webp(content: bytes) -> bool:
-    """Its decoder takes what it needs at once, and tells a lack of it as damage."""
-    found = picture_of(content)
-    if found is None or found.media_type != "image/webp":
-        return False
-    return found.width * found.height > PIXELS_SURE
-
-
-def _decode(image: Image, size: tuple[int, int]) -> None:
-    """A JPEG at a half, a quarter or an eighth of its size, if that is not below `size`."""
-    may_lack_memory = "progressive" in image.info and image.width * image.height > PIXELS_SURE
-    image.draft(None, size)
-    try:
-        image.load()
-    except OSError as error:
-        if may_lack_memory:  # which is told as damage too
-            raise MemoryError from error
-        raise
 
 
 def _turn(image: Image) -> Transpose | None:
@@ -264,36 +257,23 @@ def _in_colours(image: Image) -> Image:
             return image.convert("RGB")
 
 
-def _plain(image: Image) -> Image:
-    """Grey, coloured, or see-through where it really is."""
-    if image.mode in {"RGBA", "LA"}:
-        is_opaque = image.getchannel("A").getextrema() == (255, 255)
-        return image.convert("RGB" if is_opaque else "RGBA")
-    return image.convert("RGB") if image.mode == "CMYK" else image
-
-
 def _encoded(image: Image, bytes_max: int, *, is_drawn: bool) -> tuple[str, bytes]:
     """As PNG what is drawn or see-through, if that is small; else as JPEG, on white."""
+    from PIL import Image as Images
+
     if is_drawn or image.mode == "RGBA":
         made = _saved(image, "PNG")
         if len(made) <= min(PNG_BYTES_MAX, bytes_max):
             return "image/png", made
-    opaque = _on_white(image)
+    opaque = image
+    if image.mode == "RGBA":
+        opaque = Images.new("RGB", image.size, "white")
+        opaque.paste(image, mask=image.getchannel("A"))
     for quality in QUALITIES:
         made = _saved(opaque, "JPEG", quality=quality)
         if len(made) <= bytes_max:
             return "image/jpeg", made
     raise MemoryError
-
-
-def _on_white(image: Image) -> Image:
-    from PIL import Image as Images
-
-    if image.mode != "RGBA":
-        return image
-    paper = Images.new("RGB", image.size, "white")
-    paper.paste(image, mask=image.getchannel("A"))
-    return paper
 
 
 def _saved(image: Image, kind: str, **how: int) -> bytes:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, assert_never
 
 from agent.prompt.templates import disarmed
-from memory.records.request import ModelRequest, ModelTraits, ToolSpec
+from memory.records.request import ModelRequest, ModelTraits
 from memory.records.transcript import (
     Answered,
     Context,
@@ -83,7 +83,11 @@ def fields(
     data |= limits
     data |= {key: request.extra[key] for key in sorted(request.extra)}
     if request.tools and traits.tools:
-        data["tools"] = [_tool(spec) for spec in request.tools]
+        functions = (
+            {"name": one.name, "description": one.description, "parameters": dict(one.parameters)}
+            for one in request.tools
+        )
+        data["tools"] = [{"type": "function", "function": one} for one in functions]
     data["messages"] = messages(
         request.system,
         request.entries,
@@ -144,15 +148,6 @@ def words_of(said: Said) -> str:
         return text
     quote = disarmed(said.quote).replace("«", "‹").replace("»", "›")
     return f"[In reply to: «{quote}»]\n{text}"
-
-
-def _tool(spec: ToolSpec) -> Message:
-    function = {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": dict(spec.parameters),
-    }
-    return {"type": "function", "function": function}
 
 
 def _words(entry: Said | Context | Note | ToolResult, names: Mapping[str, str]) -> str:

@@ -233,6 +233,12 @@ def _at_provider(key: str, name: str, wanted: LlmSettings, env: Mapping[str, str
         _require_litellm(wanted, provider.title)
     api_key = wanted.api_key.get_secret_value() or env.get(provider.key_set(env), "")
     api_base = wanted.api_base or env.get(provider.base, "")
+    is_there = True
+    if provider.library:
+        try:
+            is_there = importlib.util.find_spec(provider.library) is not None
+        except ModuleNotFoundError:  # not even the package that it is in
+            is_there = False
     needs = ""
     if provider.keys and not api_key and (provider.base or not wanted.api_base):
         needs = (
@@ -244,7 +250,7 @@ def _at_provider(key: str, name: str, wanted: LlmSettings, env: Mapping[str, str
             f"needs your address at {provider.title}: set {provider.base} in the environment, or "
             "llm.api_base"
         )
-    elif provider.library and not _is_installed(provider.library):
+    elif not is_there:
         needs = (
             f"needs a library that is not installed ({provider.library}): install it beside the "
             f"bot, or {_WAY}"
@@ -254,13 +260,6 @@ def _at_provider(key: str, name: str, wanted: LlmSettings, env: Mapping[str, str
     through = "" if provider.api_base else " through litellm"
     why = f"{name} of {provider.title} answers{through}, as llm.model says."
     return _of(key, name, wanted, api_base=api_base, api_key=api_key, why=why)
-
-
-def _is_installed(library: str) -> bool:
-    try:
-        return importlib.util.find_spec(library) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _by_environment(wanted: LlmSettings, env: Mapping[str, str]) -> Choice | None:

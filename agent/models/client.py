@@ -200,5 +200,8 @@ def checked_key(api_key: str) -> str:
 
 def is_here(address: str) -> bool:
     """Return whether an address is one of this machine, which no proxy leads to."""
-    host = urlsplit(address).hostname or ""
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:  # no address at all, which is told where it is used
+        return False
     return host in ("localhost", "::1") or bool(re.fullmatch(r"127(\.\d{1,3}){3}", host))

@@ -212,7 +212,14 @@ async def pull(
     try:
         await asyncio.to_thread(folder.mkdir, 0o700, parents=True, exist_ok=True)
         if await asyncio.to_thread(path.exists):
-            return await asyncio.to_thread(_already_there, path, source)
+            sha256 = await asyncio.to_thread(sha256_of, path)
+            size = (await asyncio.to_thread(path.stat)).st_size
+            if source.sha256 not in ("", sha256) or source.size not in (0, size):
+                raise PullRefused(
+                    f"{path} is there already, and is another file than {source.url}. Move it away "
+                    "first."
+                )
+            return Pulled(path=path, size=size, sha256=sha256, fetched=0)
     except OSError as error:
         raise PullRefused(f"{folder} cannot be used ({error.strerror}).") from error
     with _PartialFile(path, source) as part:
@@ -270,15 +277,6 @@ async def _fetch(source: Source, part: _PartialFile, folder: Path, progress: Pro
             progress(part.size, total)
     if total and part.size < total:
         raise PullBroken(f"{host} ended the file after {part.size:,} of {total:,} bytes.")
-
-
-def _already_there(path: Path, source: Source) -> Pulled:
-    size, sha256 = path.stat().st_size, sha256_of(path)
-    if (source.sha256 and sha256 != source.sha256) or (source.size and size != source.size):
-        raise PullRefused(
-            f"{path} is there already, and is another file than {source.url}. Move it away first."
-        )
-    return Pulled(path=path, size=size, sha256=sha256, fetched=0)
 
 
 def sha256_of(path: Path) -> str:

@@ -87,7 +87,18 @@ class Embedded:
 
 def weights(name: str) -> Path:
     """The file of an embedded model. Raises ModelRefused, with what to do, when there is none."""
-    path = Path(name.removeprefix(PREFIX)).expanduser() if PREFIX in name else _shipped()
+    path = Path(name.removeprefix(PREFIX)).expanduser()
+    if PREFIX not in name:
+        # Found without importing the package: that would want llama-cpp-python.
+        spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
+        folders = (spec.submodule_search_locations or ()) if spec else ()
+        files = [path for folder in folders for path in sorted(Path(folder).glob("*.gguf"))]
+        if not files:
+            raise ModelRefused(
+                "The embedded model is not installed: run `make setup`, or set llm.model to "
+                "another one"
+            )
+        path = files[0]
     try:
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
@@ -98,17 +109,6 @@ def weights(name: str) -> Path:
     if magic != _MAGIC:
         raise ModelRefused(f"{path} is not a GGUF model file: correct llm.model")
     return path
-
-
-def _shipped() -> Path:
-    """Found without importing the package: that would want llama-cpp-python."""
-    spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        for path in sorted(Path(folder).glob("*.gguf")):
-            return path
-    raise ModelRefused(
-        "The embedded model is not installed: run `make setup`, or set llm.model to another one"
-    )
 
 
 def _serve(path: Path, key: str, traits: ModelTraits) -> Any:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from memory.records.errors import (
@@ -28,10 +28,6 @@ from memory.records.errors import (
     Overloaded,
     RateLimited,
 )
-
-if TYPE_CHECKING:
-    import httpx
-
 
 QUOTE_CHARS_MAX = 300
 
@@ -264,8 +260,11 @@ def failure(error: Exception, asked: CallProgress) -> AssistantError:
     chain = list(_chain(error))
     for cause in reversed(chain):
         if isinstance(cause, httpx.HTTPStatusError):
-            response = cause.response
-            return refused(asked.server, response.status_code, _text(response), response.headers)
+            response, text = cause.response, ""
+            # The library has read it before it raised, save where the connection broke.
+            with suppress(httpx.StreamError):
+                text = response.text
+            return refused(asked.server, response.status_code, text, response.headers)
     bottom = chain[-1]
     for cause in reversed(chain):
         if isinstance(cause, httpx.TimeoutException):
@@ -320,13 +319,3 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(found))
         yield found
         found = found.__cause__ or found.__context__
-
-
-def _text(response: httpx.Response) -> str:
-    """The library has read it before it raised, save where the connection broke."""
-    import httpx
-
-    try:
-        return response.text
-    except httpx.StreamError:
-        return ""

@@ -253,9 +253,28 @@ def _imported() -> Any:
     os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LITELLM_LOG"] = "CRITICAL"
-    import litellm
+    import litellm as library
 
-    _quieten(litellm)
+    litellm: Any = library
+    # No telemetry, no callbacks, no advice on standard output, no line of its own in our logs.
+    litellm.telemetry = False
+    # For some names it would fetch a tokenizer from the network, holding up everybody meanwhile.
+    litellm.disable_hf_tokenizer_download = True
+    litellm.suppress_debug_info = True
+    litellm.disable_streaming_logging = True
+    litellm.turn_off_message_logging = True
+    litellm.drop_params = True
+    litellm.modify_params = True
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # a table of zeros is an answer too
+    for name in ("callbacks", "success_callback", "failure_callback", "_async_success_callback"):
+        setattr(litellm, name, [])
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.setLevel(logging.CRITICAL)
+    for name in _CHATTY:
+        logger = logging.getLogger(name)
+        logger.setLevel(max(logger.level, logging.WARNING))
     return litellm
 
 
@@ -296,28 +315,6 @@ async def _close_shared() -> None:
             await client.close()
         elif hasattr(client, "client"):
             await client.client.aclose()
-
-
-def _quieten(litellm: Any) -> None:
-    """No telemetry, no callbacks, no advice on standard output, no line of its own in our logs."""
-    litellm.telemetry = False
-    # For some names it would fetch a tokenizer from the network, holding up everybody meanwhile.
-    litellm.disable_hf_tokenizer_download = True
-    litellm.suppress_debug_info = True
-    litellm.disable_streaming_logging = True
-    litellm.turn_off_message_logging = True
-    litellm.drop_params = True
-    litellm.modify_params = True
-    litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # a table of zeros is an answer too
-    for name in ("callbacks", "success_callback", "failure_callback", "_async_success_callback"):
-        setattr(litellm, name, [])
-    for name in _LOGGERS:
-        logger = logging.getLogger(name)
-        logger.handlers.clear()
-        logger.setLevel(logging.CRITICAL)
-    for name in _CHATTY:
-        logger = logging.getLogger(name)
-        logger.setLevel(max(logger.level, logging.WARNING))
 
 
 def _openai(

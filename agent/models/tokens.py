@@ -85,15 +85,13 @@ class TokenCounter:
         most = sum(len(text) if text.isascii() else 4 * len(text) for text in texts)
         if most <= limit or guessed * NEAR <= limit or guessed > limit * FAR:
             return guessed
-        encoding = await self._encoding(encoding_of(model))
-        return guessed if encoding is None else await asyncio.to_thread(_count, encoding, texts)
-
-    async def _encoding(self, name: str) -> tiktoken.Encoding | None:
-        """None where the file is missing or damaged; said once in the log."""
+        name = encoding_of(model)
         async with self._loading:
+            # None where there is none, or its file is missing or damaged; said once in the log.
             if name and name not in self._loaded:
                 self._loaded[name] = await asyncio.to_thread(_load, name, self._folder)
-        return self._loaded.get(name)
+        encoding = self._loaded.get(name)
+        return guessed if encoding is None else await asyncio.to_thread(_count, encoding, texts)
 
 
 def _count(encoding: tiktoken.Encoding, texts: Sequence[str]) -> int:

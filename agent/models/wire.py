@@ -8,6 +8,8 @@ server sends: an answer past the bound ends like one at the output limit.
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -232,7 +234,6 @@ def _whole(arguments: str) -> bool:
 # Read by hand: bytes in any pieces go in, the data of whole events comes out. Lenient where servers
 # are sloppy: CR, LF and CRLF, a missing last blank line, a byte order mark, unknown fields.
 
-_BOM = b"\xef\xbb\xbf"
 EVENT_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -244,54 +245,29 @@ class EventReader:
     """Collects bytes; `feed` returns the events that became whole, `end` a last unfinished one."""
 
     def __init__(self) -> None:
-        self._tail = b""
-        self._data: list[bytes] = []
+        utf8 = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._decoder = io.IncrementalNewlineDecoder(utf8, translate=True)
+        self._tail = ""
+        self._data: list[str] = []
         self._size = 0
-        self._after_cr = False
-        self._begun = False
 
-    def feed(self, piece: bytes) -> list[str]:
+    def feed(self, piece: bytes, *, final: bool = False) -> list[str]:
         """Raises EventTooLarge when a server never ends its event."""
+        *lines, self._tail = (self._tail + self._decoder.decode(piece, final)).split("\n")
         events: list[str] = []
-        for line in self._lines(piece):
-            self._take(line, events)
+        for line in lines:
+            field, _, value = line.partition(":")
+            if field == "data":
+                value = value.removeprefix(" ")
+                self._data.append(value)
+                self._size += len(value)
+            elif not line and self._data:
+                events.append("\n".join(self._data))
+                self._data, self._size = [], 0
         if len(self._tail) + self._size > EVENT_BYTES_MAX:
             raise EventTooLarge(f"an event of more than {EVENT_BYTES_MAX} bytes")
         return events
 
     def end(self) -> list[str]:
         """What a server sent without the closing blank line. Cut JSON fails where it is parsed."""
-        events: list[str] = []
-        if self._tail:
-            self._take(self._tail, events)
-            self._tail = b""
-        self._take(b"", events)
-        return events
-
-    def _lines(self, piece: bytes) -> list[bytes]:
-        """Whole lines without their ends. A CR ends its line at once; an LF after it is skipped."""
-        if not piece:
-            return []
-        if self._after_cr and piece.startswith(b"\n"):
-            piece = piece[1:]
-        self._after_cr = piece.endswith(b"\r") if piece else False
-        lines = (self._tail + piece).splitlines(keepends=True)
-        self._tail = b""
-        if lines and not lines[-1].endswith((b"\n", b"\r")):
-            self._tail = lines.pop()
-        return [line.rstrip(b"\r\n") for line in lines]
-
-    def _take(self, line: bytes, events: list[str]) -> None:
-        if not self._begun:
-            self._begun = True
-            line = line.removeprefix(_BOM)
-        if not line:
-            if self._data:
-                events.append(b"\n".join(self._data).decode("utf-8", "replace"))
-                self._data, self._size = [], 0
-            return
-        field, _, value = line.partition(b":")
-        if field == b"data":
-            value = value.removeprefix(b" ")
-            self._data.append(value)
-            self._size += len(value)
+        return self.feed(b"\n\n", final=True)

@@ -16,9 +16,10 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from io import FileIO
 from pathlib import Path
 
 import structlog
@@ -198,42 +199,27 @@ class _Watch(asyncio.SubprocessProtocol):
             self.closed.set_result(None)
 
 
-@dataclass(slots=True)
-class _Pipes:
-    """`theirs` and `ours` are the ends of the pipe with the order, `told` and `telling` of the one
-    in which bubblewrap says what it has started."""
-
-    theirs: int = -1
-    ours: int = -1
-    told: int = -1
-    telling: int = -1
-
-    @classmethod
-    def opened(cls) -> _Pipes:
-        theirs, ours = os.pipe()
-        told, telling = os.pipe()
-        os.set_blocking(told, False)
-        return cls(theirs=theirs, ours=ours, told=told, telling=telling)
-
-    def close(self, *names: str) -> None:
-        for name in names or ("theirs", "ours", "told", "telling"):
-            if getattr(self, name) >= 0:
-                os.close(getattr(self, name))
-                setattr(self, name, -1)
+def _pipe() -> tuple[FileIO, FileIO]:
+    """Its ends, to read and to write, each of which may be closed more than once."""
+    theirs, ours = os.pipe()
+    return FileIO(theirs, "r"), FileIO(ours, "w")
 
 
 async def _run(start: _Launch, limits: RunLimits) -> Ran:
-    pipes = _Pipes.opened()
     watch = _Watch(limits.output_bytes)
     stopped: StopReason | None = None
-    try:
-        transport = await _spawned(start, pipes, watch)
+    with ExitStack() as pipes:
+        # One with the order, and one in which bubblewrap says what it has started.
+        theirs, ours, told, telling = map(pipes.enter_context, (*_pipe(), *_pipe()))
+        os.set_blocking(told.fileno(), False)
+        transport = await _spawned(start, theirs.fileno(), telling.fileno(), watch)
         try:
-            pipes.close("theirs", "telling")
+            theirs.close()
+            telling.close()
             start.limit(transport.get_pid())
-            _hand_over(pipes.ours, start.control)
+            _hand_over(ours.fileno(), start.control)
             if not start.stays_open:
-                pipes.close("ours")
+                ours.close()
             if start.stdin is not None:
                 stdin = transport.get_pipe_transport(0)
                 assert isinstance(stdin, asyncio.WriteTransport)
@@ -247,13 +233,11 @@ async def _run(start: _Launch, limits: RunLimits) -> Ran:
             else:
                 stopped = StopReason.OUTPUT if watch.flooded.done() else StopReason.TIME
         finally:
-            pipes.close("ours")
+            ours.close()
             try:
-                told = await _gone(transport, watch, pipes.told, has_warden=start.stays_open)
+                said = await _gone(transport, watch, told.fileno(), has_warden=start.stays_open)
             finally:
                 transport.close()
-    finally:
-        pipes.close()
     code = transport.get_returncode()
     code = -signal.SIGKILL if code is None else code
     return Ran(
@@ -261,23 +245,25 @@ async def _run(start: _Launch, limits: RunLimits) -> Ran:
         stdout=watch.streams[1],
         stderr=watch.streams[2],
         stopped=stopped,
-        told=told,
+        told=said,
     )
 
 
-async def _spawned(start: _Launch, pipes: _Pipes, watch: _Watch) -> asyncio.SubprocessTransport:
+async def _spawned(
+    start: _Launch, order: int, telling: int, watch: _Watch
+) -> asyncio.SubprocessTransport:
     """The started process. Its own environment is empty: what /proc shows of it holds nothing."""
     loop = asyncio.get_running_loop()
     spawning = asyncio.ensure_future(
         loop.subprocess_exec(
             lambda: watch,
-            *start.argv(pipes.theirs, pipes.telling),
+            *start.argv(order, telling),
             stdin=asyncio.subprocess.DEVNULL if start.stdin is None else asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={},
             cwd="/",
-            pass_fds=(pipes.theirs, pipes.telling),
+            pass_fds=(order, telling),
             start_new_session=True,
         )
     )

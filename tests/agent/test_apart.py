@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from agent.sandbox.worker import Worker, bound_itself
+from agent.sandbox.worker import NoRoom, Worker, bound_itself
 
 WORKER = Worker(__name__, read_s=30.0, answer_bytes_max=100_000)
 
@@ -36,6 +37,8 @@ def main() -> None:
         bound_itself(cpu_s=10, memory_bytes=300_000_000)
         Path(rest.decode()).write_text("x")
         sys.stdout.write("written")
+    elif word == b"environment":
+        sys.stdout.write(" ".join(os.environ))
     elif word == b"spin":
         bound_itself(cpu_s=1, memory_bytes=300_000_000)
         while True:
@@ -72,3 +75,44 @@ async def test_what_takes_too_long_is_ended() -> None:
         await Worker(__name__, read_s=0.3, answer_bytes_max=10).answer(b"spin", sorry="")
 
     assert children() <= before
+
+
+async def test_one_that_is_cancelled_is_ended() -> None:
+    before = children()
+    running = asyncio.create_task(WORKER.answer(b"spin", sorry=""))
+    while not children() - before:
+        await asyncio.sleep(0.01)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert children() <= before
+
+
+async def test_it_knows_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+
+    known = await WORKER.answer(b"environment", sorry="")
+
+    assert set(known.decode().split()) <= {"PYTHONPATH", "PYTHONUTF8", "LC_CTYPE", "LANG"}
+
+
+async def test_more_than_may_run_at_once_are_all_answered_and_who_waits_too_long_is_told() -> None:
+    words = [str(n).encode() for n in range(4)]
+    impatient = Worker(__name__, read_s=30.0, answer_bytes_max=10, wait_s=0.0)
+
+    answers = await asyncio.gather(*(WORKER.answer(b"echo " + one, sorry="") for one in words))
+
+    assert answers == words
+    with pytest.raises(NoRoom, match="It was not done, since others took too long"):
+        await impatient.answer(b"echo x", sorry="It was not done, since {why}.")
+
+
+async def test_one_that_cannot_be_started_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "gone"))
+
+    with pytest.raises(NoRoom, match="since this machine has no room for another process now;"):
+        await WORKER.answer(b"echo x", sorry="It failed, since {why}; try again later.")

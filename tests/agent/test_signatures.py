@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.files.sniff import FileKind, signature_of
+from agent.files.sniff import FileKind, picture_of, signature_of
 from tests.agent.files_kit import VOICE, gif, jpeg, png, webp
 from tests.agent.reading.made import docx, paragraph, pdf
 
@@ -33,9 +35,17 @@ def test_a_picture_says_how_large_it_is(content: bytes, media_type: str) -> None
     assert (found.width, found.height) == (640, 480)
 
 
-@pytest.mark.parametrize("content", [png(640, 480)[:15], jpeg(640, 480)[:9], gif(640, 480)[:8]])
-def test_a_picture_that_was_cut_has_no_size(content: bytes) -> None:
-    assert signature_of(content).width == 0
+@pytest.mark.parametrize("content", [png(300, 200), jpeg(300, 200), gif(640, 480), LOSSY, LOSSLESS])
+def test_what_breaks_off_is_no_picture_or_one_without_a_size_or_the_same_one(
+    content: bytes,
+) -> None:
+    whole = picture_of(content)
+    assert whole is not None
+    unsized = replace(whole, width=0, height=0)
+
+    found = {picture_of(content[:end]) for end in range(len(content))}
+    assert found <= {None, unsized, whole}
+    assert picture_of(png(0, 5)) == replace(unsized, media_type="image/png")
 
 
 @pytest.mark.parametrize(

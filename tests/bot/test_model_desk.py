@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -87,10 +85,9 @@ async def test_a_model_that_was_set_answers_in_that_chat_alone(rig: Rig) -> None
     assert asked(rig.model) == ["other", "lab-model"]
 
 
-@pytest.mark.parametrize("words", ["a b c", "openai/other please"])
-async def test_a_name_with_spaces_is_refused_in_a_sentence(rig: Rig, words: str) -> None:
+async def test_a_name_with_spaces_is_refused_in_a_sentence(rig: Rig) -> None:
     async with rig.running(OWNER):
-        refused = await says(rig, f"/model {words}")
+        refused = await says(rig, "/model openai/other please")
 
     assert refused.startswith("Nothing was changed: a model's name has no spaces")
     assert rig.rows("select * from chosen_models") == []
@@ -111,7 +108,7 @@ async def test_it_stays_after_new_and_after_a_restart_and_status_shows_it(rig: R
     assert shown.startswith("openai/other answers here: set by /model.")
 
 
-@pytest.mark.parametrize("back", ["default", "DEFAULT", "openai/lab-model", "lab-model"])
+@pytest.mark.parametrize("back", ["DEFAULT", "lab-model"])
 async def test_the_usual_one_is_had_again_by_default_or_its_name(rig: Rig, back: str) -> None:
     async with rig.running(OWNER):
         await says(rig, "/model openai/other")
@@ -160,9 +157,7 @@ async def test_in_a_group_the_owner_alone_chooses(rig: Rig) -> None:
     ("name", "why"),
     [
         ("groq/llama-3.3-70b-versatile", "GROQ_API_KEY"),
-        ("anthropic/claude-haiku-4-5", "ANTHROPIC_API_KEY"),
         ("embedded:/nowhere/at-all.gguf", "cannot be read"),
-        ("x" * 301, "one line"),
         ("openai/a\u2028b", "one line"),
     ],
 )
@@ -177,15 +172,6 @@ async def test_a_name_that_cannot_work_is_refused_with_the_reason(
     assert why in refused
     assert rig.rows("select * from chosen_models") == []
     assert asked(rig.model) == ["lab-model"]
-
-
-async def test_a_file_that_is_no_model_is_refused(rig: Rig, tmp_path: Path) -> None:
-    file = tmp_path / "notes.gguf"
-    file.write_text("not a model")
-    async with rig.running(OWNER):
-        refused = await says(rig, f"/model embedded:{file}")
-
-    assert "is not a GGUF model file" in refused
 
 
 async def test_a_chosen_model_whose_key_is_gone_gives_way_to_the_usual_one(rig: Rig) -> None:
@@ -253,16 +239,6 @@ async def opened_with_choice_removed(rig: Rig) -> AsyncIterator[None]:
         yield
 
 
-async def test_the_step_that_begins_a_turn_records_the_model(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        await says(rig, "/model openai/other")
-        await says(rig, "one")
-        await rig.quiet(bot)
-
-    (output,) = rig.rows("select json_extract(output, '$.model') from steps where name = 'begin'")
-    assert output == ("openai/other",)
-
-
 async def test_a_prompt_is_made_for_the_window_of_the_model_that_answers(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         await says(rig, "one")
@@ -274,23 +250,6 @@ async def test_a_prompt_is_made_for_the_window_of_the_model_that_answers(rig: Ri
         "select json_extract(output, '$.tokens.window') from steps where name = 'begin'"
     )
     assert windows == [(128_000,), (8_192,)]
-
-
-async def test_many_further_models_are_open_a_few_at_a_time_and_all_answer(rig: Rig) -> None:
-    from agent.models.router import FURTHER_MAX
-
-    names = [f"model-{number}" for number in range(FURTHER_MAX + 3)]
-    async with rig.running(OWNER) as bot:
-        for name in [*names, names[0]]:
-            await says(rig, f"/model openai/{name}")
-            await says(rig, f"to {name}")
-        await asyncio.sleep(0)
-        open_now = bot.models.open_names()
-        await rig.quiet(bot)
-
-    assert asked(rig.model) == [*names, names[0]]
-    assert len(open_now) <= FURTHER_MAX + 1
-    assert "openai/lab-model" in open_now
 
 
 async def test_prompt_and_price_are_shown_for_the_model_of_the_chat(rig: Rig) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from tests.agent.web.sites import site
+
 
 @dataclass(slots=True)
 class Hub:
@@ -104,14 +106,6 @@ async def serving(**files: dict[str, bytes]) -> AsyncIterator[Hub]:
         for name, content in paths.items():
             model, _, path = name.partition("/")
             hub.files.setdefault(f"{owner}/{model}", {})[path] = content
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", hub.serve)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    hub.base_url = f"http://{host}:{port}"
-    try:
+    async with site(hub.serve) as served:
+        hub.base_url = served.url
         yield hub
-    finally:
-        await runner.cleanup()

@@ -10,6 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.agent.web.sites import site
+
 Script = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -95,15 +97,6 @@ def call(
 @asynccontextmanager
 async def serving() -> AsyncIterator[ModelServer]:
     server = ModelServer()
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", server.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    server.api_base = f"http://{host}:{port}/v1"
-    try:
+    async with site(server.handle) as served:
+        server.api_base = f"{served.url}/v1"
         yield server
-    finally:
-        await runner.cleanup()

@@ -18,7 +18,6 @@ from memory.records.transcript import (
     Context,
     Entry,
     Note,
-    Picture,
     Said,
     ToolCall,
     ToolResult,
@@ -31,37 +30,10 @@ def sent(*entries: Entry, **settings: Any) -> list[chat_request.Message]:
     return chat_request.messages("", entries, **settings)
 
 
-def test_the_context_block_is_a_part_of_its_own_after_the_words() -> None:
-    (message,) = sent(Said(text="Hi"), Context(text="<context>It is Monday.</context>"))
-
-    assert message == {
-        "role": "user",
-        "content": [
-            {"type": "text", "text": "Hi"},
-            {"type": "text", "text": "<context>It is Monday.</context>"},
-        ],
-    }
-
-
-def test_a_demo_model_gets_plain_strings() -> None:
-    request = ModelRequest(system="S", entries=(Said(text="Hi"), Context(text="Monday")))
-    traits = ModelTraits(tools=False, demo=True)
-
-    data = json.loads(chat_request.body("m", request, traits=traits))
-
-    assert data["messages"][1] == {"role": "user", "content": "Hi\n\nMonday"}
-
-
 def test_a_quote_and_a_sender_stand_before_the_words() -> None:
     said = Said(text="Why?", sender="Ann\nSmith", quote="see «this»")
 
     assert chat_request.words_of(said) == "[In reply to: «see ‹this›»]\nAnn Smith: Why?"
-
-
-def test_a_note_is_a_user_message_in_brackets() -> None:
-    assert sent(Note(text="The message above was edited"), plain=True) == [
-        {"role": "user", "content": "[The message above was edited]"}
-    ]
 
 
 def test_calls_and_results_keep_their_ids_and_empty_content_is_left_out() -> None:
@@ -123,46 +95,34 @@ def test_neighbours_of_one_role_are_joined() -> None:
     assert messages[1]["content"] == "c\n\nd"
 
 
-def test_the_keys_of_a_request_stand_in_a_fixed_order_with_the_messages_last() -> None:
+def body(name: str, request: ModelRequest, **more: Any) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(chat_request.body(name, request, **more))
+    return data
+
+
+def test_a_request_is_written_as_its_model_and_server_take_it() -> None:
     request = ModelRequest(
-        system="S", entries=(Said(text="Hi"),), tools=(TOOL,), extra={"seed": 1, "n": 1}
+        system="S",
+        entries=(Said(text="Hi"), Context(text="Monday"), Note(text="It was edited")),
+        tools=(TOOL,),
+        max_output_tokens=7,
+        extra={"seed": 1, "n": 1},
     )
 
-    data = json.loads(chat_request.body("gpt-4o", request, traits=ModelTraits()))
+    usual = body("gpt-4o", request, traits=ModelTraits())
+    thinks = body("gpt-5-mini", request, traits=ModelTraits())
+    demo = ModelTraits(tools=False, demo=True)
+    small = body("m", request, traits=demo, dialect=Dialect(stream_usage=False))
 
-    assert list(data) == [
-        "model",
-        "stream",
-        "stream_options",
-        "temperature",
-        "max_tokens",
-        "n",
-        "seed",
-        "tools",
-        "messages",
-    ]
-
-
-def test_reasoning_models_get_the_limit_under_its_other_name_and_no_temperature() -> None:
-    request = ModelRequest(system="", entries=(), max_output_tokens=7)
-
-    data = json.loads(chat_request.body("gpt-5-mini", request, traits=ModelTraits()))
-
-    assert data["max_completion_tokens"] == 7
-    assert "temperature" not in data
-    assert "max_tokens" not in data
-
-
-def test_a_model_without_tools_is_offered_none_and_a_dialect_leaves_out_stream_options() -> None:
-    request = ModelRequest(system="", entries=(), tools=(TOOL,))
-    traits = ModelTraits(tools=False)
-
-    data = json.loads(
-        chat_request.body("m", request, traits=traits, dialect=Dialect(stream_usage=False))
+    assert " ".join(usual) == (
+        "model stream stream_options temperature max_tokens n seed tools messages"
     )
-
-    assert "tools" not in data
-    assert "stream_options" not in data
+    parts = [{"type": "text", "text": text} for text in ("Hi", "Monday", "[It was edited]")]
+    assert usual["messages"][1] == {"role": "user", "content": parts}
+    assert thinks["max_completion_tokens"] == 7
+    assert not {"temperature", "max_tokens"} & set(thinks)
+    assert small["messages"][1] == {"role": "user", "content": "Hi\n\nMonday\n\n[It was edited]"}
+    assert not {"tools", "stream_options"} & set(small)
 
 
 def test_half_a_surrogate_pair_does_not_stop_a_request() -> None:
@@ -213,21 +173,6 @@ def test_a_grown_history_has_the_bytes_of_the_former_one_as_its_prefix(
     # The closing brackets and quotes of the former one are where the later one goes on.
     assert later.startswith(former.rstrip(b'"]}'))
     assert bytes_of(entries) == later
-
-
-@given(entries=histories, system=words, offered=st.booleans())
-def test_a_request_put_together_from_known_pieces_has_the_bytes_of_one_that_is_written_whole(
-    entries: tuple[Entry, ...], system: str, offered: bool
-) -> None:
-    tools = (TOOL, TOOL) if offered else ()
-    seen = (*entries, Note(text="A picture", pictures=(Picture(path="a", media_type="image/png"),)))
-    for part in (entries, entries, seen):
-        request = ModelRequest(system=system, entries=part, tools=tools)
-        made = chat_request.body("m", request, traits=ModelTraits())
-
-        whole = json.loads(made)
-        whole["messages"] = chat_request.messages(system, part, pictures=None)
-        assert made == chat_request.encode(whole)
 
 
 @given(entries=histories, plain=st.booleans(), tools=st.booleans())
@@ -282,16 +227,3 @@ def test_claude_behind_a_server_that_hands_marks_on_gets_three() -> None:
 )
 def test_nobody_else_gets_marks(name: str, dialect: Dialect) -> None:
     assert marks(name, dialect, *HISTORY) == []
-
-
-def test_apart_from_the_marks_a_later_request_still_begins_with_the_former() -> None:
-    dialect = Dialect(cache_marks=True)
-
-    def bare(*entries: Entry) -> bytes:
-        request = ModelRequest(system="S", entries=entries)
-        whole = chat_request.body("claude", request, traits=ModelTraits(), dialect=dialect)
-        return whole.replace(b',"cache_control":{"type":"ephemeral"}', b"")
-
-    former, later = bare(*HISTORY[:1]), bare(*HISTORY)
-
-    assert later.startswith(former.removesuffix(b"]}]}"))

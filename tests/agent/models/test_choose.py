@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from agent.models.catalog import PriceTable
-from agent.models.choose import Choice, beside, choose, models_at
+from agent.models.choose import Choice, beside, choose
 from memory.records.errors import SettingsWrong
 from memory.records.section import LlmSettings
 
@@ -49,16 +49,9 @@ async def choice(model: str = "", probe: Local | None = None, **env: str) -> Cho
             "OPENROUTER_API_KEY",
         ),
         ("groq/llama-3.3", "https://api.groq.com/openai/v1", "llama-3.3", "GROQ_API_KEY"),
-        ("mistral/large", "https://api.mistral.ai/v1", "large", "MISTRAL_API_KEY"),
-        ("deepseek/chat", "https://api.deepseek.com/v1", "chat", "DEEPSEEK_API_KEY"),
-        ("xai/grok", "https://api.x.ai/v1", "grok", "XAI_API_KEY"),
-        ("together_ai/a/b", "https://api.together.xyz/v1", "a/b", "TOGETHERAI_API_KEY"),
-        ("fireworks_ai/x", "https://api.fireworks.ai/inference/v1", "x", "FIREWORKS_AI_API_KEY"),
         ("gpt-4o", "https://api.openai.com/v1", "gpt-4o", "OPENAI_API_KEY"),
         ("ollama/llama3", OLLAMA, "llama3", ""),
-        ("lm_studio/x", LM_STUDIO, "x", ""),
         ("vllm/a/b", "http://127.0.0.1:8000/v1", "a/b", ""),
-        ("hosted_vllm/a/b", "http://127.0.0.1:8000/v1", "a/b", ""),
     ],
 )
 async def test_a_provider_prefix_gives_address_and_key(
@@ -81,6 +74,12 @@ async def test_a_plain_name_goes_to_the_address_that_is_set() -> None:
     assert (found.model, found.api_base, found.api_key) == ("anthropic/x", wanted.api_base, "k")
 
 
+async def test_an_address_that_is_none_is_left_to_the_client_to_refuse() -> None:
+    found = await choose(wish(model="own", api_base="http://[::1"), env={}, probe=Local())
+
+    assert (found.kind, found.api_base) == ("direct", "http://[::1")
+
+
 async def test_settings_win_over_the_environment() -> None:
     wanted = wish(model="openai/gpt-4o", api_base="http://proxy.test/v1", api_key="mine")
 
@@ -100,7 +99,6 @@ async def test_an_address_without_a_name_takes_the_first_model_that_is_listed() 
     [
         ("anthropic/claude-haiku-4-5", "anthropic/claude-haiku-4-5", ["ANTHROPIC_API_KEY"]),
         ("claude-haiku-4-5", "anthropic/claude-haiku-4-5", ["ANTHROPIC_API_KEY"]),
-        ("gemini/gemini-2.5-flash", "gemini/gemini-2.5-flash", ["GEMINI_API_KEY"]),
         ("gemini-2.5-flash", "gemini/gemini-2.5-flash", ["GOOGLE_API_KEY"]),
         ("azure/deployed", "azure/deployed", ["AZURE_API_KEY", "AZURE_API_BASE"]),
         ("perplexity/sonar", "perplexity/sonar", []),
@@ -123,7 +121,7 @@ async def test_a_provider_with_a_language_of_its_own_is_reached_through_litellm(
 
 @pytest.mark.parametrize(
     "name",
-    ["anthropic/claude-x", "gemini/gemini-x", "claude-x", "azure/x", "bedrock/x", "perplexity/x"],
+    ["anthropic/claude-x", "claude-x", "azure/x", "perplexity/x"],
 )
 async def test_the_direct_client_alone_cannot_reach_them_and_says_so_with_a_way_out(
     name: str,
@@ -138,13 +136,13 @@ async def test_the_direct_client_alone_cannot_reach_them_and_says_so_with_a_way_
     ("name", "lacks"),
     [
         ("anthropic/claude-x", "ANTHROPIC_API_KEY"),
-        ("gemini/gemini-x", "GEMINI_API_KEY"),
+        ("groq/llama", "GROQ_API_KEY"),
         ("azure/deployed", "AZURE_API_KEY"),
         ("bedrock/anthropic.claude-x", "boto3"),
         ("vertex_ai/gemini-x", r"google\.auth"),
     ],
 )
-async def test_what_such_a_provider_lacks_is_named(name: str, lacks: str) -> None:
+async def test_what_a_provider_lacks_is_named(name: str, lacks: str) -> None:
     with pytest.raises(SettingsWrong, match=lacks):
         await choice(name)
 
@@ -163,14 +161,12 @@ async def test_azure_needs_an_address_besides_its_key() -> None:
     ("wanted", "model", "api_base"),
     [
         (wish(model="openai/gpt-4o", api_key="k"), "openai/gpt-4o", ""),
-        (wish(model="groq/x", api_key="k"), "groq/x", ""),
         (wish(model="ollama/llama3"), "openai/llama3", OLLAMA),
         (
             wish(model="own", api_base="http://10.0.0.5/v1"),
             "openai/own",
             "http://10.0.0.5/v1",
         ),
-        (wish(api_base="http://10.0.0.5/v1"), "openai/listed", "http://10.0.0.5/v1"),
         (
             wish(model="anthropic/claude-x", api_base="http://10.0.0.5"),
             "anthropic/claude-x",
@@ -187,22 +183,16 @@ async def test_litellm_can_be_wanted_for_all(
     assert found.api_key == wanted.api_key.get_secret_value()
 
 
-@pytest.mark.parametrize("client", ["auto", "litellm", "direct"])
-async def test_the_embedded_model_needs_neither_client(client: str) -> None:
-    found = await choose(wish(client=client), env={}, probe=Local())
-
-    assert found.kind == "embedded"
-
-
 @pytest.mark.parametrize("name", ["something", "who/knows"])
 async def test_a_name_that_nobody_knows_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(SettingsWrong, match=r"names no provider.*groq"):
         await choice(name)
 
 
-async def test_a_missing_key_names_its_variable() -> None:
-    with pytest.raises(SettingsWrong, match="GROQ_API_KEY"):
-        await choice("groq/llama")
+@pytest.mark.parametrize("name", ["cohere/command-r", "cohere_chat/command-r", "command-r"])
+async def test_a_provider_that_litellm_cannot_read_is_refused_with_a_way_out(name: str) -> None:
+    with pytest.raises(SettingsWrong, match=r"Cohere.*openrouter/cohere/command-r.*llm\.api_base"):
+        await choice(name, COHERE_API_KEY="k")
 
 
 async def test_keys_in_the_environment_come_first_in_a_fixed_order() -> None:
@@ -281,10 +271,6 @@ async def test_a_server_that_never_answers_does_not_hold_up_the_start() -> None:
     found = await asyncio.wait_for(choose(wish(), env={}, probe=probe), 10)
 
     assert found.api_base == LM_STUDIO
-
-
-async def test_the_real_probe_finds_nobody_where_nobody_listens() -> None:
-    assert list(await models_at("http://127.0.0.1:9/v1")) == []
 
 
 async def test_a_key_is_never_shown() -> None:

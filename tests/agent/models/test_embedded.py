@@ -1,4 +1,4 @@
-"""The real embedded model: found, loaded once, and gone without a trace. See also test_suite."""
+"""The real embedded model: found, loaded once, and gone without a trace."""
 
 from __future__ import annotations
 
@@ -58,6 +58,28 @@ def test_a_process_ends_cleanly_and_silently_in_mid_stream(library: None, way: s
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+async def test_hello_is_answered_in_pieces_and_a_cancelled_call_leaves_it_usable(
+    library: None,
+) -> None:
+    async with Embedded() as model:
+        answer, pieces = await ask(model, max_output_tokens=40)
+
+        def stop_at(_: str) -> None:
+            task.cancel()
+
+        task = asyncio.ensure_future(model.answer(request("Tell me a story"), on_text=stop_at))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        again = await asyncio.gather(*(ask(model, max_output_tokens=8) for _ in range(2)))
+
+    assert "".join(pieces) == answer.text
+    assert len(pieces) > 1
+    assert (answer.model, answer.calls) == ("embedded", ())
+    assert answer.usage.prompt > 0
+    assert answer.usage.completion > 0
+    assert all(one.text for one, _ in again)
 
 
 async def test_closing_it_ends_a_running_answer_and_it_can_be_used_again(library: None) -> None:

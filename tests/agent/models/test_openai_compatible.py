@@ -1,104 +1,107 @@
-"""The direct client against a loopback server: answers in all their shapes."""
+"""The direct client: shapes of answers that only it is sent, and how it reaches its server, against
+real sockets on loopback: connections kept and closed, compression, TLS, proxies."""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from agent.models.chat_request import Dialect
 from agent.models.client import CallLimits
 from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import (
     BrokenAnswer,
-    ContextTooLong,
     ModelRefused,
     ModelTimeout,
     Overloaded,
-    RateLimited,
     SettingsWrong,
-    Temporary,
 )
-from memory.records.transcript import ToolCall, Usage
-from tests.agent.models.asking import Pieces, ask, request
+from memory.records.transcript import ToolCall
+from tests.agent.models.asking import ask
+from tests.agent.models.conftest import KEY
 from tests.agent.models.server import ModelServer, call, delta, events
+from tests.agent.web.sites import certified
 
 SLOW = 5.0
+ANSWER = b"".join(events(delta("stop", content="x")))
 
 
-async def calls_of(
-    server: ModelServer,
-    model: OpenAICompatible,
-    *pieces: list[dict[str, Any]],
-    finish: str = "stop",
-) -> tuple[ToolCall, ...]:
-    server.says(*(delta(tool_calls=piece) for piece in pieces), delta(finish))
-    answer, _ = await ask(model)
-    assert answer.finish == "tool_calls"
-    return answer.calls
+class RawServer:
+    """Says bytes as they are to whoever connects; or is a proxy, with `tunnel_to` a port."""
+
+    def __init__(self, answer: bytes = b"", *, tunnel_to: int = 0) -> None:
+        self.heads: list[str] = []
+        self.port = 0
+        self._answer = answer
+        self._tunnel_to = tunnel_to
+        self._serving: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
+        self.port = server.sockets[0].getsockname()[1]
+        async with server:
+            yield self
+            await asyncio.gather(*self._serving, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+            if self._tunnel_to:
+                await self._tunnel(reader, writer)
+            head, end, body = self._answer.partition(b"\r\n\r\n")
+            writer.write(head + end)
+            await writer.drain()
+            await asyncio.sleep(0.02)  # so that they come apart
+            writer.write(body)
+            await writer.drain()
+        writer.close()
+
+    async def _tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._tunnel_to)
+        await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
 
 
-# --- text ------------------------------------------------------------------------------------
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while piece := await reader.read(65536):
+        writer.write(piece)
+    writer.close()
 
 
-async def test_pieces_come_in_order_with_usage(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    usage = {
-        "prompt_tokens": 12,
-        "completion_tokens": 3,
-        "prompt_tokens_details": {"cached_tokens": 8},
-    }
-    server.says(
-        delta(role="assistant", content=""),
-        delta(content="Good "),
-        delta(content="morning"),
-        delta("stop"),
-        {"choices": [], "usage": usage},
-    )
-
-    answer, pieces = await ask(model)
-
-    assert pieces == ["Good ", "morning"]
-    assert answer.text == "Good morning"
-    assert answer.finish == "stop"
-    assert answer.usage == Usage(prompt=12, completion=3, cached=8)
+def said(body: bytes, *, status: str = "200 OK", **headers: str) -> bytes:
+    """A whole HTTP answer that ends with its connection."""
+    fields = {"Content-Type": "text/event-stream", "Connection": "close", **headers}
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+    return "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""]).encode() + body
 
 
-async def test_a_piece_is_passed_on_before_the_answer_is_whole(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.says(delta(content="now"), then="hang", done=False)
-    came = asyncio.Event()
-
-    task = asyncio.ensure_future(model.answer(request(), on_text=lambda _: came.set()))
-    await asyncio.wait_for(came.wait(), SLOW)
-    task.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await task
+@pytest.fixture
+def tls(tmp_path: Path) -> ssl.SSLContext:
+    """For a server that is `web.test`; its certificate lies beside."""
+    return certified(tmp_path)[0]
 
 
-async def test_what_is_asked_streams_with_usage_and_carries_the_key(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.says(delta("stop", content="x"))
-
-    await ask(model)
-
-    assert server.asked[0]["stream"] is True
-    assert server.asked[0]["stream_options"] == {"include_usage": True}
-    assert server.headers[0]["Authorization"].startswith("Bearer sk-")
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http", "https", "all", "no"):
+        monkeypatch.delenv(f"{name}_proxy", raising=False)
+        monkeypatch.delenv(f"{name}_proxy".upper(), raising=False)
 
 
-async def test_usage_may_be_missing(server: ModelServer, model: OpenAICompatible) -> None:
-    server.says(delta("stop", content="x"))
-
-    answer, _ = await ask(model)
-
-    assert answer.usage == Usage()
+# --- answers ------------------------------------------------------------------------------------
 
 
 async def test_a_whole_json_answer_to_a_stream_request_is_taken(
@@ -115,136 +118,31 @@ async def test_a_whole_json_answer_to_a_stream_request_is_taken(
 
 
 @pytest.mark.case("AG-05")
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"content": ""},
-        {"content": None},
-        {"content": "   \n"},
-        {"content": None, "reasoning_content": "thinking..."},
-        {"content": None, "reasoning": "thinking..."},
-    ],
-)
-@pytest.mark.parametrize("whole", [True, False])
-async def test_an_empty_answer_is_returned_as_it_is_and_reasoning_is_no_text(
-    server: ModelServer, model: OpenAICompatible, fields: dict[str, Any], whole: bool
+async def test_an_empty_whole_answer_is_returned_as_it_is(
+    server: ModelServer, model: OpenAICompatible
 ) -> None:
-    if whole:
-        server.replies(200, {"choices": [{"message": fields, "finish_reason": "stop"}]})
-    else:
-        server.says(delta(**fields), delta("stop"))
+    message = {"content": None, "reasoning_content": "thinking..."}
+    server.replies(200, {"choices": [{"message": message, "finish_reason": "stop"}]})
 
     answer, pieces = await ask(model)
 
-    assert answer.text.strip() == ""
-    assert "".join(pieces) == answer.text
-    assert (answer.finish, answer.calls) == ("stop", ())
+    assert (answer.text, pieces, answer.finish) == ("", [], "stop")
 
 
-@pytest.mark.parametrize(
-    ("said", "finish"),
-    [
-        ("stop", "stop"),
-        ("eos", "stop"),
-        ("tool_calls", "stop"),  # said so, but there are none
-        ("length", "length"),
-        ("max_tokens", "length"),
-        ("content_filter", "filter"),
-    ],
-)
-async def test_finish_reasons_are_four(
-    server: ModelServer, model: OpenAICompatible, said: str, finish: str
+async def test_done_is_an_end_and_a_blank_line_between_chunks_may_be_missing(
+    server: ModelServer, model: OpenAICompatible
 ) -> None:
-    server.says(delta(said, content="x"))
+    chunks = events(delta(content="a"), delta(content="b"))
+    server.streams(b"".join(chunks).replace(b"\n\n", b"\n", 1))
 
     answer, _ = await ask(model)
 
-    assert answer.finish == finish
-
-
-async def test_done_without_a_finish_reason_is_an_end(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.says(delta(content="x"))
-
-    answer, _ = await ask(model)
-
-    assert answer.finish == "stop"
-
-
-async def test_a_finish_reason_without_done_is_an_end_also_when_the_connection_breaks(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.says(delta("stop", content="x"), done=False, then="reset")
-
-    answer, _ = await ask(model)
-
-    assert answer.text == "x"
-
-
-async def test_a_server_that_lingers_after_done_does_not_hold_the_answer(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.says(delta("stop", content="x"), then="hang")
-
-    answer, _ = await asyncio.wait_for(ask(model), SLOW)
-
-    assert answer.text == "x"
-
-
-async def test_chunks_without_a_blank_line_between_them_are_read(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.streams(b"".join(events(delta(content="a"), delta("stop"))).replace(b"\n\n", b"\n", 1))
-
-    answer, _ = await ask(model)
-
-    assert answer.text == "a"
-
-
-# --- tool calls ------------------------------------------------------------------------------
-
-
-async def test_a_call_in_pieces_is_put_together(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    calls = await calls_of(
-        server,
-        model,
-        [call(id="c1", name="look", args="")],
-        [call(args='{"at":')],
-        [call(args=' "é"}')],
-        finish="tool_calls",
-    )
-
-    assert calls == (ToolCall(id="c1", name="look", arguments='{"at": "é"}'),)
-
-
-async def test_parallel_calls_may_come_interleaved(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    calls = await calls_of(
-        server,
-        model,
-        [call(0, id="a", name="f"), call(1, id="b", name="g")],
-        [call(1, args='{"b":')],
-        [call(0, args="{}")],
-        [call(1, args="1}")],
-    )
-
-    assert [(one.id, one.name, one.arguments) for one in calls] == [
-        ("a", "f", "{}"),
-        ("b", "g", '{"b":1}'),
-    ]
+    assert (answer.text, answer.finish) == ("ab", "stop")
 
 
 @pytest.mark.parametrize(
     "pieces",
     [
-        pytest.param(
-            [[call(0, id="a", name="f", args="{}"), call(0, id="b", name="f", args="{}")]],
-            id="all numbered 0",
-        ),
         pytest.param(
             [[call(None, id="a", name="f", args="{}")], [call(None, id="b", name="f", args="{}")]],
             id="no number",
@@ -259,25 +157,20 @@ async def test_parallel_calls_may_come_interleaved(
             id="no number, in pieces",
         ),
         pytest.param(
-            [
-                [call(0, id="a", name="f", args="{")],
-                [call(0, id="a", name="f", args="}")],
-                [call(1, id="b", name="f", args="{}")],
-            ],
-            id="name repeated",
-        ),
-        pytest.param(
             [[call(0, id="a", name="f", args={}), call(1, id="b", name="f", args={})]],
             id="arguments as an object",
         ),
     ],
 )
-async def test_the_ways_of_sending_two_calls_are_all_read(
+async def test_two_calls_are_read_also_as_small_servers_send_them(
     server: ModelServer, model: OpenAICompatible, pieces: list[list[dict[str, Any]]]
 ) -> None:
-    calls = await calls_of(server, model, *pieces)
+    server.says(*(delta(tool_calls=piece) for piece in pieces), delta("stop"))
 
-    assert calls == (
+    answer, _ = await ask(model)
+
+    assert answer.finish == "tool_calls"
+    assert answer.calls == (
         ToolCall(id="a", name="f", arguments="{}"),
         ToolCall(id="b", name="f", arguments="{}"),
     )
@@ -286,229 +179,25 @@ async def test_the_ways_of_sending_two_calls_are_all_read(
 async def test_a_missing_id_is_made_from_the_place_of_the_call(
     server: ModelServer, model: OpenAICompatible
 ) -> None:
-    calls = await calls_of(
-        server,
-        model,
-        [call(None, name="f", args={"x": 1}), call(None, name="f", args={"x": 2})],
-    )
-
-    assert [(one.id, one.arguments) for one in calls] == [
-        ("call_1", '{"x":1}'),
-        ("call_2", '{"x":2}'),
-    ]
-
-
-async def test_a_doubled_id_is_told_apart(server: ModelServer, model: OpenAICompatible) -> None:
-    calls = await calls_of(
-        server,
-        model,
-        [call(0, id="same", name="f", args="{}"), call(1, id="same", name="g", args="{}")],
-        [call(2, id="same_2", name="h", args="{}")],
-    )
-
-    assert [one.name for one in calls] == ["f", "g", "h"]
-    assert len({one.id for one in calls}) == 3
-    assert calls[0].id == "same"
-
-
-@pytest.mark.case("AG-01")
-async def test_a_call_cut_by_the_output_limit_is_told_as_such(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    cut = '{"path": "notes.md", "content": "line 1\\nline 2'
-    server.says(delta(content="", tool_calls=[call(id="c1", name="write_file", args=cut)]))
-    server.scripts.clear()
-    server.says(
-        delta(content="", tool_calls=[call(id="c1", name="write_file", args=cut)]), delta("length")
-    )
+    pieces = [call(None, name="f", args={"x": 1}), call(None, name="f", args={"x": 2})]
+    server.says(delta(tool_calls=pieces), delta("stop"))
 
     answer, _ = await ask(model)
 
-    assert answer.finish == "length"
-    assert answer.calls == (ToolCall(id="c1", name="write_file", arguments=cut),)
+    found = [(one.id, one.arguments) for one in answer.calls]
+    assert found == [("call_1", '{"x":1}'), ("call_2", '{"x":2}')]
 
 
-# --- broken answers --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "chunks",
-    [
-        pytest.param([delta(content="Hel")], id="cut"),
-        pytest.param([], id="nothing"),
-        pytest.param([delta(content="Hel"), '{"choices": [{"del'], id="malformed JSON"),
-        pytest.param(['"a string"'], id="no object"),
-        pytest.param([delta("error", content="Hel")], id="broken off by the provider"),
-    ],
-)
-async def test_what_cannot_be_read_is_a_broken_answer(
-    server: ModelServer, model: OpenAICompatible, chunks: list[dict[str, Any] | str]
-) -> None:
-    server.says(*chunks, done=False)
-
-    with pytest.raises(BrokenAnswer, match=r"127\.0\.0\.1"):
-        await ask(model)
-
-
-async def test_done_without_any_chunk_is_a_broken_answer(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.says()
-
-    with pytest.raises(BrokenAnswer):
-        await ask(model)
-
-
-@pytest.mark.parametrize("body", ["<html>Sign in</html>", "{}", '{"choices": []}', "not json"])
-async def test_a_page_that_is_no_answer_is_a_broken_answer(
-    server: ModelServer, model: OpenAICompatible, body: str
-) -> None:
-    server.replies(200, body)
-
-    with pytest.raises(BrokenAnswer):
-        await ask(model)
-
-
-async def test_a_reset_in_the_stream_is_a_broken_answer_after_what_was_streamed(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.says(delta(content="Hel"), done=False, then="reset")
-    pieces = Pieces()
-
-    with pytest.raises(BrokenAnswer):
-        await model.answer(request(), on_text=pieces)
-
-    assert pieces == ["Hel"]
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        ({"code": 429, "message": "slow down"}, RateLimited),
-        ({"code": 502, "message": "upstream"}, Overloaded),
-        ({"type": "overloaded_error", "message": "busy"}, Overloaded),
-        ({"message": "The server had an error"}, Overloaded),
-        ({"code": "context_length_exceeded", "message": "too long"}, ContextTooLong),
-        ("something went wrong", Overloaded),
-    ],
-)
-async def test_an_error_inside_the_stream_has_its_class(
-    server: ModelServer, model: OpenAICompatible, error: Any, kind: type[Exception]
-) -> None:
-    server.says(delta(content="Hel"), {"error": error}, done=False)
-
-    with pytest.raises(kind, match=r"127\.0\.0\.1"):
-        await ask(model)
-
-
-# --- limits, and the connection --------------------------------------------------------------
-
-
-@pytest.mark.parametrize("pieces", [[], [delta(content="Hel")]])
-async def test_a_stall_is_a_timeout(server: ModelServer, pieces: list[dict[str, Any]]) -> None:
-    server.says(*pieces, then="hang", done=False)
-    limits = CallLimits(stall_timeout_s=0.05, timeout_s=0.2)
-
-    async with OpenAICompatible("m", api_base=server.api_base, limits=limits) as model:
-        with pytest.raises(ModelTimeout, match=r"127\.0\.0\.1"):
-            await ask(model)
-
-    await asyncio.wait_for(server.left.wait(), SLOW)
-
-
-async def test_a_stream_that_never_ends_meets_the_limit_of_the_call(server: ModelServer) -> None:
-    chunks = [b": ping\n\n"] * 3
-    server.streams(*chunks, then="hang")
-    limits = CallLimits(stall_timeout_s=60, timeout_s=0.1)
-
-    async with OpenAICompatible("m", api_base=server.api_base, limits=limits) as model:
-        with pytest.raises(ModelTimeout, match="in time"):
-            await ask(model)
-
-
-async def test_cancelling_closes_the_connection(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.says(delta(content="Hel"), then="hang", done=False)
-    came = asyncio.Event()
-    task = asyncio.ensure_future(model.answer(request(), on_text=lambda _: came.set()))
-    await asyncio.wait_for(came.wait(), SLOW)
-
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-    await asyncio.wait_for(server.left.wait(), SLOW)
-
-
-async def test_closing_the_model_ends_a_running_call_with_a_model_error(
-    server: ModelServer, model: OpenAICompatible
-) -> None:
-    server.says(delta(content="Hel"), then="hang", done=False)
-    came = asyncio.Event()
-    task = asyncio.ensure_future(model.answer(request(), on_text=lambda _: came.set()))
-    await asyncio.wait_for(came.wait(), SLOW)
-
-    await model.aclose()
-
-    with pytest.raises(Temporary):
-        await asyncio.wait_for(task, SLOW)
-    with pytest.raises(Overloaded):
-        await ask(model)
-
-
-async def test_a_refused_connection_is_overloaded_and_says_what_to_check() -> None:
-    async with OpenAICompatible("m", api_base="http://127.0.0.1:9/v1") as model:
-        with pytest.raises(Overloaded, match=r"127\.0\.0\.1:9 cannot be reached"):
-            await ask(model)
+# --- the settings -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "api_base",
-    [
-        "",
-        "api.openai.com/v1",
-        "ftp://x/v1",
-        "unix:///run/model.sock",
-        "http:///v1",
-        "http://x:port/v1",
-        "http://x:99999/v1",
-        "http://[::1/v1",
-        "http://a b/v1",
-        "http://x\n/v1",
-        "http://é..x/v1",
-    ],
+    ["", "unix:///x.sock", "http://x:port/v1", "http://[::1/v1", "http://a b", "http://é..x/v1"],
 )
 def test_an_address_that_is_none_is_refused_at_once(api_base: str) -> None:
     with pytest.raises(SettingsWrong, match="api_base"):
         OpenAICompatible("m", api_base=api_base)
-
-
-async def test_equal_requests_are_equal_bytes(server: ModelServer, model: OpenAICompatible) -> None:
-    server.says(delta("stop", content="x"))
-
-    await ask(model)
-    await ask(model)
-
-    assert server.bodies[0] == server.bodies[1]
-    assert json.loads(server.bodies[0])["model"] == "test-model"
-
-
-@pytest.mark.parametrize("key", ["sk-a b", "sk-a\nb", "sk-…"])
-def test_a_key_that_cannot_be_one_is_refused_without_naming_it(key: str) -> None:
-    with pytest.raises(SettingsWrong, match="api_key") as caught:
-        OpenAICompatible("m", api_base="https://m.test/v1", api_key=key)
-
-    assert key not in str(caught.value)
-
-
-async def test_blanks_around_a_key_do_no_harm(server: ModelServer) -> None:
-    server.says(delta("stop", content="x"))
-
-    async with OpenAICompatible("m", api_base=server.api_base, api_key=" sk-a\n") as model:
-        await ask(model)
-
-    assert server.headers[0]["Authorization"] == "Bearer sk-a"
 
 
 async def test_headers_of_a_dialect_are_sent_and_secret_ones_are_never_quoted(
@@ -517,9 +206,327 @@ async def test_headers_of_a_dialect_are_sent_and_secret_ones_are_never_quoted(
     server.replies(400, {"error": {"message": "no such key: hidden-9"}})
     dialect = Dialect(headers={"X-Api-Key": "hidden-9", "X-Title": "Hearthbot"})
 
-    async with OpenAICompatible("m", api_base=server.api_base, dialect=dialect) as model:
+    async with OpenAICompatible(
+        "m", api_base=server.api_base, api_key=" sk-a\n", dialect=dialect
+    ) as model:
         with pytest.raises(ModelRefused) as caught:
             await ask(model)
 
     assert server.headers[0]["X-Title"] == "Hearthbot"
+    assert server.headers[0]["Authorization"] == "Bearer sk-a", "blanks do no harm"
     assert "hidden-9" not in str(caught.value)
+
+
+async def test_user_and_password_of_the_address_are_sent_as_such_and_never_shown(
+    server: ModelServer,
+) -> None:
+    server.replies(400, "{}")
+    base = server.api_base.replace("http://", "http://me:p%40ss@")
+
+    async with OpenAICompatible("m", api_base=base, api_key=KEY) as model:
+        with pytest.raises(ModelRefused) as caught:
+            await ask(model)
+
+    assert server.headers[0]["Authorization"] == "Basic bWU6cEBzcw=="
+    assert "p%40ss" not in str(caught.value)
+
+
+# --- connections --------------------------------------------------------------------------------
+
+
+def callers(server: ModelServer) -> list[object]:
+    """Has the server answer always, and note from which socket each call came."""
+    came: list[object] = []
+
+    async def script(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        came.append(request.transport.get_extra_info("peername"))
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(ANSWER)
+        return response
+
+    server.scripts.append(script)
+    return came
+
+
+@pytest.mark.parametrize(("plain", "connections"), [(False, 1), (True, 3)])
+async def test_the_rounds_of_a_turn_share_a_connection_except_with_small_servers(
+    server: ModelServer, plain: bool, connections: int
+) -> None:
+    came = callers(server)
+
+    async with OpenAICompatible(
+        "m", api_base=server.api_base, dialect=Dialect(plain=plain)
+    ) as model:
+        for _ in range(3):
+            await ask(model)
+            await asyncio.sleep(0.01)  # what a tool takes
+
+    assert len(came) == 3
+    assert len(set(came)) == connections
+
+
+async def test_calls_at_once_have_a_connection_each_without_a_limit(server: ModelServer) -> None:
+    waiting = asyncio.Barrier(120)
+
+    async def script(_: web.Request) -> web.StreamResponse:
+        await waiting.wait()
+        return web.Response(body=ANSWER, content_type="text/event-stream")
+
+    server.scripts.append(script)
+    async with OpenAICompatible("m", api_base=server.api_base) as model:
+        answers = await asyncio.wait_for(asyncio.gather(*(ask(model) for _ in range(120))), 20)
+
+    assert {answer.text for answer, _ in answers} == {"x"}
+
+
+async def test_an_answer_does_not_wait_for_the_end_of_the_body(
+    server: ModelServer, model: OpenAICompatible
+) -> None:
+    server.says(delta("stop", content="x"), then="hang")
+    await ask(model)
+    began = asyncio.get_running_loop().time()
+
+    for _ in range(20):
+        await ask(model)
+
+    assert asyncio.get_running_loop().time() - began < 0.5
+    await asyncio.wait_for(server.left.wait(), SLOW)  # and those are hung up on
+
+
+async def test_a_dropped_connection_is_not_tried_again_by_the_client(server: ModelServer) -> None:
+    async def script(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    callers(server)
+    server.scripts.append(script)
+    async with OpenAICompatible("m", api_base=server.api_base) as model:
+        await ask(model)
+        await asyncio.sleep(0.01)
+        with pytest.raises(Overloaded, match=r"127\.0\.0\.1"):
+            await ask(model)
+
+    assert len(server.asked) == 2
+
+
+@pytest.fixture
+def deaf_port() -> Iterator[int]:
+    """Where no connection comes about: the queue takes two, and nobody accepts."""
+    with socket.socket() as listener, contextlib.ExitStack() as full:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(2):
+            filler = full.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+async def test_a_slow_connect_is_a_timeout(deaf_port: int) -> None:
+    limits = CallLimits(connect_timeout_s=0.1)
+
+    async with OpenAICompatible(
+        "m", api_base=f"http://127.0.0.1:{deaf_port}/v1", limits=limits
+    ) as model:
+        with pytest.raises(ModelTimeout, match=r"127\.0\.0\.1"):
+            await asyncio.wait_for(ask(model), SLOW)
+
+
+async def test_closing_while_a_connection_is_made_is_a_model_error(deaf_port: int) -> None:
+    model = OpenAICompatible("m", api_base=f"http://127.0.0.1:{deaf_port}/v1")
+    task = asyncio.ensure_future(ask(model))
+    await asyncio.sleep(0.1)
+
+    await model.aclose()
+
+    with pytest.raises(Overloaded, match="closed"):
+        await asyncio.wait_for(task, SLOW)
+
+
+async def test_a_compressed_stream_is_read(server: ModelServer, model: OpenAICompatible) -> None:
+    async def script(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        response.enable_compression(web.ContentCoding.gzip)
+        await response.prepare(request)
+        await response.write(ANSWER)
+        return response
+
+    server.scripts.append(script)
+
+    answer, _ = await ask(model)
+
+    assert answer.text == "x"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        pytest.param(said(b"no gzip", Content_Encoding="gzip"), BrokenAnswer, id="no gzip"),
+        pytest.param(said(b"12", Content_Length="99"), BrokenAnswer, id="cut"),
+        pytest.param(b"SSH-2.0-server\r\n", Overloaded, id="another protocol"),
+        pytest.param(b"", Overloaded, id="hung up"),
+        pytest.param(said(ANSWER, X_Long="x" * 200_000), Overloaded, id="endless header"),
+        pytest.param(
+            said(b"12", Content_Length="99", status="500 Oops"), Overloaded, id="cut refusal"
+        ),
+        pytest.param(
+            said(b"zz\r\n", Transfer_Encoding="chunked"), BrokenAnswer, id="chunks that are none"
+        ),
+    ],
+)
+async def test_what_breaks_the_protocol_is_a_temporary_error(
+    answer: bytes, kind: type[Exception]
+) -> None:
+    async with (
+        RawServer(answer).running() as server,
+        OpenAICompatible("m", api_base=f"http://127.0.0.1:{server.port}/v1") as model,
+    ):
+        with pytest.raises(kind, match=r"127\.0\.0\.1") as caught:
+            await asyncio.wait_for(ask(model), SLOW)
+
+    assert type(caught.value) is kind
+
+
+async def test_long_headers_are_fine() -> None:
+    async with (
+        RawServer(said(ANSWER, X_Long="x" * 30_000)).running() as server,
+        OpenAICompatible("m", api_base=f"http://127.0.0.1:{server.port}/v1") as model,
+    ):
+        answer, _ = await ask(model)
+
+    assert answer.text == "x"
+
+
+async def test_an_answer_that_ends_with_its_connection_is_whole() -> None:
+    async with (
+        RawServer(said(b"".join(events(delta("stop", content="x"), done=False)))).running() as raw,
+        OpenAICompatible("m", api_base=f"http://127.0.0.1:{raw.port}/v1") as model,
+    ):
+        answer, _ = await ask(model)
+
+    assert answer.text == "x"
+
+
+# --- TLS ----------------------------------------------------------------------------------------
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_refused(tls: ssl.SSLContext) -> None:
+    async with (
+        RawServer(said(ANSWER)).running(tls) as server,
+        OpenAICompatible("m", api_base=f"https://127.0.0.1:{server.port}/v1") as model,
+    ):
+        with pytest.raises(Overloaded, match="certificate"):
+            await asyncio.wait_for(ask(model), SLOW)
+
+    assert server.heads == []
+
+
+async def test_a_server_without_tls_at_a_tls_address_is_overloaded(server: ModelServer) -> None:
+    server.says(delta("stop", content="x"))
+    base = server.api_base.replace("http://", "https://")
+
+    async with OpenAICompatible("m", api_base=base) as model:
+        with pytest.raises(Overloaded, match="is the address right"):
+            await asyncio.wait_for(ask(model), SLOW)
+
+
+async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/cert.pem")
+
+    async with OpenAICompatible("m", api_base="https://web.test/v1") as model:
+        with pytest.raises(ModelRefused, match="SSL_CERT_FILE"):
+            await ask(model)
+
+
+# --- proxies ------------------------------------------------------------------------------------
+
+
+async def test_a_proxy_of_the_environment_is_used_with_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with RawServer(said(ANSWER)).running() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://me:secret@127.0.0.1:{proxy.port}")
+        async with OpenAICompatible("m", api_base="http://web.test/v1", api_key=KEY) as model:
+            answer, _ = await ask(model)
+
+    assert answer.text == "x"
+    assert proxy.heads[0].startswith("POST http://web.test/v1/chat/completions HTTP/1.1\r\n")
+    assert "Proxy-Authorization: Basic bWU6c2VjcmV0" in proxy.heads[0]
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "ALL_PROXY"])
+async def test_tls_goes_through_a_tunnel_to_the_trusted_server(
+    monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+    async with (
+        RawServer(said(ANSWER)).running(tls) as server,
+        RawServer(tunnel_to=server.port).running() as proxy,
+    ):
+        monkeypatch.setenv(name, f"127.0.0.1:{proxy.port}")
+        async with OpenAICompatible("m", api_base="https://web.test/v1", api_key=KEY) as model:
+            answer, _ = await ask(model)
+
+    assert answer.text == "x"
+    assert proxy.heads[0].startswith("CONNECT web.test:443 ")
+    assert KEY not in proxy.heads[0]
+    assert KEY in server.heads[0]
+
+
+@pytest.mark.parametrize("exempt", [".localdomain", "other, localhost.localdomain:9", "*"])
+async def test_what_no_proxy_names_is_reached_directly(
+    monkeypatch: pytest.MonkeyPatch, exempt: str
+) -> None:
+    async with RawServer(said(ANSWER)).running() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("NO_PROXY", exempt)
+        async with OpenAICompatible("m", api_base="http://localhost.localdomain:9/v1") as model:
+            with pytest.raises(Overloaded):
+                await ask(model)
+
+    assert proxy.heads == []
+
+
+async def test_a_server_on_this_machine_is_never_asked_through_a_proxy(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    server.says(delta("stop", content="x"))
+
+    async with OpenAICompatible("m", api_base=server.api_base) as model:
+        answer, _ = await ask(model)
+
+    assert answer.text == "x"
+
+
+@pytest.mark.parametrize(
+    ("proxy", "kind", "words"),
+    [
+        ("http://127.0.0.1:9", Overloaded, "cannot be reached"),
+        ("socks5://127.0.0.1:9", ModelRefused, "socks5"),
+    ],
+)
+async def test_a_proxy_that_does_not_work_is_told(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, kind: type[Exception], words: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+
+    async with OpenAICompatible("m", api_base="https://web.test/v1") as model:
+        with pytest.raises(kind, match=words):
+            await ask(model)
+
+
+async def test_a_proxy_that_refuses_is_overloaded_and_its_password_is_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusal = said(b"", status="407 Proxy Authentication Required", Content_Length="0")
+    async with RawServer(refusal).running() as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://me:hidden@127.0.0.1:{proxy.port}")
+        async with OpenAICompatible("m", api_base="https://web.test/v1") as model:
+            with pytest.raises(Overloaded, match="Proxy Authentication") as caught:
+                await ask(model)
+
+    assert "hidden" not in str(caught.value)

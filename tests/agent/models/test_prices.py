@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent.models.catalog import NAMES_MAX, PriceTable, shipped
+from agent.models.catalog import PriceTable, shipped
 from memory.records.transcript import Usage
 from memory.records.usage import FREE, Price, Rates
 
@@ -44,9 +44,6 @@ def table(tmp_path: Path, entries: dict[str, Any], *, indent: int | None = 4) ->
             "anthropic",
         ),
         (("claude-3-haiku", "anthropic/claude-3-haiku-latest"), "anthropic"),
-        (("groq/llama-3.3-70b-versatile",), "groq"),
-        (("gemini/gemini-2.5-flash",), "gemini"),
-        (("deepseek/deepseek-chat",), "deepseek"),
         (("mistral/mistral-small-latest",), "mistral"),
         (("bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0",), "bedrock_converse"),
         (("cohere/command-r",), "cohere_chat"),
@@ -102,16 +99,6 @@ def test_a_cost_is_never_negative_and_cached_tokens_never_make_it_dearer(
     assert 0 <= with_cache <= without
 
 
-async def test_a_model_without_rates_has_a_window_but_no_cost(tmp_path: Path) -> None:
-    prices = table(tmp_path, {"m": {"litellm_provider": "chatgpt", "max_input_tokens": 9_000}})
-
-    price = await prices.find("m")
-
-    assert price is not None
-    assert price.window == 9_000
-    assert price.cost(Usage(prompt=10)) is None
-
-
 @pytest.mark.parametrize("model", ["", "unheard-of", "who/knows", "sample", '"', "a\\", "openai/"])
 async def test_an_unknown_model_is_none(model: str) -> None:
     assert await PriceTable().find(model) is None
@@ -159,12 +146,13 @@ async def test_the_newest_of_dated_names_is_taken(tmp_path: Path) -> None:
     assert price.window == 3
 
 
-@pytest.mark.parametrize("text", ["", "{", "no json", '{"m": {"litellm_provider": "x", "max'])
+@pytest.mark.parametrize("text", [None, "", "no json", '{"m": {"litellm_provider": "x", "max'])
 async def test_a_broken_table_makes_prices_unknown_with_at_most_one_log_line(
-    tmp_path: Path, text: str
+    tmp_path: Path, text: str | None
 ) -> None:
     path = tmp_path / "prices.json"
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     prices = PriceTable(path)
 
     with capture_logs() as logs:
@@ -172,16 +160,6 @@ async def test_a_broken_table_makes_prices_unknown_with_at_most_one_log_line(
 
     assert found == [None, None, None]
     assert len(logs) <= 1
-
-
-async def test_a_missing_table_is_told_once(tmp_path: Path) -> None:
-    prices = PriceTable(tmp_path / "none.json")
-
-    with capture_logs() as logs:
-        assert await prices.find("m") is None
-        assert await prices.find("n") is None
-
-    assert [line["event"] for line in logs] == ["prices.unreadable"]
 
 
 @settings(
@@ -211,16 +189,6 @@ async def test_values_of_any_kind_are_read_as_numbers_or_as_unknown(
     assert price.window >= 0
     cost = price.cost(Usage(prompt=1_000, completion=1_000, cached=10))
     assert cost is None or 0 <= cost < 10_000
-
-
-async def test_only_so_many_names_are_kept(tmp_path: Path) -> None:
-    prices = table(tmp_path, {"m": ENTRY})
-
-    for n in range(NAMES_MAX + 10):
-        await prices.find(f"unknown {n}")
-
-    assert len(prices._found) <= NAMES_MAX
-    assert await prices.find("m") is not None
 
 
 def test_the_library_itself_is_not_loaded() -> None:

@@ -21,7 +21,6 @@ from agent.models.download import (
     find,
     memory_warning,
     pull,
-    size_words,
 )
 from tests.agent.models.hub import Hub, serving
 
@@ -53,20 +52,18 @@ def left_in(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "ann/small-GGUF",
-        "ann/small-GGUF:Q4_K_M",
-        "ann/small-GGUF:q4_k_m",
-        "ann/small-GGUF/small-Q4_K_M.gguf",
-        "hf.co/ann/small-GGUF",
-        " ann/small-GGUF ",
-    ],
+    [" hf.co/ann/small-GGUF ", "ann/small-GGUF:q4_k_m", "ann/small-GGUF/small-Q4_K_M.gguf"],
 )
 async def test_a_model_of_the_hub_is_fetched_by_its_name(
     hub: Hub, tmp_path: Path, name: str
 ) -> None:
-    done = await fetched(hub, tmp_path, name)
+    source = await find(name, env={"HF_ENDPOINT": hub.base_url})
+    seen: list[tuple[int, int]] = []
 
+    done = await pull(source, tmp_path, progress=lambda *told: seen.append(told))
+
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == ((0, len(MODEL)), (len(MODEL), len(MODEL)))
     assert done.path == tmp_path / "small-Q4_K_M.gguf"
     assert done.path.read_bytes() == MODEL
     assert (done.size, done.sha256, done.fetched) == (len(MODEL), SHA256, len(MODEL))
@@ -81,17 +78,6 @@ async def test_a_file_is_fetched_by_its_address(hub: Hub, tmp_path: Path) -> Non
 
     assert done.path.name == "small-Q4_K_M.gguf"
     assert done.path.read_bytes() == MODEL
-
-
-async def test_progress_grows_to_the_whole(hub: Hub, tmp_path: Path) -> None:
-    source = await find("ann/small-GGUF", env={"HF_ENDPOINT": hub.base_url})
-    seen: list[tuple[int, int]] = []
-
-    await pull(source, tmp_path, progress=lambda done, size: seen.append((done, size)))
-
-    assert seen[0] == (0, len(MODEL))
-    assert seen[-1] == (len(MODEL), len(MODEL))
-    assert seen == sorted(seen)
 
 
 async def test_what_is_there_already_is_not_fetched_again(hub: Hub, tmp_path: Path) -> None:
@@ -216,16 +202,6 @@ async def test_what_is_not_as_it_should_be_is_refused_and_nothing_stands_there(
     assert not any(name.endswith(".gguf") for name in left_in(tmp_path))
 
 
-async def test_a_checksum_that_was_given_is_held_against_the_file(hub: Hub, tmp_path: Path) -> None:
-    env = {"HF_ENDPOINT": hub.base_url}
-    source = await find("ann/small-GGUF", env=env, sha256="ab" * 32)
-
-    with pytest.raises(PullRefused, match="should be abab"):
-        await pull(source, tmp_path, progress=lambda done, size: None)
-
-    assert left_in(tmp_path) == []
-
-
 @pytest.mark.parametrize("content", [b"<html>Please log in</html>" * 40, b"GG", b""])
 async def test_what_is_no_model_file_is_dropped(tmp_path: Path, content: bytes) -> None:
     async with serving(ann={"page-GGUF/page.gguf": content}) as hub:
@@ -264,29 +240,22 @@ async def test_a_hub_in_trouble_is_tried_again_and_then_told(hub: Hub, tmp_path:
     ("name", "why"),
     [
         ("http://models.example/m.gguf", "has to begin with https"),
-        ("ftp://models.example/m.gguf", "has to begin with https"),
         ("https://ann:secret@models.example/m.gguf", "password"),
         ("https://models.example/m.zip", "not the name of a .gguf"),
         ("https://models.example/%2e%2e%2fm.gguf", "not the name of a .gguf"),
-        ("https://models.example/.m.gguf", "not the name of a .gguf"),
         ("https:///m.gguf", "not an address"),
         ("https://models.example/m-00001-of-00003.gguf", "several parts"),
         ("llama", "is no model"),
-        ("", "is no model"),
-        ("../../etc", "is no model"),
         ("ann/../secret.gguf", "is no model"),
+        ("ann/small --sha256 abc", "64 hexadecimal digits"),
     ],
 )
 async def test_a_name_that_cannot_be_meant_is_refused_before_anybody_is_asked(
     name: str, why: str
 ) -> None:
+    name, _, sha256 = name.partition(" --sha256 ")
     with pytest.raises(PullRefused, match=why):
-        await find(name, env={})
-
-
-async def test_a_checksum_that_is_none_is_refused() -> None:
-    with pytest.raises(PullRefused, match="64 hexadecimal digits"):
-        await find("ann/small", env={}, sha256="abc")
+        await find(name, env={}, sha256=sha256)
 
 
 async def test_a_redirect_to_an_unsafe_address_is_not_followed(hub: Hub, tmp_path: Path) -> None:
@@ -323,7 +292,7 @@ async def test_the_token_goes_to_the_hub_alone(hub: Hub, tmp_path: Path) -> None
     ("name", "file"),
     [
         ("ann/big-GGUF", "big-Q4_K_M.gguf"),
-        ("ann/big-GGUF:Q8_0", "big-Q8_0.gguf"),
+        ("ann/big-GGUF:Q5", "big-Q5_K_M.gguf"),
         ("ann/big-GGUF/sub/big-F16.gguf", "big-F16.gguf"),
     ],
 )
@@ -347,29 +316,21 @@ BIG = (
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("ann/big-GGUF:Q5", "big-Q5_K_M.gguf"),
         ("ann/big-GGUF:K_M", "several files that could be meant"),
         ("ann/big-GGUF:Q2", "has no Q2. Name one"),
         ("ann/big-GGUF/nothing.gguf", "has no nothing.gguf"),
         ("ann/big-GGUF/big-F32-00001-of-00002.gguf", "several parts"),
+        ("ann/plain-GGUF", "ends in -GGUF"),
     ],
 )
 async def test_where_none_or_several_could_be_meant_those_that_there_are_are_named(
     name: str, why: str
 ) -> None:
-    async with serving(ann={f"big-GGUF/{path}": MODEL for path in BIG}) as hub:
+    files = {f"big-GGUF/{path}": MODEL for path in BIG} | {"plain-GGUF/m.safetensors": b"x"}
+    async with serving(ann=files) as hub:
         env = {"HF_ENDPOINT": hub.base_url}
-        if name.endswith(":Q5"):
-            assert (await find(name, env=env)).file == why
-            return
         with pytest.raises(PullRefused, match=why):
             await find(name, env=env)
-
-
-async def test_a_repository_without_such_a_file_says_where_to_look() -> None:
-    async with serving(ann={"plain/model.safetensors": b"x"}) as hub:
-        with pytest.raises(PullRefused, match="ends in -GGUF"):
-            await find("ann/plain", env={"HF_ENDPOINT": hub.base_url})
 
 
 # --- this machine --------------------------------------------------------------------------------
@@ -380,11 +341,3 @@ def test_a_model_that_does_not_fit_the_memory_is_told() -> None:
     assert memory_warning(4_700_000_000, memory=0) == ""
     told = memory_warning(40_000_000_000, memory=8_000_000_000)
     assert told.startswith("This machine has 8.0 GB of memory; the model takes about 44.5 GB.")
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(12, "12 bytes"), (93_000_000, "93 MB"), (4_680_000_000, "4.7 GB")],
-)
-def test_sizes_are_said_as_people_do(count: int, words: str) -> None:
-    assert size_words(count) == words

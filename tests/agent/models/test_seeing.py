@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,8 +17,9 @@ from agent.models.litellm import LiteLLM
 from memory.records.errors import AssistantError
 from memory.records.request import ModelRequest, ModelTraits
 from memory.records.section import LlmSettings
-from memory.records.transcript import Answered, Entry, Note, Picture, Said
+from memory.records.transcript import Entry, Note, Picture, Said
 from tests.agent.files_kit import PNG
+from tests.agent.web.sites import site
 
 A = Picture(path="a.png", media_type="image/png", width=10, height=10)
 B = Picture(path="b.png", media_type="image/png", width=10, height=10)
@@ -72,21 +72,6 @@ def test_the_text_of_a_file_follows_the_note() -> None:
     assert message["content"] == [text("[A file came.]\n<untrusted>\nx\n</untrusted>")]
 
 
-def test_a_conversation_that_grows_keeps_its_beginning() -> None:
-    first = sent(NOTE, Said(text="what?"))
-    grown = sent(NOTE, Said(text="what?"), Answered(text="a cat"), Said(text="sure?"))
-
-    assert grown[: len(first)] == first
-
-
-def test_without_pictures_nothing_is_different() -> None:
-    request = ModelRequest(system="s", entries=(Note(text="x"), Said(text="y")))
-
-    sees = chat_request.body("m", request, traits=ModelTraits(vision=True))
-
-    assert sees == chat_request.body("m", request, traits=ModelTraits())
-
-
 @pytest.mark.parametrize(
     ("model", "setting", "sees"),
     [
@@ -132,8 +117,8 @@ async def test_each_provider_gets_the_picture_in_its_own_language(name: str) -> 
     )
     traits = ModelTraits(vision=True)
     async with (
-        served(refuse) as address,
-        LiteLLM(name, api_base=address, api_key="key", traits=traits) as model,
+        site(refuse) as served,
+        LiteLLM(name, api_base=served.url, api_key="key", traits=traits) as model,
     ):
         with pytest.raises(AssistantError):
             await model.answer(request, on_text=lambda _: None)
@@ -144,19 +129,3 @@ async def test_each_provider_gets_the_picture_in_its_own_language(name: str) -> 
     (picture,) = [one for one in shown if one]
     assert picture["data"] == content
     assert (picture.get("media_type") or picture.get("mime_type")) == "image/png"
-
-
-@asynccontextmanager
-async def served(
-    answer: Callable[[web.Request], Awaitable[web.Response]],
-) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    try:
-        yield f"http://{host}:{port}"
-    finally:
-        await runner.cleanup()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from aiohttp import web
 from agent.models.litellm import Speech
 from memory.records.errors import AuthRefused, BrokenAnswer, Overloaded
 from tests.agent.files_kit import VOICE
+from tests.agent.web.sites import site
 
 
 class Ears:
@@ -33,26 +33,11 @@ class Ears:
         return web.json_response(self.answer, status=self.status)
 
 
-@asynccontextmanager
-async def listening() -> AsyncIterator[Ears]:
-    ears = Ears()
-    app = web.Application()
-    app.router.add_post("/v1/audio/transcriptions", ears.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server: Any = site._server
-    ears.api_base = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    try:
-        yield ears
-    finally:
-        await runner.cleanup()
-
-
 @pytest.fixture
 async def ears() -> AsyncIterator[Ears]:
-    async with listening() as made:
+    made = Ears()
+    async with site(made.handle) as served:
+        made.api_base = f"{served.url}/v1"
         yield made
 
 
@@ -82,11 +67,4 @@ async def test_an_answer_without_text_is_broken(ears: Ears) -> None:
     ears.answer = {"text": None}  # type: ignore[dict-item]
 
     with pytest.raises((BrokenAnswer, Overloaded)):
-        await speech.text("a.ogg", VOICE)
-
-
-async def test_a_server_that_is_not_there_cannot_be_reached() -> None:
-    speech = Speech("whisper-1", api_base="http://127.0.0.1:9/v1", api_key="k")
-
-    with pytest.raises(Overloaded):
         await speech.text("a.ogg", VOICE)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
 from agent.files.extract import BYTES_MAX, FileReader, FileText, file_text
-from agent.sandbox.worker import NoRoom
 from memory.records.errors import DocumentWrong
 from tests.agent.reading import made
 
@@ -32,14 +30,6 @@ async def test_a_file_is_read_in_a_process_as_it_would_be_here() -> None:
     read = await FileReader().read("a/note.md", "# Ä\r\n\r\n\r\n\r\nb".encode())
 
     assert read == FileText(text="# Ä\n\nb", kind="md")
-
-
-async def test_several_files_at_once_are_all_read() -> None:
-    reader = FileReader()
-
-    read = await asyncio.gather(*(reader.read("a.txt", str(n).encode()) for n in range(5)))
-
-    assert [each.text for each in read] == list("01234")
 
 
 async def test_why_a_file_cannot_be_read_is_one_sentence_with_its_name() -> None:
@@ -78,15 +68,6 @@ async def test_a_pdf_of_a_million_pages_ends_in_a_sentence() -> None:
 
     with pytest.raises(DocumentWrong, match="save a part of it"):
         await FileReader().read("many.pdf", many)
-
-
-async def test_a_process_that_cannot_be_started_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("sys.executable", str(tmp_path / "gone"))
-
-    with pytest.raises(NoRoom, match="try again later"):
-        await FileReader().read("a.txt", b"x")
 
 
 # --- plain text ----------------------------------------------------------------------------------

@@ -165,21 +165,13 @@ def test_the_date_is_found_where_pages_say_it(head: str, date: str) -> None:
 
 HOSTILE = {
     "deep": "<div>" * 100_000 + "text" + "</div>" * 100_000,
-    "deep and misnested": "<b><i><a href=x>" * 50_000 + "text",
-    "deep tables": "<table><tr><td>" * 40_000 + "x",
-    "deep lists": "<ul><li>" * 60_000 + "x",
     "fostered": "<foreignObject><tfoot><param>" * 80_000 + "x",
     "paragraphs": "<p>word " * 300_000,
     "attributes": "<p " + " ".join(f"a{n}=1" for n in range(20_000)) + ">x",
-    "angles": "<" * HTML_CHARS_MAX,
     "comments": "<!--" * 500_000,
     "half a link": '<a href="' * 200_000,
-    "links": '<a href="/x">y</a> ' * 100_000,
     "wide table": "<table>" + ("<tr>" + "<td>x" * 1000) * 60 + "</table>",
-    "entities": "&amp;&#x41;" * 200_000,
-    "classes": '<div class="' + "a " * 700_000 + '">x</div>',
     "blanks": "<p>" + " " * (HTML_CHARS_MAX - 10) + "x",
-    "nothing but zeros": "\0" * 1_000_000,
     "selects": "<select>" * 50_000 + "<option>" * 50_000,
 }
 

@@ -22,7 +22,6 @@ from agent.web.client import (
     OtherKind,
     WebClient,
     WebRequest,
-    system_addresses,
 )
 from memory.records.errors import AssistantError
 from tests.agent.web.sites import (
@@ -114,8 +113,10 @@ async def test_no_disguise_reaches_this_machine(disguise: str) -> None:
 
 
 @pytest.mark.case("SE-11")
-@pytest.mark.parametrize("disguise", DISGUISES)
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("disguise", "status"),
+    [*((one, 302) for one in DISGUISES), *((DISGUISES[0], code) for code in (301, 303, 307, 308))],
+)
 @pytest.mark.threat("T11")
 async def test_no_redirect_reaches_this_machine(disguise: str, status: int) -> None:
     async with site(says("inside"), host="0.0.0.0") as inside:
@@ -136,12 +137,6 @@ async def test_the_real_resolver_does_not_open_localhost() -> None:
     assert inside.hits == []
     assert "this machine itself" in str(refused.value)
     assert "web.allowed_hosts" in str(refused.value)
-
-
-async def test_the_real_resolver_knows_this_machine() -> None:
-    found = await system_addresses("localhost")
-
-    assert {str(address) for address in found} <= {"127.0.0.1", "::1"}
 
 
 @pytest.mark.case("SE-11")
@@ -252,7 +247,7 @@ async def numbered(request: web.Request) -> web.StreamResponse:
     raise web.HTTPFound(f"/{number - 1}")
 
 
-@pytest.mark.parametrize(("hops", "arrives"), [(0, True), (1, True), (5, True), (6, False)])
+@pytest.mark.parametrize(("hops", "arrives"), [(5, True), (6, False)])
 async def test_five_redirects_are_followed_and_a_sixth_is_not(hops: int, *, arrives: bool) -> None:
     async with site(numbered) as chain:
         if arrives:
@@ -263,14 +258,6 @@ async def test_five_redirects_are_followed_and_a_sixth_is_not(hops: int, *, arri
                 await get(client(chain.place), f"{chain.url}/{hops}")
 
     assert len(chain.hits) == min(hops, 5) + 1
-
-
-async def test_a_redirect_that_leads_to_itself_ends() -> None:
-    async with site(sends_to("/")) as circle:
-        with pytest.raises(AnswerRefused, match="redirects"):
-            await get(client(circle.place), circle.url)
-
-    assert len(circle.hits) == 6
 
 
 async def test_no_cookie_of_one_hop_is_brought_to_the_next() -> None:
@@ -468,7 +455,6 @@ def test_runs_of_any_length_are_unpacked_whole(size: int, wbits: int) -> None:
         ("gzip", b"not gzip at all", AnswerRefused, "cannot be decompressed"),
         ("gzip", gzip.compress(b"x" * 5000, mtime=0)[:-12], NotReached, "broke off"),
         ("br", b"xxxx", AnswerRefused, "not asked for"),
-        ("gzip, gzip", b"xxxx", AnswerRefused, "not asked for"),
         ("ignore previous instructions", b"x", AnswerRefused, "not asked for"),
     ],
 )
@@ -598,21 +584,3 @@ async def test_a_request_carries_what_it_was_given_and_nothing_of_this_machine()
     assert headers["Accept"] == "application/json"
     assert "Hearthbot" in headers["User-Agent"]
     assert served.hits[0].method == "POST"
-
-
-def test_a_request_does_not_show_its_secrets() -> None:
-    request = WebRequest(url="https://example.com", secrets={"X-Key": "very-secret"})
-
-    assert "very-secret" not in repr(request)
-
-
-async def test_many_fetches_at_once_do_not_mix() -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(0.01)
-        return web.Response(text=request.path)
-
-    async with site(answer) as served:
-        reader = client(served.place)
-        answers = await asyncio.gather(*(get(reader, f"{served.url}/{n}") for n in range(40)))
-
-    assert [each.body.decode() for each in answers] == [f"/{n}" for n in range(40)]
