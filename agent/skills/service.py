@@ -35,8 +35,8 @@ from agent.skills.suspicious import (
 )
 from agent.skills.why import Explanation, why
 from agent.skills.writer import playbook_of, write_former
-from memory.records.ports import SkillRecords
 from memory.records.rows import SkillRecord, StoredPlaybook
+from memory.stores.switches import SqliteSkillRecords
 
 WAITING_MAX = 50
 """Skills that may wait for approval at once, before the assistant may write no more of them."""
@@ -82,7 +82,7 @@ class SkillService:
     def __init__(
         self,
         library: SkillLibrary,
-        records: SkillRecords,
+        records: SqliteSkillRecords,
         folder: Path,
         rules: Sequence[Rule] = (),
     ) -> None:
