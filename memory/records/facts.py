@@ -301,8 +301,9 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionWanted:
-    """A conversation that may have to be compacted: that of the `charge`. `forced`: whatever its
-    size (/compact, or a history that does not fit `tokens_max`, 0 being the usual limits)."""
+    """A conversation that may have to be compacted, named by whose account that goes on. `forced`:
+    whatever its size (/compact, or a history that does not fit `tokens_max`, 0 being the usual
+    limits)."""
 
     charge: Charge
     forced: bool = False

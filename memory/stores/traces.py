@@ -422,7 +422,7 @@ def _done(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Done]:
 #
 # What files said before something was removed from them: a few texts for each person.
 #
-# Tools keep them (`agent.tools.former_files.KeepFormer`), and `/undo` puts them back. Forgetting
+# Tools keep them (`agent.tools.groups.files.KeepFormer`), and `/undo` puts them back. Forgetting
 # drops a text that holds the words (`memory.erasure.places`).
 
 KEPT_MAX = 20
@@ -450,7 +450,7 @@ class SqliteFormerFiles:
         self._database = database
 
     async def keep(self, change: FileChange) -> str:
-        """See `agent.tools.former_files.KeepFormer`."""
+        """See `agent.tools.groups.files.KeepFormer`."""
         now_ms = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> str:

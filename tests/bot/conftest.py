@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.files import FileTools
+from agent.tools.groups.files import FileTools
 from agent.tools.tool import Tool, tools_of
 from tests.bot.kit import Rig, SlowTool, rigged
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from bot.channels.slack.app_home import NEXT_SHOWN, HomeSection, HomeView
+from bot.channels.slack.app_home import HomeSection, HomeView
 from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.records.schedule import Event
@@ -106,28 +105,6 @@ async def test_jobs_and_events_stand_in_the_order_in_which_they_come(place: Plac
     assert lines[-1].endswith("no date")
 
 
-async def test_ten_are_shown_and_the_rest_is_counted(place: Place) -> None:
-    for number in range(NEXT_SHOWN + 3):
-        await place.counter.want("tomorrow at 9:00", text=f"job number {number}")
-
-    lines = await place.lines("Next")
-
-    assert len(lines) == NEXT_SHOWN + 1
-    assert lines[-1] == "… and 3 more: `/hearth jobs`"
-
-
-async def test_a_heartbeat_has_a_command_of_its_own_and_no_button(place: Place) -> None:
-    await place.counter.heartbeats.ensure()
-    job = await place.counter.heartbeats.of(ANN, "default")
-    assert job is not None
-
-    [line] = (await place.page())["Next"].lines
-    await place.counter.store.put(replace(job, enabled=False, paused="it kept failing"))
-    [standing] = (await place.page())["Standing still"].lines
-
-    assert (line.buttons, standing.buttons) == ((), ())
-
-
 async def test_what_is_anothers_is_neither_shown_nor_asked_for(place: Place) -> None:
     await place.counter.want("tomorrow at 9:00", text="canary")
     await place.event("canary", "in 2 days at 10:00")
@@ -137,23 +114,3 @@ async def test_what_is_anothers_is_neither_shown_nor_asked_for(place: Place) -> 
     assert "canary" not in str(page)
     assert set(place.sums.asked) == {BEN}
     assert "For you as the owner" not in page
-
-
-async def test_the_owner_reads_what_waits_for_an_answer_of_theirs(place: Place) -> None:
-    now_ms = int(place.counter.clock.now().timestamp() * 1000)
-
-    def question(person: PersonId, *, alone: bool, left_ms: int = 1) -> Any:
-        asked = SimpleNamespace(person_id=person, owner_alone=alone)
-        return SimpleNamespace(asked=asked, expires_ms=now_ms + left_ms)
-
-    place.questions = [
-        question(ANN, alone=False),
-        question(BEN, alone=True),
-        question(BEN, alone=False),
-        question(ANN, alone=True, left_ms=0),
-    ]
-
-    [waiting, stopped] = await place.lines("For you as the owner")
-
-    assert waiting == "**Waiting for your yes or no**: 2 (`/hearth approve`)"
-    assert stopped.endswith(": 0")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from bot.commands import table as commands
+from bot.commands.command import OWNER_ALONE, Command, CommandCall
 from bot.commands.people import PeopleCommands
-from bot.commands.table import COMMANDS, Command, CommandCall, find
+from bot.commands.table import COMMANDS, find, show_help
 from bot.inbox.commands import answer, refusal
 from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.records.rows import Person
@@ -92,8 +92,8 @@ def test_each_command_is_done_for_whom_and_where_the_table_says(command: Command
 def test_a_command_that_says_nothing_of_rights_is_everybodys_and_one_with_roles_nobody_elses() -> (
     None
 ):
-    plain = Command(name="new", help="x", run=commands.show_help)
-    owners = replace(plain, roles=commands.OWNER_ALONE)
+    plain = Command(name="new", help="x", run=show_help)
+    owners = replace(plain, roles=OWNER_ALONE)
 
     assert not any(refusal(plain, role=role, is_group=group) for role, group in PLACES)
     assert [bool(refusal(owners, role=role, is_group=group)) for role, group in PLACES] == [
@@ -140,6 +140,6 @@ async def test_a_refused_command_shows_and_changes_nothing(
 
 
 def test_help_names_what_one_may_use() -> None:
-    owners = {command.name for command in COMMANDS if command.roles == commands.OWNER_ALONE}
+    owners = {command.name for command in COMMANDS if command.roles == OWNER_ALONE}
 
     assert owners == {"pair", "access", "pause", "resume", "heartbeat", "logs"}

@@ -31,12 +31,6 @@ def test_slack_is_off_and_closed_unless_it_is_set_up(tmp_path: Path) -> None:
     assert (settings.mode, settings.group_policy, settings.allow_from) == ("socket", "mention", ())
 
 
-def test_socket_mode_takes_both_tokens(tmp_path: Path) -> None:
-    settings = loaded(tmp_path, TOKENS)
-
-    assert settings.secrets() == ("xoxb-1-abc", "xapp-1-abc")
-
-
 @pytest.mark.parametrize(
     ("toml", "said"),
     [
@@ -76,8 +70,3 @@ def test_a_member_is_named_by_workspace_and_id(tmp_path: Path, entry: str) -> No
     settings = loaded(tmp_path, f'allow_from = ["{entry}"]').slack
 
     assert settings.allow_from == (entry.strip().removeprefix("slack:"),)
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9/api", "http://127.0.0.1:9/api/"])
-def test_the_root_of_the_web_api_ends_in_a_slash(tmp_path: Path, url: str) -> None:
-    assert loaded(tmp_path, f'base_url = "{url}"').slack.base_url == "http://127.0.0.1:9/api/"

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from agent.history.compaction import CompactionOptions
 from agent.history.window import repair, since_compaction
 from agent.prompt.tokens import estimate_tokens
 from memory.database.connection import Database
@@ -20,6 +19,7 @@ from memory.database.rows import dump
 from memory.records.errors import Overloaded
 from memory.records.facts import Compaction
 from memory.records.messages import ConversationId
+from memory.records.section import HistorySettings
 from memory.records.transcript import (
     Answered,
     Entry,
@@ -180,9 +180,7 @@ async def test_what_the_provider_counted_for_the_whole_request_tells_a_full_wind
     turns[-1] = [Said(text="and?"), Answered(text="So.", usage=usage)]
     await talks.add(turns)
 
-    small = await talks.compact(
-        says("x"), window=10_000, options=CompactionOptions(tail_tokens=200)
-    )
+    small = await talks.compact(says("x"), window=10_000, options=HistorySettings(tail_tokens=200))
 
     assert small is not None
 
@@ -238,7 +236,7 @@ async def test_an_unsure_early_or_impossible_boundary_is_none(
 async def test_up_to_ten_messages_need_one_call_and_more_need_halves_and_a_merge(
     talks: Talks,
 ) -> None:
-    options = CompactionOptions(messages_max=10)
+    options = HistorySettings(messages_max=10)
     cheap = ScriptedCheap(lambda prompt: detected("one" if "<first>" not in prompt else "both"))
     await talks.add([talk(f"q{n}") for n in range(7)])
     few = await talks.compact(cheap, options=options)
@@ -338,7 +336,7 @@ async def test_without_a_model_of_any_use_a_digest_stands_there(
     await talks.add([talk("Call Heizmann on 12 May, 0431 5550."), *[talk("q")] * 29])
 
     ask_s = 0.01 if isinstance(cheap, Silent) else 60.0
-    made = await talks.summed(cheap, options=CompactionOptions(ask_s=ask_s))
+    made = await talks.summed(cheap, ask_s=ask_s)
 
     assert made.kind == "digest"
     assert "0431 5550" in made.summary
@@ -350,7 +348,7 @@ async def test_a_window_without_room_ends_in_a_digest_and_a_small_one_is_used(
     talks: Talks, window: int
 ) -> None:
     cheap = ScriptedCheap(lambda prompt: detected("Small."), window=window)
-    options = CompactionOptions(messages_max=10)
+    options = HistorySettings(messages_max=10)
     await talks.add([talk("q " + "word " * 300)] * 7)
 
     made = await talks.summed(cheap, options=options)
@@ -560,7 +558,7 @@ async def test_histories_with_compactions_at_random_points_stay_valid_for_all_pr
     looked_at = 0
     while looked_at < rounds(150, 10_000):
         conversation = await conversations.start_new(LANE)
-        options = CompactionOptions(
+        options = HistorySettings(
             messages_max=chance.randint(4, 30), tail_tokens=chance.randint(100, 2_000)
         )
         answer = detected("x", boundary=chance.randint(-1, 50))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.learning.extraction import Extracted, ExtractionOptions, Extractor, Skipped
+from agent.learning.extraction import Extracted, Extractor, Skipped
 from agent.learning.proposals import FactRefusal
 from agent.models.json_answer import AnswerUnreadable
 from memory.database.connection import Database
@@ -20,6 +20,7 @@ from memory.records.errors import (
 from memory.records.facts import FactSource, NewFact, StoredFact, Whose
 from memory.records.messages import ConversationId
 from memory.records.request import ModelTraits
+from memory.records.section import ExtractionSettings
 from memory.records.transcript import Answered, Said
 from memory.records.usage import SpendingRefused
 from memory.stores.lines import SqliteLines
@@ -40,7 +41,7 @@ from tests.memory.extraction_kit import (
 from tests.memory.facts_kit import WORDS_ALONE, facts_in
 from tests.memory.kit import StillClock, rows
 
-OPTIONS = ExtractionOptions()
+OPTIONS = ExtractionSettings()
 PRIVATE = Whose(person_id=ANA.id)
 BERGEN = a_fact("Ana moved to Bergen in July 2026.", "I moved to Bergen last week")
 
@@ -64,14 +65,14 @@ class House:
         """What holds, oldest first."""
         return [fact.text for fact in reversed(await self.facts.list(of))]
 
-    def extractor(self, model: Cheap, options: ExtractionOptions = OPTIONS) -> Extractor:
+    def extractor(self, model: Cheap, options: ExtractionSettings = OPTIONS) -> Extractor:
         return Extractor(self.lines, self.facts, model, self.library.texts, options=options)
 
     async def extract(
         self, conversation: ConversationId, *lines: str | AssistantError, **options: Any
     ) -> Extracted:
         """The look at the newest exchanges."""
-        looks = await self.extractor(Cheap(*lines), ExtractionOptions(**options))(conversation)
+        looks = await self.extractor(Cheap(*lines), ExtractionSettings(**options))(conversation)
         return looks[-1]
 
     async def moved(self) -> ConversationId:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.compaction import SqliteCompactor
 from agent.history.summaries import Summaries
-from agent.learning.extraction import ExtractionOptions, Extractor
+from agent.learning.extraction import Extractor
 from agent.learning.insights import InsightMaker
 from memory.erasure.files import check_space
 from memory.facts.insights import SqliteInsights
@@ -25,6 +25,7 @@ from memory.records.errors import StorageFull
 from memory.records.facts import CompactionWanted, Storing, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, Role, RunId, TurnInput
 from memory.records.request import ModelTraits
+from memory.records.section import ExtractionSettings, HistorySettings
 from memory.records.transcript import Answered, Said
 from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
@@ -271,7 +272,7 @@ async def test_facts_that_a_model_finds_meanwhile_are_not_stored(
         model = Waiting(answer(a_fact("Ana's clinic for chemo is in Zurich.", CLINIC)))
         lines = SqliteLines(opened.database, lambda person_id: ANA)
         extractor = Extractor(
-            lines, opened.facts, model, shipped(tmp_path).texts, options=ExtractionOptions()
+            lines, opened.facts, model, shipped(tmp_path).texts, options=ExtractionSettings()
         )
 
         raised = await forgotten_while(opened, model, lambda: extractor(conversation), wish)
@@ -295,7 +296,7 @@ async def test_a_summary_that_a_model_writes_meanwhile_is_not_stored(
             Window(),
             Summaries(model, Texts()),
             host_zone=UTC,
-            options=CompactionOptions(tail_tokens=500),
+            options=HistorySettings(tail_tokens=500),
             now_ms=opened.database.now_ms,
         )
         charge = Charge(
