@@ -30,8 +30,9 @@ from agent.skills.skill import (
     lacking,
 )
 from memory.records.errors import StorageError
-from memory.records.ports import Clock, SkillRecords
+from memory.records.ports import Clock
 from memory.records.rows import SkillRecord, StoredPlaybook
+from memory.stores.switches import SqliteSkillRecords
 
 LOOK_EVERY_S = 2.0
 KEPT_S = 300.0
@@ -70,7 +71,7 @@ class SkillLibrary:
     def __init__(
         self,
         folders: SkillFolders,
-        records: SkillRecords,
+        records: SqliteSkillRecords,
         *,
         clock: Clock,
         env: Mapping[str, str],

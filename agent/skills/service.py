@@ -36,8 +36,8 @@ from agent.skills.suspicious import (
     tidied,
 )
 from agent.skills.why import Explanation, why
-from memory.records.ports import SkillRecords
 from memory.records.rows import SkillRecord, StoredPlaybook
+from memory.stores.switches import SqliteSkillRecords
 
 WAITING_MAX = 50
 """Skills that may wait for approval at once, before the assistant may write no more of them."""
@@ -83,7 +83,7 @@ class SkillService:
     def __init__(
         self,
         library: SkillLibrary,
-        records: SkillRecords,
+        records: SqliteSkillRecords,
         folder: Path,
         rules: Sequence[Rule] = (),
     ) -> None:

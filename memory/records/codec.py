@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from datetime import datetime
 from enum import Enum
 from functools import cache, partial
 from types import NoneType, UnionType
@@ -67,9 +68,12 @@ def from_json(
                 raise KeyError(name)
         elif exact is not None and not isinstance(value, exact):
             # SQLite keeps any text in a column of numbers, and a damaged row may hold anything.
-            raise TypeError(f"{value!r:.40} stands where {exact.__name__} should")
+            raise TypeError(f"{name}: {value!r:.40} stands where {exact.__name__} should")
         else:
-            values[name] = value if convert is None else convert(value)
+            try:
+                values[name] = value if convert is None else convert(value)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
     return kind(**values)
 
 
@@ -119,4 +123,6 @@ def _converter(hint: Any) -> Convert | None:
         return None
     if issubclass(kind, tuple):
         return lambda values: kind(*values)
+    if kind is datetime:
+        return datetime.fromisoformat
     return kind if issubclass(kind, Enum) or kind is bool else None

@@ -17,7 +17,7 @@ from its beginning: that is simpler than to go on in the middle of it, and quick
 
 def visible(text: str) -> str:
     """Return what a person may see of a model's text, stripped; empty when nothing remains."""
-    return _shown(text, final=True).strip()
+    return _shown(text).strip()
 
 
 class VisibleText:
@@ -42,31 +42,30 @@ class VisibleText:
         self._new_chars += len(piece)
         if self._new_chars < max(LOOKED_AT_CHARS, len(self._raw) // LOOKED_AT_SHARE):
             return ""
-        return self._look(final=False)
+        self._raw += "".join(self._new)
+        self._new, self._new_chars = [], 0
+        # What goes with a token that may follow waits for it.
+        text = _shown(_settled(self._raw)).rstrip(_SOFT)
+        return self._added(text) if self._shown or len(text) >= self._hold_chars else ""
 
     def end(self) -> str:
         """The model has ended: return what was held back and turned out to be visible."""
-        return self._look(final=True)
+        return self._added(_shown(self._raw + "".join(self._new)))
 
     def so_far(self) -> str:
         """Return all visible text up to now."""
         return self._shown
 
-    def _look(self, *, final: bool) -> str:
-        self._raw += "".join(self._new)
-        self._new, self._new_chars = [], 0
-        text = _shown(self._raw, final=final)
-        if not final and not self._shown and len(text) < self._hold_chars:
-            return ""
+    def _added(self, text: str) -> str:
         # Anew, where what was shown turns out to be thought.
         added = text.removeprefix(self._shown) if text.startswith(self._shown) else text
         self._shown = text
         return added
 
 
-def _shown(raw: str, *, final: bool) -> str:
+def _shown(raw: str) -> str:
     text, code_start, code_end = "", -1, 0
-    for part in _parts(raw, final=final):
+    for part in _parts(raw):
         if part is None:
             text, code_start, code_end = "", -1, 0
             continue
@@ -76,13 +75,23 @@ def _shown(raw: str, *, final: bool) -> str:
             code_end = len(text) + len(piece)
         text += piece
     # Code is never taken for a token, unless it is the whole reply.
-    if final and _ONLY_CONTROL.fullmatch(text):
+    if _ONLY_CONTROL.fullmatch(text):
         return ""
     cut = _start(text if code_start < 0 else text[:code_start])
-    text, code_end = text[cut:], max(code_end - cut, 0)
-    if final:
-        return _without_tokens(text, code_end).rstrip()
-    return _rstrip(_without_tokens(_without_begun(text, code_end), code_end), _SOFT, code_end)
+    return _without_tokens(text[cut:], max(code_end - cut, 0)).rstrip()
+
+
+def _settled(raw: str) -> str:
+    """Return the beginning of a text that is seen the same whatever follows it: up to a blank, and
+    before code in line, a tag or a marker that is not closed yet."""
+    line_start = raw.rfind("\n") + 1
+    end = max(line_start, raw.rfind(" ") + 1)
+    ticks = list(_TICKS.finditer(raw, line_start, end))
+    longer = next((run.start() for run in ticks if len(run[0]) > 1), None)
+    if longer is not None or len(ticks) % 2:
+        end = ticks[-1].start() if longer is None else longer
+    open_tag = _OPEN_TAG.search(raw, max(end - TAG_CHARS_MAX, 0), end)
+    return raw[: open_tag.start() if open_tag else end]
 
 
 _THOUGHT = ("think", "thinking", "thought", "reasoning")
@@ -91,61 +100,52 @@ _TAG = re.compile(
     rf"<\s{{0,3}}(?P<close>/?)\s{{0,3}}(?P<name>{'|'.join(_TAGS)})(?=[\s/>])[^<>]{{0,200}}>",
     re.IGNORECASE,
 )
+TAG_CHARS_MAX = 256
+_OPEN_TAG = re.compile(
+    rf"<\s{{0,3}}/?\s{{0,3}}(?:(?:{'|'.join(_TAGS)})(?:[\s/][^<>]{{0,200}})?)?\Z", re.IGNORECASE
+)
 _BEGUN_TAG = re.compile(
     rf"<\s{{0,3}}/?\s{{0,3}}(?:{'|'.join(_TAGS)})(?:[\s/][^<>]{{0,200}})?\Z", re.IGNORECASE
 )
-_MAYBE_TAG = re.compile(r"<\s{0,3}/?\s{0,3}([A-Za-z]{0,9})\Z")
 _MARKER = re.compile(
     r"<[|｜](?:im_start|start_header_id)[|｜]>[ \t]*(?:assistant|user|system|tool)?\n?"
     r"|<[|｜][A-Za-z0-9_▁]{1,40}[|｜]>"
     r"|<start_of_turn>(?:model|user)?\n?|<end_of_turn>"
     r"|<</?SYS>>|\[/?INST\]"
 )
-_MAYBE_MARKER = re.compile(
-    r"<[|｜][A-Za-z0-9_▁]{0,40}[|｜]?\Z"
-    r"|<[|｜](?:im_start|start_header_id)[|｜]>[ \t]*[a-z]{0,9}\Z"
-    r"|<start_of_turn>[a-z]{0,5}\Z"
-)
-_WHOLE_MARKERS = ("<start_of_turn>", "<end_of_turn>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]")
 
 _RUN = re.compile(r"[^<\[`\n]+|\n+")
 _FENCE = re.compile(r"[ \t>]{0,40}(?:(`{3,})[^`\n]*|(~{3,})[^\n]*)(\n|\Z)")
-_MAYBE_FENCE = re.compile(r"[ \t>]{0,40}(?:`+|~+)?\Z")
 _TICKS = re.compile(r"`+")
 CODE_CHARS_MAX = 1_000
 """Longer inline code does not occur; beyond that a lone backtick is a backtick."""
 _CODE = re.compile(rf"(`+)(?!`)[^\n]{{0,{CODE_CHARS_MAX}}}?(?<!`)\1(?!`)")
 
 
-def _parts(raw: str, *, final: bool) -> Iterator[tuple[str, bool] | None]:
-    """Yield what can be seen of a text, and whether it is code; None where all before was thought.
-    Not `final`: up to where more text could still change it."""
+def _parts(raw: str) -> Iterator[tuple[str, bool] | None]:
+    """Yield what can be seen of a text, and whether it is code; None where all before was
+    thought."""
     at, line_start, in_final = 0, True, False
     while at < len(raw):
         if line_start and (fence := _FENCE.match(raw, at)):
-            end, is_closed = _fence_end(raw, fence, final=final)
+            end = _fence_end(raw, fence)
             yield raw[at:end], True
-            if not is_closed:
-                return
             at, line_start = end, raw[end - 1] == "\n"
-        elif not final and _is_open(raw, at, line_start=line_start):
-            return
         elif run := _RUN.match(raw, at):
             yield run[0], False
             at, line_start = run.end(), run[0][-1] == "\n"
-        elif raw[at] == "`":
-            inline = _inline_code(raw, at, final=final)
-            if inline is None:
-                return
-            yield inline
-            at, line_start = at + len(inline[0]), False
+        elif ticks := _TICKS.match(raw, at):
+            code = _CODE.match(raw, at)
+            end = (code or ticks).end()
+            yield raw[at:end], code is not None
+            at, line_start = end, False
         elif marker := _MARKER.match(raw, at) or _BEGUN_TAG.match(raw, at):
             at, line_start = marker.end(), False
         elif tag := _TAG.match(raw, at):
             is_late = bool(tag["close"]) and not _is_final(tag) and not in_final
             if is_late:  # a thought ends that had no beginning
                 yield None
-            after = _after_tag(raw, tag, in_final=in_final, final=final)
+            after = _after_tag(raw, tag, in_final=in_final)
             if after is None:
                 return
             at, in_final = after
@@ -155,24 +155,11 @@ def _parts(raw: str, *, final: bool) -> Iterator[tuple[str, bool] | None]:
             at, line_start = at + 1, False
 
 
-def _inline_code(raw: str, at: int, *, final: bool) -> tuple[str, bool] | None:
-    """Return inline code, or backticks that are none; None where it is not known yet."""
-    ticks, code = _TICKS.match(raw, at), _CODE.match(raw, at)
-    assert ticks is not None
-    end = (code or ticks).end()
-    is_open = code is None and len(raw) - at <= CODE_CHARS_MAX and "\n" not in raw[at:]
-    if not final and (is_open or end == len(raw)):
-        return None
-    return raw[at:end], code is not None
-
-
 def _is_final(tag: re.Match[str]) -> bool:
     return tag["name"].lower() == "final"
 
 
-def _after_tag(
-    raw: str, tag: re.Match[str], *, in_final: bool, final: bool
-) -> tuple[int, bool] | None:
+def _after_tag(raw: str, tag: re.Match[str], *, in_final: bool) -> tuple[int, bool] | None:
     """Return where what is seen goes on after a tag, and whether that is marked as final within a
     thought, as what is `in_final` is; None where the rest is thought."""
     closes = bool(tag["close"])
@@ -182,49 +169,22 @@ def _after_tag(
     for end in _TAG.finditer(raw, tag.end()):
         if bool(end["close"]) == _is_final(end):
             continue
-        if raw[end.start() - 1] == "`":  # the thought speaks of a tag: `</think>`
-            if end.end() == len(raw) and not final:
-                return None
-            if raw[end.end() : end.end() + 1] == "`":
-                continue
+        if raw[end.start() - 1] == raw[end.end() : end.end() + 1] == "`":
+            continue  # the thought speaks of a tag: `</think>`
         return end.end(), not end["close"]
     return None
 
 
-def _fence_end(raw: str, fence: re.Match[str], *, final: bool) -> tuple[int, bool]:
-    """Return how far a fenced block goes, and whether it is closed there."""
+def _fence_end(raw: str, fence: re.Match[str]) -> int:
+    """Return how far a fenced block goes."""
     ticks, at = fence[1] or fence[2], fence.end()
-    if not fence[3] and not final:
-        return fence.start(), False
     while at < len(raw):
-        end = raw.find("\n", at) + 1
-        line = raw[at : end or len(raw)]
-        if not line.strip(f" \t>\n{ticks[0]}"):
-            if not end and not final:
-                return at, False
-            if len(line.strip(" \t>\n")) >= len(ticks):
-                return end or len(raw), True
-        at = end or len(raw)
-    return at, False
-
-
-def _is_open(raw: str, at: int, *, line_start: bool) -> bool:
-    """Return whether more text could make a fence, tag or marker of the rest, or a longer one."""
-    if line_start and _MAYBE_FENCE.match(raw, at):
-        return True
-    if raw[at] not in "<[":
-        return False
-    if _MARKER.match(raw, at):
-        return _MAYBE_MARKER.match(raw, at) is not None
-    name = _MAYBE_TAG.match(raw, at)
-    return (
-        _MAYBE_MARKER.match(raw, at) is not None
-        or (name is not None and any(tag.startswith(name[1].lower()) for tag in _TAGS))
-        or any(
-            len(raw) - at < len(one) and raw.endswith(one[: len(raw) - at])
-            for one in _WHOLE_MARKERS
-        )
-    )
+        end = raw.find("\n", at) + 1 or len(raw)
+        line = raw[at:end]
+        if not line.strip(f" \t>\n{ticks[0]}") and len(line.strip(" \t>\n")) >= len(ticks):
+            return end
+        at = end
+    return at
 
 
 # --- control tokens at the ends ----------------------------------------------------------------
@@ -261,16 +221,6 @@ def _without_tokens(text: str, code_end: int) -> str:
         if token is None or _is_inside_word(bare, len(bare) - len(token)):
             return text
         text = _rstrip(bare[: -len(token)], _SOFT, code_end)
-
-
-def _without_begun(text: str, code_end: int) -> str:
-    """Return the text without an end that may become a token."""
-    for size in range(min(len(_CONTROLS[1]), len(text) - code_end), 0, -1):
-        ending = text[-size:].lower()
-        begins = any(token.startswith(ending) for token in _CONTROLS)
-        if begins and not _is_inside_word(text, len(text) - size):
-            return text[:-size]
-    return text
 
 
 def _is_inside_word(text: str, start: int) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from memory.records.facts import Compaction, Recalled, RecallWanted
 from memory.records.messages import Address, ConversationId, InboxId, OutboxId, PersonId, RunId
 from memory.records.request import ModelRequest, ModelTraits
-from memory.records.rows import NewApproval, Outcome, SkillRecord, StoredPlaybook
+from memory.records.rows import NewApproval, Outcome
 from memory.records.transcript import Answered, Entry, Turn
 from memory.records.usage import Charge
 
@@ -426,28 +426,6 @@ class Recall(Protocol):
 
     async def recall(self, wanted: RecallWanted) -> Recalled:
         """What is known, found and due. Raises StorageError."""
-
-
-class SkillRecords(Protocol):
-    """Playbooks in the database, and what the owner decided about skills. Raises StorageError."""
-
-    async def playbooks(self) -> Sequence[StoredPlaybook]:
-        """All of them, by name."""
-
-    async def put_playbook(self, playbook: StoredPlaybook) -> bool:
-        """Stores or replaces one; True when its name was new. `updated_ms` is set anew."""
-
-    async def remove_playbook(self, name: str) -> bool:
-        """False when there is none of this name."""
-
-    async def records(self) -> Sequence[SkillRecord]:
-        """All decisions, by name."""
-
-    async def put_record(self, record: SkillRecord) -> None:
-        """Stores or replaces a decision."""
-
-    async def remove_record(self, name: str) -> bool:
-        """Forgets a decision; False when there was none."""
 
 
 class Approvals(Protocol):

@@ -6,10 +6,11 @@ say.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import assert_never
+
+from memory.records import codec
 
 COUNT_MAX = 10_000
 """The longest step: of minutes about a week, of days about 27 years."""
@@ -80,65 +81,35 @@ class Cron:
 
 When = At | Every | Cron
 
+_KINDS: dict[str, type[When]] = {"at": At, "every": Every, "cron": Cron}
+_KEYS = {"moment": "at", "expression": "cron"}
+"""Fields that have another name in JSON."""
+
 
 def to_json(when: When) -> dict[str, str | int]:
     """Plain values only; `from_json` makes an equal one of it."""
-    match when:
-        case At():
-            return {"kind": "at", "at": when.moment.isoformat(), "zone": when.zone}
-        case Every():
-            pattern = {"pattern": when.pattern} if when.pattern else {}
-            start = when.start.isoformat()
-            return {
-                "kind": "every",
-                "count": when.count,
-                "unit": str(when.unit),
-                **pattern,
-                "start": start,
-                "zone": when.zone,
-            }
-        case Cron():
-            begun = {} if when.start is None else {"start": when.start.isoformat()}
-            return {"kind": "cron", "cron": when.expression, "zone": when.zone, **begun}
-    assert_never(when)
+    data: dict[str, str | int] = {}
+    for kind, type_ in _KINDS.items():
+        if isinstance(when, type_):
+            data["kind"] = kind
+    for field in fields(when):
+        value = getattr(when, field.name)
+        if value not in {None, ""}:
+            plain = value.isoformat() if isinstance(value, datetime) else value
+            data[_KEYS.get(field.name, field.name)] = plain
+    return data
 
 
 def from_json(data: Mapping[str, object]) -> When:
     """Raises ValueError, with the key that is wrong, where it is not what `to_json` makes."""
-    kind, zone = _text(data, "kind"), _text(data, "zone")
-    if kind == "at":
-        return At(moment=_moment(data, "at"), zone=zone)
-    if kind == "cron":
-        start = _moment(data, "start") if "start" in data else None
-        return Cron(expression=_text(data, "cron"), zone=zone, start=start)
-    if kind != "every":
-        raise ValueError(f"kind: {kind[:40]!r} is none of at, every, cron")
-    count = data.get("count")
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise ValueError("count: a whole number is needed")
-    return Every(
-        count=count,
-        unit=RecurrenceUnit(_text(data, "unit")),
-        start=_moment(data, "start"),
-        zone=zone,
-        pattern=_text(data, "pattern") if "pattern" in data else "",
-    )
-
-
-def _text(data: Mapping[str, object], key: str) -> str:
-    value = data.get(key)
-    if not isinstance(value, str):
-        raise ValueError(f"{key}: a text is needed")
-    return value
-
-
-def _moment(data: Mapping[str, object], key: str) -> datetime:
+    kind = _KINDS.get(str(data.get("kind")))
+    if kind is None:
+        raise ValueError(f"kind: {data.get('kind')!r:.40} is none of at, every, cron")
+    values = {field.name: data.get(_KEYS.get(field.name, field.name)) for field in fields(kind)}
     try:
-        moment = datetime.fromisoformat(_text(data, key))
-    except ValueError as error:
-        raise ValueError(f"{key}: {error}") from error
-    _must_be_aware(moment)
-    return moment
+        return codec.from_json(kind, values)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"of {data['kind']}: {error}") from error
 
 
 def _must_be_aware(moment: datetime) -> None:

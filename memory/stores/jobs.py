@@ -193,8 +193,7 @@ class SqliteJobs:
                 _job(row)
             except _UNREADABLE as error:
                 why = f"{type(error).__name__}: {error}"[:200]
-                whose = {"name": row["name"], "person_id": row["person_id"]}
-                broken.append(BrokenJob(id=row["id"], why=why, **whose))
+                broken.append(record(BrokenJob, row, why=why))
         return broken
 
     async def put(self, job: Job, *, anew: bool = False) -> bool:
@@ -257,8 +256,8 @@ class SqliteJobs:
                 if at_ms != taking.due.at_ms:
                     return NotTaken.OTHER
             ran = int(is_ours and taking.counts and taking.state is not SlotState.SKIPPED)
-            next_one = _due_values(taking.next)
-            connection.execute(_ADVANCE, (*next_one, ran, now_ms, taking.job_id))
+            advanced = (*_due_values(taking.next), ran, now_ms, taking.job_id)
+            connection.execute(_ADVANCE, advanced)
             if not is_ours:
                 return NotTaken.BEFORE
             if taking.missed is not None:
@@ -339,8 +338,7 @@ class SqliteJobs:
             if not connection.execute(_PUT_OFF, (now_ms, job_id, slot)).rowcount:
                 return False
             if again is not None:
-                values = (again.at_ms, again.slot, now_ms, job_id)
-                connection.execute(_COMES_AGAIN, values)
+                connection.execute(_COMES_AGAIN, (again.at_ms, again.slot, now_ms, job_id))
             return True
 
         return await self._database.write(work)
@@ -401,7 +399,6 @@ class SqliteJobs:
 
 
 # --- rows --------------------------------------------------------------------------------------
-
 
 _Row = dict[str, Any]
 _WHAT = {field.name for field in fields(What)}

@@ -106,7 +106,7 @@ class SqliteToolApprovals:
 
 # --- playbooks ----------------------------------------------------------------------------------
 #
-# Stored playbooks, and what the owner decided about skills: the `SkillRecords` of the core.
+# Stored playbooks, and what the owner decided about skills.
 
 _PLAYBOOKS = """
 select name, description, keywords, text, priority, required_tools, updated_ms
@@ -134,8 +134,8 @@ _REMOVE_RECORD = "delete from skill_records where name = ?"
 
 
 class SqliteSkillRecords:
-    """Implements `memory.records.ports.SkillRecords`. Any text is taken; limits are the
-    caller's."""
+    """Playbooks, and what the owner decided about skills. Any text is taken; limits are the
+    caller's. Raises StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

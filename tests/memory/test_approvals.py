@@ -154,24 +154,6 @@ async def test_an_answer_counts_until_the_time_is_over_and_not_a_moment_longer(
 # --- time --------------------------------------------------------------------------------------
 
 
-async def test_only_those_expire_whose_time_is_over(
-    approvals: SqliteApprovals, clock: StillClock
-) -> None:
-    for n, ms in enumerate((3_000, 1_000, 2_000)):
-        await ask(approvals, question(f"a{n}"), ms=ms)
-        await arrives(approvals, 2 * n + 1)
-
-    assert await approvals.next_expiry() == START_MS + 1_000
-    clock.move(2)
-    assert await approvals.expire() == 2
-    assert [one.id for one in await approvals.open_ones()] == ["a0"]
-    assert await approvals.expire() == 0
-    assert await approvals.next_expiry() == START_MS + 3_000
-    clock.move(1)
-    assert await approvals.expire() == 1
-    assert await approvals.next_expiry() is None
-
-
 async def test_the_question_of_a_turn_that_was_stopped_takes_no_answer(
     approvals: SqliteApprovals, journal: SqliteJournal, conversations: SqliteConversations
 ) -> None:

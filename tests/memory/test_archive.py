@@ -14,7 +14,7 @@ from memory.search.archive import ENTRIES_AT_ONCE, SqliteArchive, drop_from_inde
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
 from tests.memory.history_kit import add_turns, talk
-from tests.memory.kit import LANE, StillClock, run, turn_end
+from tests.memory.kit import LANE, run, turn_end
 
 OWNER = PersonId("p1")
 
@@ -26,23 +26,6 @@ def archive(database: Database) -> SqliteArchive:
 
 def said(found: Sequence[Exchange]) -> list[str]:
     return [one.said for one in found]
-
-
-async def test_an_exchange_is_found_by_what_was_said_and_by_what_was_answered(
-    database: Database, archive: SqliteArchive, conversation: ConversationId, clock: StillClock
-) -> None:
-    runs = await add_turns(
-        database,
-        conversation,
-        [talk("Which seats?", "14A and 14B."), talk("Buy milk", "Noted."), talk("Hm", "Lisbon!")],
-    )
-
-    (seats,) = await archive.search(OWNER, LANE, "the seats", k=3)
-    (lisbon,) = await archive.search(OWNER, LANE, "lisbon", k=3)
-
-    assert (seats.id, seats.said, seats.answered) == (runs[0], "Which seats?", "14A and 14B.")
-    assert seats.when == clock.now()
-    assert lisbon.id == runs[2]
 
 
 async def test_only_the_same_person_in_the_same_chat_is_searched(

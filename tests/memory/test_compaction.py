@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -12,11 +14,23 @@ import pytest
 from agent.history.window import repair, since_compaction
 from agent.prompt.tokens import estimate_tokens
 from memory.database.connection import Database
+from memory.database.migrate import MIGRATIONS, read_migrations
+from memory.database.rows import dump
 from memory.records.errors import Overloaded
 from memory.records.facts import Compaction
 from memory.records.messages import ConversationId
 from memory.records.section import HistorySettings
-from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, Usage
+from memory.records.transcript import (
+    Answered,
+    Entry,
+    Note,
+    Said,
+    ToolCall,
+    ToolResult,
+    Usage,
+    kind_of,
+    to_json,
+)
 from memory.records.usage import Charge
 from memory.search.archive import SqliteArchive
 from memory.stores.compactions import SqliteCompactions
@@ -38,6 +52,9 @@ from tests.memory.history_kit import (
 )
 from tests.memory.kit import LANE, StillClock, run, turn_end
 from tests.thorough import rounds
+
+# --- compaction ----------------------------------------------------------------------------------
+
 
 LONG = "word " * 400
 
@@ -562,3 +579,78 @@ async def test_histories_with_compactions_at_random_points_stay_valid_for_all_pr
             if made is not None and limit:
                 assert made.tokens_after - estimate_tokens(made.summary) <= limit
             looked_at += 1
+
+
+# --- tainted summaries ---------------------------------------------------------------------------
+
+
+OUTSIDE: dict[str, Sequence[Entry]] = {
+    "an answer that was given after it": [Said(text="q"), Answered(text="a", tainted=True)],
+    "a result": [
+        *work_done("q", "web_fetch", "{}", effect="")[:2],
+        ToolResult(call_id="c1", content="a page", untrusted=True),
+        Answered(text="a"),
+    ],
+    "forwarded words": [Said(text="q", forwarded=True), Answered(text="a")],
+    "quoted words": [Said(text="q", quote="buy now"), Answered(text="a")],
+    "a marked note": [Note(text="Sent.", untrusted=True), Said(text="q"), Answered(text="a")],
+    "a file": [Note(text="It came.", content="a letter"), Said(text="q"), Answered(text="a")],
+}
+
+
+def summing_up(database: Database) -> Any:
+    return compactor(database, ScriptedCheap(lambda prompt: detected("All of it.")))
+
+
+@pytest.mark.parametrize("what", OUTSIDE)
+async def test_what_was_read_outside_marks_the_summary_and_those_after_it(
+    database: Database, conversations: SqliteConversations, what: str
+) -> None:
+    conversation = await conversations.current(LANE)
+    await add_turns(database, conversation, [OUTSIDE[what], *(talk(f"q{n}") for n in range(5))])
+    first = await summing_up(database).compact(wanted(conversation, forced=True))
+    await add_turns(database, conversation, [talk(f"later {n}") for n in range(9)])
+    second = await summing_up(database).compact(wanted(conversation, forced=True))
+
+    assert first.tainted
+    assert second.tainted
+    assert (await conversations.history(conversation)).compaction == second
+
+
+async def test_a_summary_of_ones_own_words_has_no_mark(
+    database: Database, conversations: SqliteConversations
+) -> None:
+    conversation = await conversations.current(LANE)
+    own = [talk("q"), work_done("note it", "write_file", "{}"), *(talk("more") for _ in range(5))]
+    await add_turns(database, conversation, own)
+
+    made = await summing_up(database).compact(wanted(conversation, forced=True))
+
+    assert not made.tainted
+
+
+@pytest.mark.parametrize("what", [*OUTSIDE, "nothing"])
+def test_summaries_of_before_are_marked_by_what_had_been_read(what: str) -> None:
+    entries = OUTSIDE.get(what, talk("q"))
+    steps = read_migrations(MIGRATIONS)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for step in steps[:13]:
+            connection.executescript(step.sql)
+        connection.executescript("""
+            insert into conversations (id, lane, created_ms) values ('c', 'telegram:5', 1);
+            insert into compactions (conversation_id, kind, from_id, sent_from, summary, messages,
+                tokens_before, tokens_after, made_ms) values ('c', 'digest', 0, 9, 's', 1, 1, 1, 5);
+        """)
+        for entry in entries:
+            data = {key: value for key, value in to_json(entry).items() if key != "tainted"}
+            connection.execute(
+                "insert into messages (conversation_id, run_id, kind, body, created_ms)"
+                " values ('c', 'r', ?, ?, 2)",
+                (kind_of(entry), dump(data)),
+            )
+
+        connection.executescript(steps[13].sql)
+
+        marks = connection.execute("select tainted from compactions").fetchall()
+    by_answer_alone = what == "an answer that was given after it"  # no such mark was stored then
+    assert marks == [(int(what != "nothing" and not by_answer_alone),)]

@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.database.connection import Database
-from memory.facts.rows import holding, owned_by, seen_by
 from memory.facts.store import SqliteFacts
 from memory.records.facts import Whose
 from memory.records.messages import PersonId, RunId
 from memory.search.indexes import Indexes
 from tests.memory.facts_kit import (
     ADA,
-    ADA_IN_GROUP,
     BEN,
     EMBEDDING,
     WORDS_ALONE,
@@ -70,21 +68,6 @@ async def test_the_least_recently_used_goes_first(database: Database) -> None:
     assert indexes.is_empty(people[0])
     assert not indexes.is_empty(people[2])
     assert await found(indexes, "violin", people[0]) == ["Plays the violin."]
-
-
-@pytest.mark.parametrize(("of", "index"), [(ADA, "facts_person"), (ADA_IN_GROUP, "facts_scope")])
-async def test_no_search_reads_the_whole_table(database: Database, of: Whose, index: str) -> None:
-    where = holding(seen_by(of)).and_("id > ?", 5)
-
-    plan = await database.read(
-        lambda c: c.execute(
-            f"explain query plan select id from facts where {where.sql} order by id limit 9",
-            where.values,
-        ).fetchall()
-    )
-
-    assert [index in str(row[-1]) and "SEARCH" in str(row[-1]) for row in plan] == [True]
-    assert owned_by(of).values == (of.person_id, of.scope)
 
 
 STEP = st.tuples(

@@ -55,22 +55,6 @@ async def test_steps_may_be_written_with_the_end(
     ]
 
 
-async def test_joined_runs_and_their_messages_end_with_the_step(
-    journal: SqliteJournal, inbox: SqliteInbox, path: Path
-) -> None:
-    stored = await inbox.store([event(str(n)) for n in range(3)])
-    for n, run_id in enumerate(("r1", "r2", "r3")):
-        await journal.submit(run(run_id, inbox_id=stored[n].id))
-    await journal.begin(R1)
-
-    await journal.record(R1, 0, "receive", {"messages": 2}, joined=[R2, R3])
-
-    assert (await only(journal)).run.run_id == R1
-    assert await inbox.counts() == {"queued": 1, "joined": 2}
-    joined = rows(path, "select joined_to, ended_ms from turns where status = 'joined'")
-    assert joined == [("r1", START_MS)] * 2
-
-
 # --- waiting ---------------------------------------------------------------------------------
 
 
@@ -238,19 +222,6 @@ async def test_an_end_signals_and_wakes_who_waits_in_its_own_transaction(
     assert ended.woken == (R1,)
     assert (await only(journal)).status is RunStatus.QUEUED
     assert await journal.signalled("k1 is done") == {"ok": True}
-
-
-async def test_what_follows_an_end_that_fails_is_not_there(
-    journal: SqliteJournal, conversation: ConversationId
-) -> None:
-    await journal.submit(run("r1"))
-    end = turn_end("r1", ConversationId("c_none"))
-
-    with pytest.raises(StorageError):
-        await journal.finish(R1, replace(end, follow=run("r2"), signals=(("key", {}),)))
-
-    assert (await only(journal)).run.run_id == R1
-    assert await journal.signalled("key") is None
 
 
 async def test_a_subagent_that_ended_long_ago_is_listed_no_more(

@@ -85,19 +85,6 @@ def test_what_stands_beside_a_good_fit_is_found_with_it() -> None:
     assert found(search, "concert") == ["1", "2"]
 
 
-@pytest.mark.parametrize("embedding", [None, EMBEDDING])
-def test_what_is_added_is_found_and_what_is_removed_is_not(embedding: Embedding | None) -> None:
-    search = Search(FACTS[:2], embedding=embedding)
-    search.add(FACTS[2:])
-    search.remove(["cat", "unknown"])
-
-    assert found(search, "Which peanuts must Bob avoid?")[0] == "food"
-    assert "cat" not in found(search, "Anna's cat named Miso", k=9)
-    assert len(search) == 4
-    assert "food" in search
-    assert "cat" not in search
-
-
 WORD = st.sampled_from(["tea", "rain", "harbour", "violin", "copper", "bread", "winter", "map"])
 SOME_TEXTS = st.lists(st.lists(WORD, min_size=1, max_size=4).map(" ".join), max_size=12)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from memory.database.connection import Database
-from memory.records.ports import SkillRecords
 from memory.records.rows import ApprovedTool, StoredPlaybook
 from memory.stores.switches import SqliteSkillRecords, SqliteToolApprovals
 from tests.memory.kit import START_MS, StillClock
@@ -27,12 +26,12 @@ TRAVEL = StoredPlaybook(
 
 
 @pytest.fixture
-def records(database: Database) -> SkillRecords:
+def records(database: Database) -> SqliteSkillRecords:
     return SqliteSkillRecords(database)
 
 
 async def test_a_playbook_is_replaced_whole_and_its_time_moves(
-    records: SkillRecords, clock: StillClock
+    records: SqliteSkillRecords, clock: StillClock
 ) -> None:
     await records.put_playbook(TRAVEL)
     clock.move(60)

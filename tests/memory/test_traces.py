@@ -12,11 +12,10 @@ from memory.database.connection import Database
 from memory.records.erasure import FileChange
 from memory.records.jobs import Due, Held, Notification, SlotState, Taken, Taking
 from memory.records.messages import Address, ConversationId, OutboxId, PersonId, RunId
-from memory.records.ports import ChildOf, Json
+from memory.records.ports import Json
 from memory.records.rows import NewMessage, OutPart, PartState
-from memory.records.transcript import Answered, Said, Usage
+from memory.records.transcript import Answered, Said
 from memory.records.turns import Behind, DueSlot
-from memory.records.usage import CallState, Changes, Charge, ModelCall, Purpose, UsageSum
 from memory.stores.conversations import SqliteConversations
 from memory.stores.jobs import SqliteJobs
 from memory.stores.outbox import SqliteOutbox
@@ -24,7 +23,6 @@ from memory.stores.schedule import SqliteTellings
 from memory.stores.sessions import SqliteSessions
 from memory.stores.traces import KEPT_MAX, SqliteFormerFiles, SqliteTraces
 from memory.stores.turns import SqliteJournal
-from memory.stores.usage import SqliteUsage
 from tests.memory.kit import LANE, START_MS, StillClock, rows, run, turn_end
 from tests.scheduler.jobs_kit import job as new_job
 
@@ -84,7 +82,6 @@ async def test_a_beginning_that_cannot_be_read_is_left_out_and_logged(
 # --- explained -----------------------------------------------------------------------------------
 
 
-ME = PersonId("p1")
 OTHERS = "telegram:7"
 
 
@@ -221,41 +218,6 @@ async def test_a_digest_leads_to_all_that_it_gathers(chat: Chat) -> None:
 
 def memories(*facts: str) -> list[Json]:
     return [{"name": "memories", "sources": [f"fact:{fact}" for fact in facts]}]
-
-
-def call(number: int, model: str, run_id: str, micros: int | None) -> ModelCall:
-    return ModelCall(
-        id=number,
-        at_ms=START_MS,
-        charge=Charge(purpose=Purpose.CHAT, person_id=ME, lane=LANE, run_id=RunId(run_id)),
-        model=model,
-        usage=Usage(prompt=10, completion=2, cached=4),
-        micros=micros,
-        guessed=12,
-        state=CallState.COUNTED,
-    )
-
-
-async def test_what_was_spent_is_added_up_by_model_with_that_of_subagents(chat: Chat) -> None:
-    await chat.turn("r1")
-    child = ChildOf(run_id=RunId("r1"), lane=LANE, waits=True)
-    await chat.journal.submit(replace(run("r2", lane="agent:1"), child_of=child))
-    calls = [
-        call(1, "big", "r1", 7),
-        call(2, "small", "r1", None),
-        call(3, "big", "r2", 3),
-        call(4, "big", "r9", 99),
-    ]
-    await SqliteUsage(chat.database).put(Changes(calls=calls))
-
-    found = await chat.records.turn(RunId("r1"))
-
-    assert found is not None
-    assert found.spent == (
-        UsageSum(model="big", calls=2, prompt=20, completion=4, cached=8, micros=10, unpriced=0),
-        UsageSum(model="small", calls=1, prompt=10, completion=2, cached=4, micros=0, unpriced=1),
-    )
-    assert found.subagents == 1
 
 
 async def test_facts_of_the_turns_that_were_sent_along_are_found(chat: Chat) -> None:

@@ -109,23 +109,6 @@ async def test_an_account_adds_up_what_is_its_own_and_over(usage: SqliteUsage) -
     ]
 
 
-@pytest.mark.parametrize("scope", list(Scope))
-@pytest.mark.parametrize("run", ["", "r1"])
-async def test_no_account_looks_at_every_row(
-    usage: SqliteUsage, database: Database, scope: Scope, run: str
-) -> None:
-    from memory.stores import usage as sql
-
-    statement = sql._SUM_TURN if run else sql._SUMS[scope]
-    values = [1] * statement.count("?")
-
-    plan = await database.read(
-        lambda c: c.execute(f"explain query plan {statement}", values).fetchall()
-    )
-
-    assert all("USING INDEX" in row[3] for row in plan), plan
-
-
 async def test_calls_of_a_dead_process_are_settled_at_the_next_start(path: Path) -> None:
     async with opened(path) as database:
         await SqliteUsage(database).put(Changes(calls=[call(1, state=CallState.OPEN), call(2)]))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memory.records.errors import StorageFull
 from memory.records.rows import SkillRecord, StoredPlaybook
+from memory.stores.switches import SqliteSkillRecords
 
 
 def text_of(name: str, *lines: str, body: str = "Text") -> str:
@@ -30,8 +31,8 @@ def files_below(root: Path) -> Mapping[str, bytes]:
     }
 
 
-class KeptRecords:
-    """The port SkillRecords, without a database. Counts how often it is asked."""
+class KeptRecords(SqliteSkillRecords):
+    """Records without a database. Counts how often it is asked."""
 
     def __init__(self) -> None:
         self.kept_playbooks: dict[str, StoredPlaybook] = {}
