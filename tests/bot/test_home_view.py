@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from bot.channels.slack.app_home import NEXT_SHOWN, HomeSection, HomeView
+from bot.channels.slack.app_home import HomeSection, HomeView
 from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.records.schedule import Event
@@ -104,28 +103,6 @@ async def test_jobs_and_events_stand_in_the_order_in_which_they_come(place: Plac
         "Someday",
     ]
     assert lines[-1].endswith("no date")
-
-
-async def test_ten_are_shown_and_the_rest_is_counted(place: Place) -> None:
-    for number in range(NEXT_SHOWN + 3):
-        await place.counter.want("tomorrow at 9:00", text=f"job number {number}")
-
-    lines = await place.lines("Next")
-
-    assert len(lines) == NEXT_SHOWN + 1
-    assert lines[-1] == "… and 3 more: `/hearth jobs`"
-
-
-async def test_a_heartbeat_has_a_command_of_its_own_and_no_button(place: Place) -> None:
-    await place.counter.heartbeats.ensure()
-    job = await place.counter.heartbeats.of(ANN, "default")
-    assert job is not None
-
-    [line] = (await place.page())["Next"].lines
-    await place.counter.store.put(replace(job, enabled=False, paused="it kept failing"))
-    [standing] = (await place.page())["Standing still"].lines
-
-    assert (line.buttons, standing.buttons) == ((), ())
 
 
 async def test_what_is_anothers_is_neither_shown_nor_asked_for(place: Place) -> None:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from bot.commands import table as commands
-from bot.commands.people import PeopleCommands
-from bot.commands.table import COMMANDS, Command, CommandCall, find
-from bot.inbox.commands import answer, refusal
-from memory.records.messages import Address, IncomingMessage, PersonId, Role
-from memory.records.rows import Person
-from tests.bot.kit import OWNER, Rig
+from bot.commands.table import COMMANDS, Command
+from bot.inbox.commands import refusal
+from memory.records.messages import Role
 
 TABLE = """
              private chat             group
@@ -87,59 +81,3 @@ def test_each_command_is_done_for_whom_and_where_the_table_says(command: Command
     for (role, is_group), cell in zip(PLACES, cells, strict=True):
         said = refusal(command, role=role, is_group=is_group)
         assert said == SAID[cell].format(name=command.name), (role, is_group)
-
-
-def test_a_command_that_says_nothing_of_rights_is_everybodys_and_one_with_roles_nobody_elses() -> (
-    None
-):
-    plain = Command(name="new", help="x", run=commands.show_help)
-    owners = replace(plain, roles=commands.OWNER_ALONE)
-
-    assert not any(refusal(plain, role=role, is_group=group) for role, group in PLACES)
-    assert [bool(refusal(owners, role=role, is_group=group)) for role, group in PLACES] == [
-        False, True, True, False, True, True,
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: str(place))
-async def test_a_refused_command_shows_and_changes_nothing(
-    rig: Rig, place: tuple[Role, bool]
-) -> None:
-    role, is_group = place
-    async with rig.opened() as bot:
-        await bot.access.approve(f"telegram:{OWNER}")
-        await bot.access.approve("telegram:6")
-        code = await bot.access.answer_stranger("telegram:99")
-        assert code is not None
-        before = await bot.access.overview()
-        tools = replace(
-            bot.intake._command_tools,
-            people=PeopleCommands(bot.access, clock=bot.clock, host_zone="UTC"),
-        )
-        message = IncomingMessage(
-            address=Address(channel="telegram", chat_id="-100" if is_group else "8"),
-            message_id="1",
-            sender_id="8",
-            is_group=is_group,
-        )
-        person = Person(id=PersonId("p8"), role=role, addresses=("telegram:8",))
-        for text in (
-            "/pair", "/pair telegram:99", "/pair deny telegram:6", "/access",
-            "/access role telegram:6 owner", "/access remove telegram:6",
-        ):  # fmt: skip
-            found = find(text)
-            assert found is not None
-            asked = CommandCall(message=message, person=person, rest=found[1])
-            if not refusal(found[0], role=role, is_group=is_group):
-                continue
-
-            said = await answer(found[0], tools, asked)
-
-            assert "telegram:" not in said.text
-            assert await bot.access.overview() == before
-
-
-def test_help_names_what_one_may_use() -> None:
-    owners = {command.name for command in COMMANDS if command.roles == commands.OWNER_ALONE}
-
-    assert owners == {"pair", "access", "pause", "resume", "heartbeat", "logs"}

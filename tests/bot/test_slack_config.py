@@ -24,19 +24,6 @@ def complaint(folder: Path, toml: str) -> str:
     return str(wrong.value)
 
 
-def test_slack_is_off_and_closed_unless_it_is_set_up(tmp_path: Path) -> None:
-    settings = loaded(tmp_path, "").slack
-
-    assert settings.bot_token.get_secret_value() == ""
-    assert (settings.mode, settings.group_policy, settings.allow_from) == ("socket", "mention", ())
-
-
-def test_socket_mode_takes_both_tokens(tmp_path: Path) -> None:
-    settings = loaded(tmp_path, TOKENS)
-
-    assert settings.secrets() == ("xoxb-1-abc", "xapp-1-abc")
-
-
 @pytest.mark.parametrize(
     ("toml", "said"),
     [
