@@ -6,15 +6,14 @@ transcripts.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from agent.budget.budget import Budget
 from agent.budget.rate_limit import RateLimiter
-from memory.records.ports import Model
 from memory.records.request import ModelRequest
-from memory.records.transcript import Answered, Usage
+from memory.records.transcript import Usage
 from memory.records.usage import Charge, SpendingRefused, Verdict
 
 
@@ -28,14 +27,9 @@ class PaidCall:
     usage: Usage | None = None
     answered_by: str = ""
 
-    async def ask(
-        self, model: Model, request: ModelRequest, *, on_text: Callable[[str], None]
-    ) -> Answered:
-        """Have a model answer within what is allowed. Raise its errors."""
-        bounded = replace(request, max_output_tokens=self.tokens_out)
-        answer = await model.answer(bounded, on_text=on_text)
-        self.answered(answer.usage, by=answer.model)
-        return answer
+    def bounded(self, request: ModelRequest) -> ModelRequest:
+        """The request, for an answer within what is allowed."""
+        return replace(request, max_output_tokens=self.tokens_out)
 
     def answered(self, usage: Usage, *, by: str) -> None:
         """Note what the call took, and which model answered."""

@@ -69,7 +69,8 @@ class Background:
             tokens_in=estimate_tokens(text),
             tokens_out=request.max_output_tokens,
         ) as call:
-            answer = await call.ask(model, request, on_text=_unseen)
+            answer = await model.answer(call.bounded(request), on_text=_unseen)
+            call.answered(answer.usage, by=answer.model)
         said = visible(answer.text).strip()
         if not said:
             raise BrokenAnswer(f"{model.name} answered nothing.")

@@ -161,7 +161,9 @@ class DryRunner:
             tokens_in=tokens + tools_part(request.tools).tokens,
             tokens_out=request.max_output_tokens,
         ) as call:
-            return await call.ask(model, request, on_text=_unseen)
+            answer = await model.answer(call.bounded(request), on_text=_unseen)
+            call.answered(answer.usage, by=answer.model)
+            return answer
 
     async def _plan(self, turn: TurnInput) -> PromptPlan:
         job = turn.job

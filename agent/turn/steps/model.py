@@ -140,7 +140,8 @@ class ModelStep:
                 if call.model != model.name:
                     facts["cheaper"] = call.model
                     asked = await self._models.named(call.model, agent=turn.agent)
-                answer = await call.ask(asked, request, on_text=stream)
+                answer = await asked.answer(call.bounded(request), on_text=stream)
+                call.answered(answer.usage, by=answer.model)
             if answer.calls:
                 stream.ended()
         except StorageError:
