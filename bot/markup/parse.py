@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from bot.markup.runs import Run, Style, Styles, TextMark, columns_of, poses
+from bot.markup.runs import CutPlace, Run, Style, Styles, TextMark, columns_of, poses
 
 # --- markup dialect -----------------------------------------------------------------------------
 #
@@ -354,28 +353,13 @@ INSIDE = 10
 """Divides that worth inside of a code block or table that would fit into one message."""
 
 
-@dataclass(slots=True, kw_only=True)
-class CutLine:
-    """One line of a text, as the first of the next message. `is_sure`: the rest reads the same
-    from there on, with `carry` before it, which opens a block of code or a table anew. `quote`
-    stands before a rest that begins within the line."""
-
-    worth: float = LINE
-    is_sure: bool = False
-    carry: str = ""
-    quote: str = ""
-    in_list: bool = False
-    indent: int | None = None
-    """Spaces that a fence inside of a list stands behind."""
-
-
-def cut_lines(source: str, *, block_max: int) -> list[CutLine]:
-    """Return each line as one to begin with, or none where all is plain; blocks of at most
+def cut_lines(source: str, *, block_max: int) -> list[CutPlace]:
+    """Return the begin of each line as a place, or none where all is plain; blocks of at most
     `block_max` characters should stay whole."""
     if (tokens := _tokens(source)) is None:
         return []
     lines = source.split("\n")
-    found = [CutLine() for _ in lines]
+    found = [CutPlace(worth=LINE) for _ in lines]
     heading_end = -1
     for token in tokens:
         if token.map is None or token.type in {"inline", "thead_open", "tbody_open", "tr_open"}:
@@ -404,10 +388,12 @@ def cut_lines(source: str, *, block_max: int) -> list[CutLine]:
     return found
 
 
-def _hold(held: Sequence[CutLine], token: Token, opening: Sequence[str], *, block_max: int) -> None:
+def _hold(
+    held: Sequence[CutPlace], token: Token, opening: Sequence[str], *, block_max: int
+) -> None:
     """Say of the lines of a block of code, or of a table, how the rest is opened anew."""
     first, *inner = held
-    carry, indent = "", None
+    carry, indent = "", 0
     if token.type == "fence":
         carry = f"{first.quote}{token.markup}{token.info}\n"
         indent = max(opening[0].find(token.markup), 0)
@@ -415,10 +401,10 @@ def _hold(held: Sequence[CutLine], token: Token, opening: Sequence[str], *, bloc
         carry = "".join(f"{line}\n" for line in opening)
     for line in inner:
         line.worth = LINE / INSIDE if len(token.content) <= block_max else LINE
-        line.carry, line.indent = carry, indent
+        line.carry, line.indent, line.in_fence = carry, indent, token.type == "fence"
         # Code that is indented has no mark that could be written anew inside of a list.
         line.is_sure = token.type != "code_block" or not token.level
-        if token.type == "fence":
+        if line.in_fence:
             line.quote = carry
     if token.type == "table_open" and inner:
         inner[0].is_sure = False  # the line below the header

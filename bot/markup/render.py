@@ -11,9 +11,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bot.markup import telegram as markup_telegram
-from bot.markup.runs import SEEN, SPACES, UNSEEN, Run, TextMark, utf16_length
+from bot.markup.runs import SEEN, SPACES, UNSEEN, CutPlace, Run, TextMark, utf16_length
 
 __all__ = ["RenderedPart", "slack_parts", "telegram_parts", "utf16_length"]
 
@@ -66,14 +67,8 @@ def telegram_parts(text: str, *, limit: int = TELEGRAM_UNITS_MAX) -> tuple[Rende
     part for a blank text. Each `source` fits in `limit` too; only white space at its ends, which
     Telegram takes away before it counts, may exceed it, and only after a run of limit/4 of it."""
 
-    def fits(markup: str, shown: str, source: str) -> bool:
-        return (
-            max(utf16_length(shown), utf16_length(source)) <= limit
-            and len(markup) <= markup_telegram.HTML_MAX
-            and markup.count("</") <= markup_telegram.ENTITIES_MAX
-        )
-
     can_link, html = markup_telegram.can_link, markup_telegram.html
+    fits = partial(markup_telegram.fits, limit)
     return _parts(text, _Platform(limit=limit, can_link=can_link, markup=html, fits=fits))
 
 
@@ -102,20 +97,6 @@ def _parts(text: str, platform: _Platform) -> tuple[RenderedPart, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cut:
-    """A place to end a part; `mark` closes what is bold there, say. What follows reads the same
-    with `carry` before it, and `indent` spaces less in each line: if not `is_sure`, that is tried.
-    """
-
-    at: int
-    worth: float = 0
-    mark: str = ""
-    carry: str = ""
-    indent: int = 0
-    is_sure: bool = False
-
-
 class _Cutter:
     """Takes as much as may fit, then steps back to the best place to stop."""
 
@@ -123,13 +104,13 @@ class _Cutter:
         self._source = source
         self._platform = platform
         self._end = len(source.rstrip(UNSEEN))
-        self._since = _Cut(at=0)
+        self._since = CutPlace(at=0)
         """Where the part begins, and how the text reads from there."""
-        self._places: list[_Cut] = []
+        self._places: list[CutPlace] = []
         """Where it may end."""
         self._whole = ""
         """What is to read, of the part and beyond it."""
-        self._tried: dict[int, _Cut | None] = {}
+        self._tried: dict[int, CutPlace | None] = {}
         """What was found out of places that are not sure, whatever the size of the part."""
         self._failed = 0
         self._is_plain = False
@@ -142,7 +123,7 @@ class _Cutter:
             self._failed, self._is_plain = 0, False
             yield slice(at, self._since.at), markup
 
-    def _next(self, at: int) -> tuple[str, _Cut]:
+    def _next(self, at: int) -> tuple[str, CutPlace]:
         """One part, and the cut that ends it."""
         source, limit = self._source, self._platform.limit
         found = SEEN.search(source, at)
@@ -153,7 +134,7 @@ class _Cutter:
         while True:
             begin = at if size == limit and ink - at < limit // 4 else ink
             left = utf16_length(source[begin:tail])
-            stop = _Cut(at=len(source))
+            stop = CutPlace(at=len(source))
             if left > size:
                 reach = source[begin : begin + size].encode("utf-16-le")[: 2 * size]
                 stop = self._stop(ink, begin + len(reach.decode("utf-16-le", "ignore")))
@@ -162,10 +143,10 @@ class _Cutter:
             size = max(min(size, left) * 3 // 4, FORCED_UNITS)
             if size == FORCED_UNITS:
                 at = ink + size // 2
-                stop = _Cut(at=at if at < self._end else len(source))
+                stop = CutPlace(at=at if at < self._end else len(source))
                 return self._platform.markup([(source[ink : stop.at].rstrip(UNSEEN), ())]), stop
 
-    def _markup(self, stop: _Cut, *, is_last_try: bool) -> str | None:
+    def _markup(self, stop: CutPlace, *, is_last_try: bool) -> str | None:
         """The part up to there as the platform shows it, if that fits. As it was written where it
         would show nothing, or where less of it did not fit either."""
         raw = self._source[self._since.at : stop.at]
@@ -182,26 +163,26 @@ class _Cutter:
                 return None
         return None
 
-    def _read(self, since: _Cut, until: int, closing: str = "") -> list[Run]:
+    def _read(self, since: CutPlace, until: int, closing: str = "") -> list[Run]:
         from bot.markup.parse import read  # markdown-it-py takes 20 ms to load
 
         text = self._rest(since, until)
         return read(text.rstrip() + closing if closing else text, self._platform.can_link)
 
-    def _rest(self, since: _Cut, until: int) -> str:
+    def _rest(self, since: CutPlace, until: int) -> str:
         text = self._source[since.at : until]
         if since.indent:
             text = re.sub(rf"^ {{1,{since.indent}}}", "", text, flags=re.MULTILINE)
         return since.carry + text
 
-    def _stop(self, ink: int, reach: int) -> _Cut:
+    def _stop(self, ink: int, reach: int) -> CutPlace:
         """The best place up to `reach`, and after the first ink."""
         until = min(len(self._source), self._since.at + 2 * self._platform.limit)
         self._places = self._places or list(self._found(until))
         last = min(reach, self._end - 1)
         half = ink + (last - ink) // 2
         places = [place for place in self._places if ink < place.at <= last]
-        places.append(_Cut(at=_grapheme_start(self._source, last, ink + 1), worth=HARD))
+        places.append(CutPlace(at=_grapheme_start(self._source, last, ink + 1), worth=HARD))
         places.sort(
             key=lambda one: (one.at >= half and one.worth >= SPACE, one.worth, one.at), reverse=True
         )
@@ -214,7 +195,7 @@ class _Cutter:
                 return found
         return places[0]
 
-    def _as_read(self, place: _Cut, until: int) -> _Cut | None:
+    def _as_read(self, place: CutPlace, until: int) -> CutPlace | None:
         """The place if both sides read as the whole does, with what was bold there opened anew."""
         before = self._source[self._since.at : place.at]
         after = self._source[place.at : until]
@@ -229,34 +210,28 @@ class _Cutter:
             self._failed += 1
         return None
 
-    def _found(self, until: int) -> Iterator[_Cut]:
-        from bot.markup.parse import CutLine, cut_lines
+    def _found(self, until: int) -> Iterator[CutPlace]:
+        from bot.markup.parse import LINE, cut_lines
 
         since, at = self._since, self._since.at
         known_lines = cut_lines(self._rest(since, until), block_max=self._platform.limit)
         lines = self._source[at:until].split("\n")
         self._is_plain = not known_lines
-        known_lines = known_lines or [CutLine(is_sure=True)] * len(lines)
+        known_lines = known_lines or [CutPlace(worth=LINE, is_sure=True)] * len(lines)
         for line, known in zip(lines, known_lines[-len(lines) :], strict=True):
             indent = 0
-            if known.indent is not None:
+            if known.in_fence:
                 indent = known.indent + since.indent
             elif known.in_list or since.indent:
                 indent = len(line) - len(line.lstrip(" "))
-            yield _Cut(
-                at=at,
-                worth=known.worth,
-                carry=known.carry,
-                indent=indent,
-                is_sure=known.is_sure,
-            )
+            yield replace(known, at=at, indent=indent)
             for found in _PLACES.finditer(line):
-                yield _Cut(
+                yield CutPlace(
                     at=at + (found.start() if found["held"] else found.end()),
                     worth=_WORTH[str(found.lastgroup)],
                     carry=known.quote,
                     indent=indent,
-                    is_sure=known.indent is not None,
+                    is_sure=known.in_fence,
                 )
             at += len(line) + 1
 

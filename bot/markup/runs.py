@@ -1,5 +1,5 @@
 """A reply as styled runs of text: what `bot.markup.parse` makes and what every platform is written
-from."""
+from; and the places where it may be cut."""
 
 from __future__ import annotations
 
@@ -40,6 +40,25 @@ class Style:
     mark: TextMark
     value: str = ""  # the address of a link, the language of a code block
     number: int = 0  # keeps neighbours apart that would otherwise be equal
+
+
+@dataclass(slots=True, kw_only=True)
+class CutPlace:
+    """A place in a text at which a message may end; `mark` closes what is bold there, say. What
+    follows reads the same with `carry` before it, which opens a block of code or a table anew, and
+    `indent` spaces less in each line: if not `is_sure`, that has to be tried."""
+
+    at: int = 0
+    worth: float = 0
+    mark: str = ""
+    carry: str = ""
+    indent: int = 0
+    is_sure: bool = False
+
+    # Of a line: what stands before a rest that begins within it, and where it is.
+    quote: str = ""
+    in_list: bool = False
+    in_fence: bool = False
 
 
 Styles = tuple[Style, ...]

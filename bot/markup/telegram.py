@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bot.markup.runs import Run, Style, Styles, TextMark, shared
+from bot.markup.runs import Run, Style, Styles, TextMark, shared, utf16_length
 
 HTML_MAX = 16_000  # characters; Telegram refuses very long raw text, at no stated length
 ENTITIES_MAX = 100  # those beyond are ignored
@@ -26,6 +26,15 @@ _DROPPED = str.maketrans("", "", "\x01")
 
 def can_link(url: str) -> bool:
     return _LINK.match(url) is not None
+
+
+def fits(limit: int, markup: str, shown: str, source: str) -> bool:
+    """Whether it is one message of at most `limit` UTF-16 units, marked and plain."""
+    return (
+        max(utf16_length(shown), utf16_length(source)) <= limit
+        and len(markup) <= HTML_MAX
+        and markup.count("</") <= ENTITIES_MAX
+    )
 
 
 def allowed(styles: Styles) -> Styles:
