@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from bot.lean import (
     late_methods,
@@ -16,47 +15,34 @@ from bot.lean import (
     without_garbage_search,
 )
 
-if TYPE_CHECKING:
-    from typer import Typer
-
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     is_to_run = sys.argv[1:2] in ([], ["run"])
+    # A shell that asks what may follow does so with no argument, whatever was typed.
+    is_alone = is_to_run and "_HEARTHBOT_COMPLETE" not in os.environ
     if is_to_run:
         # While the program still loads nothing is open, so a stop is a plain end. As the first
         # process of a container it would not even be heard without a handler.
         signal.signal(signal.SIGTERM, _leave)
     with without_garbage_search(), late_methods():
         load_without("rich", "structlog")
-        app = _bot_alone() if is_to_run and not _completes() else _every_command()
+        if is_alone:
+            # What reads the home is loaded with the rest, since it is as lean only meanwhile.
+            import bot.settings.home
+            import bot.settings.load
+            import bot.settings.logging  # noqa: F401
+            from bot.cli.run import new_app
+
+            app = new_app()
+        else:
+            from bot.cli.main import app
     with quick_end():
         if is_to_run:
             app()
             return
         with seldom_garbage_search(), late_methods():
             app()
-
-
-def _bot_alone() -> Typer:
-    # What reads the home is loaded with the rest, since it is as lean only while all this loads.
-    import bot.settings.home
-    import bot.settings.load
-    import bot.settings.logging  # noqa: F401
-    from bot.cli.run import new_app
-
-    return new_app()
-
-
-def _every_command() -> Typer:
-    from bot.cli.main import app
-
-    return app
-
-
-def _completes() -> bool:
-    """Whether a shell asks what may follow: with no argument, whatever was typed."""
-    return "_HEARTHBOT_COMPLETE" in os.environ
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

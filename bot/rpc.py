@@ -271,8 +271,8 @@ class ControlServer:
             client.write({"id": number, "ok": False, "error": "this version does not know that"})
 
     async def _to_its_end(self, doing: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        """What was asked is done, even if whoever asked hangs up meanwhile: a message that was
-        stored must be acted on, and a person who was let in must be known."""
+        """Do what was asked, even if whoever asked hangs up meanwhile: a message that was stored
+        must be acted on, and a person who was let in must be known."""
         task = asyncio.ensure_future(doing)
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
@@ -318,7 +318,20 @@ class ControlClient:
         self._lost: Permanent | None = None
 
     async def __aenter__(self) -> Self:
-        connection = self._connected()
+        connection = socket.socket(socket.AF_UNIX)
+        connection.setblocking(False)
+        try:
+            with _short(self._path) as path:
+                connection.connect(path)
+        except BaseException as error:
+            connection.close()
+            match error:
+                case BlockingIOError():  # its queue of connections is full
+                    raise self._not_answering() from error
+                case FileNotFoundError() | ConnectionRefusedError():
+                    raise NotRunning("No bot is running on this home.") from error
+                case _:
+                    raise
         self._pid = _pid_of(connection)
         reader, self._writer = await asyncio.open_unix_connection(
             sock=connection, limit=LINE_BYTES_MAX
@@ -344,7 +357,7 @@ class ControlClient:
             await self._writer.wait_closed()
 
     async def ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        """The answer; events are passed over. Raises Permanent with the bot's own words, and
+        """Return the answer; events are passed over. Raise Permanent with the bot's own words, and
         NotAnswering."""
         async for kind, value in self.follow(operation, **arguments):
             if kind == "answer":
@@ -405,24 +418,6 @@ class ControlClient:
                     raise Permanent(str(message.get("error", WENT_AWAY)))
         finally:
             del self._waiting[number]
-
-    def _connected(self) -> socket.socket:
-        """Connect to the running bot. Raises NotRunning, NotAnswering."""
-        connection = socket.socket(socket.AF_UNIX)
-        connection.setblocking(False)
-        try:
-            with _short(self._path) as path:
-                connection.connect(path)
-        except BlockingIOError as error:  # its queue of connections is full
-            connection.close()
-            raise self._not_answering() from error
-        except (FileNotFoundError, ConnectionRefusedError) as error:
-            connection.close()
-            raise NotRunning("No bot is running on this home.") from error
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-import agent.tools.files
+import agent.tools.groups.files
 from agent.tools.arguments import parse_arguments
-from agent.tools.files import FileTools
+from agent.tools.groups.files import FileTools
 from agent.tools.tool import Caller, tools_of
 from agent.tools.workspace import Workspace
 from bot.commands import table as commands
@@ -26,8 +26,6 @@ from bot.settings.load import dotted, load
 from bot.settings.schema.settings import KEYS, SECTIONS, Settings
 from docs.make_pictures import PICTURES, SCENES, make
 from docs.make_table import shown, table
-from docs.pictures.lines import line_width, lines_of
-from docs.pictures.shapes import Paragraph, Span
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from tests.checkout import PACKAGES, PAGES, ROOT
 from tests.thorough import THOROUGH
@@ -189,7 +187,7 @@ def test_the_table_of_sub_packages_says_what_the_packages_say() -> None:
 
 async def test_the_tool_that_the_architecture_shows_is_one(tmp_path: Path) -> None:
     shown, _ = blocks(ROOT / "docs" / "architecture.md", "python")
-    names: dict[str, Any] = {**vars(agent.tools.files), "Kept": FileTools}
+    names: dict[str, Any] = {**vars(agent.tools.groups.files), "Kept": FileTools}
     exec(shown.replace("class FileTools:", "class FileTools(Kept):"), names)
     (tmp_path / "notes.md").write_text("one two three", encoding="utf-8")
 
@@ -312,14 +310,3 @@ def test_a_picture_is_what_a_run_of_the_bot_says(name: str) -> None:
 
     kept = (PICTURES / f"{name}.svg").read_text(encoding="utf-8")
     assert drawn == kept, f"the bot says other words now: python -m docs.make_pictures {name}"
-
-
-def test_the_lines_of_a_picture_keep_the_words_and_stay_within_their_width() -> None:
-    long = "a word, then anextraordinarilylongonethatfitsnowhere and 👩‍👩‍👧 `code` in the end " * 3
-    text = (Paragraph(spans=(Span(text=long, look="b"), Span(text=long, look="c"))),)
-
-    lines = lines_of(text, 120.0)
-
-    joined = "".join(span.text for line, _ in lines for span in line)
-    assert "".join(joined.split()) == "".join((long * 2).split())
-    assert all(len(line) == 1 or line_width((line, size)) <= 130 for line, size in lines)

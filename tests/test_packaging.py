@@ -111,18 +111,6 @@ def test_running_and_testing_use_the_same_versions() -> None:
     }
 
 
-def test_the_extra_for_pictures_is_locked_as_it_is_tested() -> None:
-    extra, dev = locked("requirements-pictures.txt"), locked("requirements-dev.txt")
-    wanted = [Requirement(text) for text in PROJECT["optional-dependencies"]["pictures"]]
-
-    assert extra.keys() == {str(canonicalize_name(requirement.name)) for requirement in wanted}
-    for requirement in wanted:
-        pinned = extra[canonicalize_name(requirement.name)]
-        (version,) = [pin.version for pin in pinned.specifier]
-        assert requirement.specifier.contains(version)
-        assert pinned.specifier == dev[canonicalize_name(requirement.name)].specifier
-
-
 @pytest.mark.parametrize("lock", LOCKS)
 @pytest.mark.threat("T22")
 def test_what_is_installed_is_what_is_locked(lock: str) -> None:

@@ -37,7 +37,6 @@ from memory.records.usage import (
     BudgetUnit,
     CallState,
     Charge,
-    Expected,
     Level,
     Limit,
     ModelCall,
@@ -108,7 +107,6 @@ class Budget:
         self._clock = clock
         self._host_zone = host_zone
         self._books = Books(ledger, clock, flush_s=options.flush_s, tell=tell)
-        self._limits = _LimitTable(options.limits)
         self._usual = Usual(options.output_usual)
         self._freed = asyncio.Event()
         self.hand = HandPause()
@@ -119,7 +117,19 @@ class Budget:
 
         Raises StorageError.
         """
-        await self._take_up()
+        now_ms = self._now_ms()
+        found = await self._ledger.open(minutes_from_ms=now_ms - 3_600_000)
+        if found.settled:
+            log.info("usage.settled_by_estimate", calls=found.settled)
+        self._books.begin(found.next_id, found.notices_known, found.notices_untold)
+        brakes: dict[str, Paused] = {}
+        for paused in found.pauses:
+            if paused.kind is Pause.HAND:
+                self.hand.put(paused)
+            else:
+                brakes[paused.agent] = paused
+        for tripped in self._brakes.restore(found.minutes, brakes):
+            self._trip(tripped)
         writing = asyncio.create_task(self._books.write_on())
         try:
             yield self
@@ -143,7 +153,7 @@ class Budget:
             words = brake_words(paused, is_owner=charge.is_owner)
             return Allowance(verdict=Verdict.REFUSE, words=words)
         wishes = [await self._wish(charge.purpose, model, tokens_in, tokens_out)]
-        limits = self._limits.of(charge)
+        limits = self._limits_of(charge)
         if not limits:
             opened = self._books.reserve(charge, wishes[0], tight=False, bound=())
             return Allowance(
@@ -165,7 +175,13 @@ class Budget:
         was settled before. Raises nothing, and settles also when it is cancelled.
         """
         call = reservation.call
-        counted = _sane(usage)
+        # Without what cannot be.
+        prompt = min(max(usage.prompt, 0), TOKENS_MAX)
+        counted = Usage(
+            prompt=prompt,
+            completion=min(max(usage.completion, 0), TOKENS_MAX),
+            cached=min(max(usage.cached, 0), prompt),
+        )
         if not (counted.prompt or counted.completion):
             return self.abandoned(reservation)
         answered = model or call.model
@@ -199,7 +215,7 @@ class Budget:
 
     async def level(self, charge: Charge) -> Level:
         """How much the prompt of the next call may hold. Raises StorageError."""
-        limits = self._limits.of(charge)
+        limits = self._limits_of(charge)
         for limit, _, total, _ in await self._bound(charge, limits) if limits else ():
             left = limit.amount - total.spent(limit.unit) - total.held(limit.unit)
             typical = self._usual.typical(charge.purpose, limit.unit)
@@ -227,7 +243,7 @@ class Budget:
     async def standings(self, charge: Charge) -> Sequence[Standing]:
         """How the budgets stand that a call of this charge would be on; those of turns only where
         it has one. Raises StorageError."""
-        limits = self._limits.of(charge)
+        limits = self._limits_of(charge)
         return [
             Standing(
                 limit=limit,
@@ -238,14 +254,6 @@ class Budget:
             )
             for limit, account, total, _ in await self._bound(charge, limits)
         ]
-
-    async def expect(
-        self, purpose: Purpose, *, model: str, tokens_in: int, tokens_out: int
-    ) -> Expected:
-        """What one call will take, by what such calls took of late: for whoever is about to enable
-        something that runs by the clock."""
-        wish = await self._wish(purpose, model, tokens_in, tokens_out)
-        return Expected(tokens=wish.needed(BudgetUnit.TOKENS), micros=wish.micros)
 
     async def flush(self) -> None:
         """Writes what waits to be written: for whoever reads the rows. Raises StorageError."""
@@ -279,21 +287,6 @@ class Budget:
         return frozenset(lifted)
 
     # --- steps ---------------------------------------------------------------------------------
-
-    async def _take_up(self) -> None:
-        now_ms = self._now_ms()
-        found = await self._ledger.open(minutes_from_ms=now_ms - 3_600_000)
-        if found.settled:
-            log.info("usage.settled_by_estimate", calls=found.settled)
-        self._books.begin(found.next_id, found.notices_known, found.notices_untold)
-        brakes: dict[str, Paused] = {}
-        for paused in found.pauses:
-            if paused.kind is Pause.HAND:
-                self.hand.put(paused)
-            else:
-                brakes[paused.agent] = paused
-        for tripped in self._brakes.restore(found.minutes, brakes):
-            self._trip(tripped)
 
     async def _wish(
         self, purpose: Purpose, model: str, tokens_in: int, tokens_out: int
@@ -330,7 +323,17 @@ class Budget:
             else:
                 worst = next((one for one in fits if one[0] is _Fit.BUSY), fits[-1])
                 return self._refuse(charge, bound[worst[1]], wishes[-1], fit=worst[0])
-            await self._until(freed, gives_up_at)
+            # Until a call is settled, or it is time to give up.
+            waking = asyncio.ensure_future(freed.wait())
+            sleeping = asyncio.ensure_future(
+                self._clock.sleep(max(0.0, gives_up_at - self._clock.monotonic()))
+            )
+            try:
+                await asyncio.wait({waking, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (waking, sleeping):
+                    task.cancel()
+                await asyncio.gather(waking, sleeping, return_exceptions=True)
             if paused := self._brakes.of(charge.agent).paused:
                 words = brake_words(paused, is_owner=charge.is_owner)
                 return Allowance(verdict=Verdict.REFUSE, words=words)
@@ -345,7 +348,13 @@ class Budget:
         tight: bool,
     ) -> Allowance:
         if tight:
-            cut = wish.cut_to(_room(bound))
+            # What the fullest budgets of tokens and of money have left.
+            left = {unit: [10**15] for unit in BudgetUnit}
+            for limit, _, total, _ in bound:
+                left[limit.unit].append(
+                    limit.amount - total.spent(limit.unit) - total.held(limit.unit)
+                )
+            cut = wish.cut_to(Spent(min(left[BudgetUnit.TOKENS]), min(left[BudgetUnit.MONEY])))
             tight = _fit(bound, cut)[0] is _Fit.TIGHT
         else:
             cut = wish
@@ -427,6 +436,19 @@ class Budget:
         self._books.announce(trip_notice(paused))
         self._wake_waiting()
 
+    def _limits_of(self, charge: Charge) -> tuple[Limit, ...]:
+        """Return the limits that a call is on: of one person, agent or job the special one, else
+        the general."""
+        found: dict[tuple[Scope, Period, BudgetUnit], Limit] = {}
+        for limit in self._options.limits:
+            subject = subject_of(limit.scope, charge)
+            if subject is None or limit.of not in ("", subject):
+                continue
+            key = limit.scope, limit.period, limit.unit
+            if limit.of or key not in found:
+                found[key] = limit
+        return tuple(found.values())
+
     async def _bound(self, charge: Charge, limits: Sequence[Limit]) -> list[Bound]:
         """Each limit with its account, as it stands now: nothing is awaited once all are known."""
         while True:
@@ -449,19 +471,6 @@ class Budget:
                 ]
             await self._books.load([account for _, account in wanted])
 
-    async def _until(self, freed: asyncio.Event, gives_up_at: float) -> None:
-        """Until a call is settled, or it is time to give up."""
-        waking = asyncio.ensure_future(freed.wait())
-        sleeping = asyncio.ensure_future(
-            self._clock.sleep(max(0.0, gives_up_at - self._clock.monotonic()))
-        )
-        try:
-            await asyncio.wait({waking, sleeping}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (waking, sleeping):
-                task.cancel()
-            await asyncio.gather(waking, sleeping, return_exceptions=True)
-
     def _wake_waiting(self) -> None:
         self._freed.set()
         self._freed = asyncio.Event()
@@ -471,26 +480,6 @@ class Budget:
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
-
-
-class _LimitTable:
-    """Which limits a call is on: of one person, agent or job the special one, else the general."""
-
-    def __init__(self, limits: Sequence[Limit]) -> None:
-        self._limits = tuple(limits)
-
-    def of(self, charge: Charge) -> tuple[Limit, ...]:
-        if not self._limits:
-            return ()
-        found: dict[tuple[Scope, Period, BudgetUnit], Limit] = {}
-        for limit in self._limits:
-            subject = subject_of(limit.scope, charge)
-            if subject is None or limit.of not in ("", subject):
-                continue
-            key = limit.scope, limit.period, limit.unit
-            if limit.of or key not in found:
-                found[key] = limit
-        return tuple(found.values())
 
 
 class _Fit(IntEnum):
@@ -509,39 +498,17 @@ def _fit(bound: Sequence[Bound], wish: CallWish) -> tuple[_Fit, int]:
     Only one call at a time may be tight in an account. So a budget is never passed by more than
     what one call takes beyond its estimate.
     """
-    return max(
-        ((_fit_one(one, wish), number) for number, one in enumerate(bound)),
-        key=lambda pair: pair[0],
-        default=(_Fit.FITS, 0),
-    )
-
-
-def _fit_one(bound: Bound, wish: CallWish) -> _Fit:
-    unit, total = bound.limit.unit, bound.total
-    room = bound.limit.amount - total.spent(unit)
-    left = room - total.held(unit)
-    most = wish.needed(unit, most=True)
-    if most <= left or most == 0:  # What costs nothing goes on where nothing is left.
-        return _Fit.FITS
-    usual = wish.needed(unit)
-    if usual <= left and not total.tight:
-        return _Fit.TIGHT
-    return _Fit.BUSY if usual <= room and total.is_held else _Fit.NO
-
-
-def _room(bound: Sequence[Bound]) -> Spent:
-    """What the fullest budgets of tokens and of money have left."""
-    left = {unit: [10**15] for unit in BudgetUnit}
-    for limit, _, total, _ in bound:
-        left[limit.unit].append(limit.amount - total.spent(limit.unit) - total.held(limit.unit))
-    return Spent(min(left[BudgetUnit.TOKENS]), min(left[BudgetUnit.MONEY]))
-
-
-def _sane(usage: Usage) -> Usage:
-    """Without what cannot be."""
-    prompt = min(max(usage.prompt, 0), TOKENS_MAX)
-    return Usage(
-        prompt=prompt,
-        completion=min(max(usage.completion, 0), TOKENS_MAX),
-        cached=min(max(usage.cached, 0), prompt),
-    )
+    fullest = (_Fit.FITS, 0)
+    for number, (limit, _, total, _) in enumerate(bound):
+        room = limit.amount - total.spent(limit.unit)
+        left = room - total.held(limit.unit)
+        usual, most = wish.needed(limit.unit), wish.needed(limit.unit, most=True)
+        if most <= left or most == 0:  # What costs nothing goes on where nothing is left.
+            continue
+        if usual <= left and not total.tight:
+            fit = _Fit.TIGHT
+        else:
+            fit = _Fit.BUSY if usual <= room and total.is_held else _Fit.NO
+        if fit > fullest[0]:
+            fullest = fit, number
+    return fullest

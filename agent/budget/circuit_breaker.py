@@ -162,7 +162,30 @@ class Brake:
     def _check(self) -> Paused | None:
         if self._paused is not None or not self._options.enabled:
             return None
-        why = _why(self.rush(), self._options)
+        why, rush, options = "", self.rush(), self._options
+        factor, presumed = options.burst_factor, options.baseline_presumed
+        if rush.baseline:
+            by_hand = (rush.burst - rush.unattended) * options.by_hand_weight
+            is_burst = rush.unattended > factor * rush.baseline or (
+                rush.unattended + by_hand > factor * max(rush.baseline, presumed)
+            )
+        else:
+            # While little is known each job is looked at for itself: several may have been missed
+            # and come at once, and only one that runs wild takes so much.
+            is_burst = rush.largest > factor * presumed
+        if 0 < options.hour_tokens_max <= rush.hour:
+            why = (
+                f"{rush.hour:,} tokens were used in the last {options.minutes} minutes; the limit "
+                f"is {options.hour_tokens_max:,}"
+            )
+        elif factor > 0 and is_burst:
+            usual = rush.baseline or presumed
+            of = "" if rush.baseline else ", presumed as too few are known yet"
+            why = (
+                f"{rush.burst:,.0f} tokens a minute were used in the last {options.burst_minutes} "
+                f"minutes, {rush.burst / usual:.1f} times as many as in the active minutes before "
+                f"({usual:,.0f}{of}); the limit is {factor:g} times"
+            )
         if not why:
             return None
         why += "" if self._agent == DEFAULT_AGENT else f" (the agent `{self._agent}`)"
@@ -217,36 +240,6 @@ class Brakes:
             self.of(agent).restore(minutes.get(agent, {}), pauses.get(agent)) for agent in agents
         )
         return [one for one in tripped if one is not None]
-
-
-def _why(rush: Rush, options: BrakeOptions) -> str:
-    """Which rule is broken, with its figures; empty when none is."""
-    if 0 < options.hour_tokens_max <= rush.hour:
-        return (
-            f"{rush.hour:,} tokens were used in the last {options.minutes} minutes; the limit is "
-            f"{options.hour_tokens_max:,}"
-        )
-    usual = rush.baseline or options.baseline_presumed
-    if options.burst_factor > 0 and _is_burst(rush, options):
-        of = "" if rush.baseline else ", presumed as too few are known yet"
-        return (
-            f"{rush.burst:,.0f} tokens a minute were used in the last {options.burst_minutes} "
-            f"minutes, {rush.burst / usual:.1f} times as many as in the active minutes before "
-            f"({usual:,.0f}{of}); the limit is {options.burst_factor:g} times"
-        )
-    return ""
-
-
-def _is_burst(rush: Rush, options: BrakeOptions) -> bool:
-    """Whether far more is used than usual. While little is known each job is looked at for itself:
-    several may have been missed and come at once, and only one that runs wild takes so much."""
-    factor, presumed = options.burst_factor, options.baseline_presumed
-    if not rush.baseline:
-        return rush.largest > factor * presumed
-    by_hand = (rush.burst - rush.unattended) * options.by_hand_weight
-    return rush.unattended > factor * rush.baseline or rush.unattended + by_hand > factor * max(
-        rush.baseline, presumed
-    )
 
 
 def trip_notice(paused: Paused) -> Notice:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from memory.records.errors import AssistantError, StorageError
-from memory.records.messages import Role, RunId, TurnInput
+from memory.records.messages import ConversationId, Role, RunId, TurnInput
 from memory.records.ports import Clock
 from memory.records.transcript import Usage
 from memory.records.usage import (
@@ -249,7 +249,15 @@ class Books:
             missing = [one for one in dict.fromkeys(accounts) if one not in self._accounts]
             if not missing:
                 return
-            self._make_room()
+            # Drop what is past, and all that nobody uses once there are many: it is loaded again.
+            is_full = len(self._accounts) >= ACCOUNTS_KEPT_MAX
+            now_ms = int(self._clock.now().timestamp() * 1000)
+            self._accounts = {
+                account: total
+                for account, total in self._accounts.items()
+                if total.is_held
+                or not (is_full or (not account.run_id and account.end_ms <= now_ms))
+            }
             for account, spent in zip(missing, await self._write(missing), strict=True):
                 total = Total(spent)
                 for call in self._settled_meanwhile:
@@ -261,16 +269,6 @@ class Books:
                         total.hold(opened.reservation)
                         opened.totals.append(total)
                 self._accounts[account] = total
-
-    def _make_room(self) -> None:
-        """Drop what is past, and all that nobody uses once there are many: it is loaded again."""
-        is_full = len(self._accounts) >= ACCOUNTS_KEPT_MAX
-        now_ms = int(self._clock.now().timestamp() * 1000)
-        self._accounts = {
-            account: total
-            for account, total in self._accounts.items()
-            if total.is_held or not (is_full or (not account.run_id and account.end_ms <= now_ms))
-        }
 
     # --- notices and pauses --------------------------------------------------------------------
 
@@ -313,7 +311,11 @@ class Books:
             self._wake.clear()
             try:
                 await self.flush()
-                await self._tell_all()
+                while self._untold:
+                    await self._tell(self._untold[0])
+                    self._told.append(self._untold.pop(0).key)
+                if self._told:
+                    await self.flush()
             except AssistantError as error:
                 if pause_s == self._flush_s:
                     log.warning("usage.waits", why=str(error))
@@ -356,31 +358,19 @@ class Books:
         try:
             spent = await self._ledger.put(changes, sums)
         except BaseException:
-            self._put_back(changes)
+            # What was changed since stands; what was written after all is written again.
+            for call in changes.calls:
+                if call.id not in self._dropped:
+                    self._calls.setdefault(call.id, call)
+            self._dropped |= set(changes.dropped)
+            self._notices = [*changes.notices, *self._notices]
+            self._told = [*changes.told, *self._told]
+            for paused in changes.pauses:
+                self._pauses.setdefault((paused.kind, paused.agent), paused)
+            self._wake.set()
             raise
         self._untold += changes.notices
         return spent
-
-    def _put_back(self, changes: Changes) -> None:
-        """What was changed since stands; what was written after all is written again."""
-        for call in changes.calls:
-            if call.id not in self._dropped:
-                self._calls.setdefault(call.id, call)
-        self._dropped |= set(changes.dropped)
-        self._notices = [*changes.notices, *self._notices]
-        self._told = [*changes.told, *self._told]
-        for paused in changes.pauses:
-            self._pauses.setdefault((paused.kind, paused.agent), paused)
-        self._wake.set()
-
-    async def _tell_all(self) -> None:
-        while self._untold:
-            notice = self._untold[0]
-            await self._tell(notice)
-            self._untold.pop(0)
-            self._told.append(notice.key)
-        if self._told:
-            await self.flush()
 
 
 # --- charge -------------------------------------------------------------------------------------
@@ -404,5 +394,20 @@ def charge_of(run_id: RunId, turn: TurnInput) -> Charge:
         run_id=run_id,
         job="" if turn.job is None else turn.job.name,
         agent=turn.agent,
+        time_zone=turn.time_zone,
+    )
+
+
+def background_charge(
+    purpose: Purpose, turn: TurnInput, conversation: ConversationId | None = None
+) -> Charge:
+    """Return on whose account work goes that nobody waits for, in the turn's conversation or in
+    the one that it joined."""
+    return Charge(
+        purpose=purpose,
+        person_id=turn.person_id,
+        is_owner=turn.role is Role.OWNER,
+        lane=turn.message.address.key,
+        conversation=turn.conversation if conversation is None else conversation,
         time_zone=turn.time_zone,
     )

@@ -8,7 +8,6 @@ arrival.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -85,20 +84,21 @@ class RateLimiter:
 
 
 class _Queue:
-    """Those who wait for one model. The first alone looks at the buckets; who is cancelled leaves
-    its place to the others."""
+    """Those who wait for one model. The first alone looks at the buckets: a lock lets them through
+    by order of arrival, and who is cancelled leaves its place to the others."""
 
     def __init__(self, limit: RateLimit, clock: Clock) -> None:
         self._clock = clock
         now = clock.monotonic()
         self._requests = _a_minute(limit.requests_per_minute, now)
         self._tokens = _a_minute(limit.tokens_per_minute, now)
-        self._waiting: deque[tuple[asyncio.Future[None], float]] = deque()
+        self._first = asyncio.Lock()
+        self._waiting: list[float] = []
 
     def wait_s(self, tokens: int) -> float:
         """How long a request that joins now has to wait, as far as can be known."""
         now = self._clock.monotonic()
-        ahead = sum(amount for _, amount in self._waiting)
+        ahead = sum(self._waiting)
         waits = [0.0]
         if self._requests:
             waits.append(self._requests.wait_s(len(self._waiting) + 1, now))
@@ -108,23 +108,18 @@ class _Queue:
 
     async def take(self, tokens: int) -> None:
         amount = self._sized(tokens)
-        if not self._waiting and self._first_wait_s(amount) <= 0:
-            self._subtract(amount)
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        place = (turn, amount)
-        self._waiting.append(place)
-        if len(self._waiting) == 1:
-            turn.set_result(None)
+        self._waiting.append(amount)
         try:
-            await turn
-            while (wait_s := self._first_wait_s(amount)) > 0:
-                await self._clock.sleep(wait_s)
-            self._subtract(amount)
+            async with self._first:
+                while (wait_s := self._first_wait_s(amount)) > 0:
+                    await self._clock.sleep(wait_s)
+                now = self._clock.monotonic()
+                if self._requests:
+                    self._requests.take(1, now)
+                if self._tokens:
+                    self._tokens.take(amount, now)
         finally:
-            self._waiting.remove(place)
-            if self._waiting and not self._waiting[0][0].done():
-                self._waiting[0][0].set_result(None)
+            self._waiting.remove(amount)
 
     def correct(self, more: int) -> None:
         if self._tokens:
@@ -141,13 +136,6 @@ class _Queue:
         wait_s = max(requests_s, tokens_s)
         # What is left by rounding is nothing to sleep for.
         return wait_s if wait_s > 1e-6 else 0.0
-
-    def _subtract(self, amount: float) -> None:
-        now = self._clock.monotonic()
-        if self._requests:
-            self._requests.take(1, now)
-        if self._tokens:
-            self._tokens.take(amount, now)
 
 
 def _a_minute(amount: int, now: float) -> TokenBucket | None:

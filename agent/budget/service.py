@@ -179,7 +179,7 @@ class UsageService:
             total=UsageFigures(**_figures(whole)),
             off=whole.off_tokens / whole.counted_tokens if whole.counted_tokens else 0.0,
             by={one: await self._rows(one, since_ms, until_ms) for one in BY if one in by},
-            budgets=tuple(self._budget_row(one) for one in await self._all_standings()),
+            budgets=await self._budgets(),
             paused=tuple(
                 PauseRow(kind=one.kind.value, since_ms=one.since_ms, words=one.words)
                 for one in self.pauses()
@@ -220,13 +220,17 @@ class UsageService:
     # --- steps ---------------------------------------------------------------------------------
 
     async def _rows(self, by: str, since_ms: int, until_ms: int) -> tuple[UsageRow, ...]:
-        """The largest first, days in their order."""
+        """Return the largest first, days in their order."""
         dimension: Dimension = (
             "slot" if by == "day" else next(one for one in get_args(Dimension) if one == by)
         )
         query = UsageQuery(since_ms=since_ms, until_ms=until_ms, by=(dimension,))
-        found = grouped(await self._store.groups(query), lambda group: self._key(by, group))
-        order = sorted(found) if by == "day" else largest_first(found)
+        field = {"person": "person_id", "chat": "lane"}.get(by, by)
+
+        def key(group: UsageSum) -> str:
+            return self._day(group.slot * SLOT_MS) if by == "day" else str(getattr(group, field))
+
+        found = grouped(await self._store.groups(query), key)
         names = {"job": "no job", "chat": "no chat"}
         return tuple(
             UsageRow(
@@ -234,46 +238,40 @@ class UsageService:
                 name=self.name_of(key) if by == "person" else key or names.get(by, "unknown"),
                 **_figures(found[key]),
             )
-            for key in order
+            for key in (sorted(found) if by == "day" else largest_first(found))
         )
-
-    def _key(self, by: str, group: UsageSum) -> str:
-        if by == "day":
-            return self._day(group.slot * SLOT_MS)
-        return str(getattr(group, {"person": "person_id", "chat": "lane"}.get(by, by)))
 
     def _day(self, ms: int) -> str:
         return datetime.fromtimestamp(ms / 1000, UTC).astimezone(self.host_zone).date().isoformat()
 
-    def _budget_row(self, one: Standing) -> BudgetRow:
-        is_persons = one.limit.scope is Scope.PERSON
-        return BudgetRow(
-            scope=one.limit.scope.value,
-            subject=one.subject,
-            name=self.name_of(one.subject) if is_persons else one.subject,
-            period=one.limit.period.value,
-            unit=one.limit.unit.value,
-            used=one.used,
-            held=one.held,
-            amount=one.limit.amount,
-            share=round(one.share, 4),
-            free_at_ms=one.end_ms,
-        )
-
-    async def _all_standings(self) -> Sequence[Standing]:
-        """Of the whole bot and of each person and agent that any budget is about."""
+    async def _budgets(self) -> tuple[BudgetRow, ...]:
+        """Return those of the whole bot and of each person, agent and job that any is about."""
         if self.budget is None:
-            return []
-        found: dict[tuple[str, str], Standing] = {}
-        agents = {limit.of for limit in self.budget.limits if limit.scope is Scope.AGENT}
-        jobs = {limit.of for limit in self.budget.limits if limit.scope is Scope.JOB}
+            return ()
         charges = [_charge_of(person) for person in self._people()]
-        charges += [Charge(purpose=Purpose.CHAT, agent=name) for name in agents]
-        charges += [Charge(purpose=Purpose.JOB, job=name) for name in jobs]
+        for limit in self.budget.limits:
+            if limit.scope is Scope.AGENT:
+                charges.append(Charge(purpose=Purpose.CHAT, agent=limit.of))
+            elif limit.scope is Scope.JOB:
+                charges.append(Charge(purpose=Purpose.JOB, job=limit.of))
+        found: dict[tuple[str, str], BudgetRow] = {}
         for charge in charges or [Charge(purpose=Purpose.CHAT)]:
             for one in await self.budget.standings(charge):
-                found.setdefault((one.limit.key, one.subject), one)
-        return list(found.values())
+                is_persons = one.limit.scope is Scope.PERSON
+                row = BudgetRow(
+                    scope=one.limit.scope.value,
+                    subject=one.subject,
+                    name=self.name_of(one.subject) if is_persons else one.subject,
+                    period=one.limit.period.value,
+                    unit=one.limit.unit.value,
+                    used=one.used,
+                    held=one.held,
+                    amount=one.limit.amount,
+                    share=round(one.share, 4),
+                    free_at_ms=one.end_ms,
+                )
+                found.setdefault((one.limit.key, one.subject), row)
+        return tuple(found.values())
 
 
 def grouped(groups: Iterable[UsageSum], key: Callable[[UsageSum], str]) -> Mapping[str, UsageSum]:

@@ -18,16 +18,18 @@ import structlog
 
 from agent.budget.ledger import charge_of
 from agent.budget.payment import NO_PAYMENT, Payment
-from agent.files.extract import FileReader, FileText
+from agent.files.extract import FileReader
 from agent.files.images import PicturesShown, caller_of
 from agent.files.scaler import PillowScaler
-from agent.files.sniff import FileKind, as_fitted, fitting, signature_of
+from agent.files.sniff import FileKind, signature_of
 from agent.files.values import (
     AttachedOptions,
     FetchFile,
     FileUnavailable,
+    as_fitted,
     called,
     file_name,
+    fitting,
     size_of,
 )
 from agent.prompt.layers import knowledge as notes
@@ -40,56 +42,6 @@ from memory.records.ports import Clock, Json, Models, TurnContext
 from memory.records.text import clean
 from memory.records.transcript import Note, Picture, Usage, entry_from_json, to_json
 from memory.records.usage import Charge
-
-# --- transcription ------------------------------------------------------------------------------
-#
-# Transcripts of voice notes, paid for like any other model call. Called by
-# `agent.files.attachments`.
-
-TOKENS_A_SECOND = 10
-BYTES_A_SECOND = 2_000
-"""Of speech, as providers count it and as telephones record it."""
-
-TOKENS_OUT_MAX = 4_000
-
-
-Transcribe = Callable[[str, bytes], Awaitable[str]]
-"""What is said in a recording of a name. Raises the model errors of `memory.records.errors`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sound:
-    """A recording; `seconds` is 0 where nobody knows."""
-
-    name: str
-    content: bytes
-    seconds: int
-    charge: Charge
-
-
-class PaidTranscriber:
-    """Turns speech into text, within a budget."""
-
-    def __init__(
-        self, model: str, transcribe: Transcribe, *, payment: Payment = NO_PAYMENT
-    ) -> None:
-        self._model = model
-        self._transcribe = transcribe
-        self._payment = payment
-
-    async def transcript(self, sound: Sound) -> str:
-        """What is said in it. Raises SpendingRefused and the model errors of
-        `memory.records.errors`."""
-        seconds = sound.seconds or len(sound.content) // BYTES_A_SECOND + 1
-        tokens_in = seconds * TOKENS_A_SECOND
-        async with self._payment.call(
-            self._model, sound.charge, tokens_in=tokens_in, tokens_out=TOKENS_OUT_MAX
-        ) as call:
-            text = await self._transcribe(sound.name, sound.content)
-            usage = Usage(prompt=tokens_in, completion=max(1, estimate_tokens(text)))
-            call.answered(usage, by=self._model)
-        return clean(text)
-
 
 log = structlog.get_logger()
 
@@ -114,8 +66,40 @@ PICTURES_BYTES_MAX = 15_000_000
 OWN_VOICE = frozenset({"voice", "video_note"})
 """Kinds of attachments that a person speaks into their device; other sound is somebody's."""
 
+TOKENS_A_SECOND = 10
+BYTES_A_SECOND = 2_000
+"""Of speech, as providers count it and as telephones record it."""
+
+TRANSCRIPT_TOKENS_MAX = 4_000
+
+Transcribe = Callable[[str, bytes], Awaitable[str]]
+"""What is said in a recording of a name. Raises the model errors of `memory.records.errors`."""
+
 _READ_AS_ITSELF = frozenset({"txt", "md", "csv"})
 """Documents that `read_file` reads where they lie."""
+
+
+class PaidTranscriber:
+    """Turns speech into text, paid for like any other call of a model."""
+
+    def __init__(
+        self, model: str, transcribe: Transcribe, *, payment: Payment = NO_PAYMENT
+    ) -> None:
+        self._model = model
+        self._transcribe = transcribe
+        self._payment = payment
+
+    async def transcript(self, name: str, content: bytes, *, seconds: int, charge: Charge) -> str:
+        """Return what is said in a recording; `seconds` is 0 where nobody knows. Raises
+        SpendingRefused and the model errors of `memory.records.errors`."""
+        tokens_in = (seconds or len(content) // BYTES_A_SECOND + 1) * TOKENS_A_SECOND
+        async with self._payment.call(
+            self._model, charge, tokens_in=tokens_in, tokens_out=TRANSCRIPT_TOKENS_MAX
+        ) as call:
+            text = await self._transcribe(name, content)
+            usage = Usage(prompt=tokens_in, completion=max(1, estimate_tokens(text)))
+            call.answered(usage, by=self._model)
+        return clean(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,28 +286,25 @@ class AttachedFiles:
     async def _fetched(self, arrival: _Arrival, attachment: Attachment) -> bytes:
         """Tried again for some seconds; a try that was slow itself is the last but one."""
         began_s = self._clock.monotonic()
-        for least_s in RETRY_AFTER_S:
+        address, bytes_max = arrival.turn.message.address, self._options.bytes_max
+        waits_s = list(RETRY_AFTER_S)
+        while True:
             try:
-                return await self._try_fetch(arrival, attachment)
-            except Temporary as error:
-                wait_s = min(max(error.retry_after_s or 0, least_s), RETRY_AFTER_S_MAX)
-            await self._clock.sleep(wait_s)
+                async with asyncio.timeout(FETCH_S):
+                    return await self._fetch_file(address, attachment, bytes_max)
+            except TimeoutError:
+                error = Temporary(f"it did not come within {FETCH_S:.0f} seconds")
+            except Temporary as trouble:
+                error = trouble
+            if not waits_s:
+                raise FileUnavailable(
+                    f"it could not be fetched ({error}). It may be sent again"
+                ) from error
+            await self._clock.sleep(
+                min(max(error.retry_after_s or 0, waits_s.pop(0)), RETRY_AFTER_S_MAX)
+            )
             if self._clock.monotonic() - began_s > FETCH_S / 2:
-                break
-        try:
-            return await self._try_fetch(arrival, attachment)
-        except Temporary as error:
-            raise FileUnavailable(
-                f"it could not be fetched ({error}). It may be sent again"
-            ) from error
-
-    async def _try_fetch(self, arrival: _Arrival, attachment: Attachment) -> bytes:
-        address = arrival.turn.message.address
-        try:
-            async with asyncio.timeout(FETCH_S):
-                return await self._fetch_file(address, attachment, self._options.bytes_max)
-        except TimeoutError as error:
-            raise Temporary(f"it did not come within {FETCH_S:.0f} seconds") from error
+                waits_s.clear()
 
     async def _picture(
         self, arrival: _Arrival, path: str, content: bytes, *, about: str
@@ -351,24 +332,20 @@ class AttachedFiles:
         name = path.rpartition("/")[2]
         try:
             read = await self._reader.read(name, content)
-            rest = await self._rest(arrival, path, read)
+            # Where the whole text can be read by lines: beside the file, if the file is no text.
+            is_long = len(read.text) > self._options.text_chars_max
+            if is_long and read.kind not in _READ_AS_ITSELF:
+                path, text = f"{path}.txt", read.text.encode("utf-8", "replace")
+                size_max = max(len(text), WRITE_BYTES_MAX)
+                await asyncio.to_thread(
+                    self._workspace.write, path, text, arrival.caller, bytes_max=size_max
+                )
         except DocumentWrong as error:
             return _FileOpened(said=f"{about}. It was not read: {error}".rstrip("."))
         except AssistantError as error:
             return _FileOpened(said=f"{about}. It was not read now: {error}".rstrip("."))
         note = f" ({read.note})" if read.note else ""
-        return _FileOpened(said=f"{about}{note}", name=name, text=read.text, rest=rest)
-
-    async def _rest(self, arrival: _Arrival, path: str, read: FileText) -> str:
-        """Where the whole text can be read by lines: beside the file, if the file is no text."""
-        if read.kind in _READ_AS_ITSELF or len(read.text) <= self._options.text_chars_max:
-            return path
-        beside, content = f"{path}.txt", read.text.encode("utf-8", "replace")
-        size_max = max(len(content), WRITE_BYTES_MAX)
-        await asyncio.to_thread(
-            self._workspace.write, beside, content, arrival.caller, bytes_max=size_max
-        )
-        return beside
+        return _FileOpened(said=f"{about}{note}", name=name, text=read.text, rest=path)
 
     async def _sound(
         self, arrival: _Arrival, path: str, attachment: Attachment, content: bytes
@@ -380,9 +357,11 @@ class AttachedFiles:
                 "llm.transcription_model: say that you cannot listen"
             )
         name = path.rpartition("/")[2]
-        sound = Sound(name=name, content=content, seconds=attachment.seconds, charge=arrival.charge)
         try:
-            said = (await self._transcriber.transcript(sound)).strip()
+            said = await self._transcriber.transcript(
+                name, content, seconds=attachment.seconds, charge=arrival.charge
+            )
+            said = said.strip()
         except AssistantError as error:
             return _FileOpened(
                 said=f"{about}. What is said in it could not be written down: {error}"

@@ -1,6 +1,6 @@
 """Makes a file into text in a process of its own, within bounds on time, memory and output.
 
-Whatever a file does, it ends in a text or in one sentence. Called by `agent.tools.knowledge`.
+Whatever a file does, it ends in a text or in one sentence. Called by the tools of knowledge.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from agent.sandbox.worker import Bounds, NoRoom, answer_of, bound_itself
+from agent.sandbox.worker import Worker, bound_itself
 from memory.records.errors import DocumentWrong
 from memory.records.text import clean
 
@@ -171,47 +171,37 @@ class FileReader:
 
     def __init__(self, *, chars_max: int = CHARS_MAX, read_s: float = READ_S) -> None:
         self._chars_max = chars_max
-        self._read_s = read_s
         # Escaped as JSON, a character has twelve bytes at most.
-        self._bounds = Bounds(read_s=read_s, answer_bytes_max=12 * chars_max + 10_000)
-        self._places = asyncio.Semaphore(AT_ONCE)
+        bytes_max = 12 * chars_max + 10_000
+        self._worker = Worker(__name__, read_s=read_s, answer_bytes_max=bytes_max, at_once=AT_ONCE)
 
     async def read(self, name: str, content: bytes) -> FileText:
-        """The text of a file of this name. Raises DocumentWrong with a sentence, and NoRoom."""
+        """Return the text of a file of this name. Raises DocumentWrong with a sentence, and
+        NoRoom."""
         shown = shown_name(name)
         if len(content) > BYTES_MAX:
             raise DocumentWrong(
                 f"{shown} has {len(content):,} bytes (at most {BYTES_MAX:,} are read)."
             )
         head = json.dumps({"name": name, "chars_max": self._chars_max}).encode()
+        sorry = f"{shown} could not be read, since {{why}}; try again later."
         try:
-            async with asyncio.timeout(2 * self._read_s), self._places:
-                answer = await answer_of(__name__, head + b"\n" + content, self._bounds)
+            answer = await self._worker.answer(head + b"\n" + content, sorry=sorry)
+            said = await asyncio.to_thread(json.loads, answer)  # it may have megabytes
+            why = said.pop("why", "")
+            found = None if why else FileText(**said)
         except TimeoutError as error:
             raise DocumentWrong(
                 f"{shown} takes too long to read: it is very large, or made to be slow. Save a "
                 "part of it."
             ) from error
-        except OSError as error:
-            raise NoRoom(
-                f"{shown} could not be read, since this machine has no room for another process "
-                "now; try again later."
+        except (ValueError, TypeError) as error:  # it ended without a word
+            raise DocumentWrong(
+                f"{shown} could not be read: it is damaged, or needs too much time or memory."
             ) from error
-        return await asyncio.to_thread(_understood, answer, shown)
-
-
-def _understood(answer: bytes, shown: str) -> FileText:
-    try:
-        said = json.loads(answer)
-        why = said.get("why", "")
-        found = None if why else FileText(**said)
-    except (ValueError, TypeError) as error:  # it ended without a word
-        raise DocumentWrong(
-            f"{shown} could not be read: it is damaged, or needs too much time or memory."
-        ) from error
-    if found is None:
-        raise DocumentWrong(f"{shown} {why}.")
-    return found
+        if found is None:
+            raise DocumentWrong(f"{shown} {why}.")
+        return found
 
 
 def shown_name(name: str) -> str:
@@ -226,17 +216,14 @@ def main() -> None:
     """The process: a line of JSON and a file on standard input, its text on standard output."""
     bound_itself(cpu_s=CPU_S, memory_bytes=MEMORY_BYTES)
     asked = json.loads(sys.stdin.buffer.readline())
-    answer = _answer(asked["name"], sys.stdin.buffer.read(), chars_max=asked["chars_max"])
-    sys.stdout.buffer.write(json.dumps(answer).encode())
-
-
-def _answer(name: str, content: bytes, *, chars_max: int) -> dict[str, str]:
     try:
-        return asdict(file_text(name, content, chars_max=chars_max))
+        content = sys.stdin.buffer.read()
+        answer = asdict(file_text(asked["name"], content, chars_max=asked["chars_max"]))
     except DocumentWrong as error:
-        return {"why": str(error)}
+        answer = {"why": str(error)}
     except MemoryError:
-        return {"why": "needs too much memory to be read"}
+        answer = {"why": "needs too much memory to be read"}
+    sys.stdout.buffer.write(json.dumps(answer).encode())
 
 
 def file_text(name: str, content: bytes, *, chars_max: int = CHARS_MAX) -> FileText:
@@ -259,11 +246,11 @@ def file_text(name: str, content: bytes, *, chars_max: int = CHARS_MAX) -> FileT
 def _read(kind: DocumentKind, content: bytes, chars_max: int) -> DecodedText:
     match kind:
         case DocumentKind.PDF:
-            from agent.files.pdf import pdf_text
+            from agent.files.formats import pdf_text
 
             return pdf_text(content, chars_max=chars_max)
         case DocumentKind.WORD:
-            from agent.files.docx import docx_text
+            from agent.files.formats import docx_text
 
             return DecodedText(text=docx_text(content, chars_max=chars_max))
         case DocumentKind.HTML:

@@ -13,9 +13,15 @@ from dataclasses import dataclass
 
 import structlog
 
-from agent.files.scaler import INSTALL, PillowScaler
+from agent.files.scaler import (
+    INSTALL,
+    PictureDamaged,
+    PictureTooLarge,
+    PillowScaler,
+    ScaledPicture,
+)
 from agent.files.sniff import Signature
-from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture, size_of
+from agent.files.values import size_of
 from agent.tools.tool import Caller
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Temporary
@@ -56,7 +62,14 @@ class PicturesShown:
         """The picture that lies at `path`. May be repeated. Raises AssistantError where a copy
         cannot be kept."""
         about = f", {found.width} by {found.height} pixels"
-        if self._scaler is None or not self._wants_copy(content, found):
+        moves = _MOVES.get(found.media_type)
+        wants_copy = (
+            len(content) > PICTURE_BYTES_MAX
+            or max(found.width, found.height) > self._side_max
+            or (moves is not None and moves in content)
+            or _tells(content)
+        )
+        if self._scaler is None or not wants_copy:
             return _as_it_is(path, found, about=about, size=len(content))
         try:
             made = await self._scaler.scaled(
@@ -69,15 +82,6 @@ class PicturesShown:
                 return _as_it_is(path, found, about=about, size=len(content))
             return Shown(about=f"{about}. {error}, so you cannot see it: ask for a smaller copy")
         return await self._copy(path, made, found, caller)
-
-    def _wants_copy(self, content: bytes, found: Signature) -> bool:
-        moves = _MOVES.get(found.media_type)
-        return (
-            len(content) > PICTURE_BYTES_MAX
-            or max(found.width, found.height) > self._side_max
-            or (moves is not None and moves in content)
-            or _tells(content)
-        )
 
     async def _copy(
         self, path: str, made: ScaledPicture, found: Signature, caller: Caller
@@ -149,13 +153,14 @@ class KeptPictures:
         """A `data:` URL for each picture by its path; empty for one that is gone or closed."""
         notes = (entry for entry in entries if isinstance(entry, Note))
         wanted = [picture for note in notes for picture in note.pictures]
-        # One after the other, in a thread: a picture has megabytes.
-        return await asyncio.to_thread(lambda: {one.path: self._url(one, caller) for one in wanted})
 
-    def _url(self, picture: Picture, caller: Caller) -> str:
-        try:
-            content = self._workspace.read(picture.path, caller)
-        except AssistantError as error:
-            log.info("picture.gone", why=str(error))
-            return ""
-        return f"data:{picture.media_type};base64,{base64.b64encode(content).decode()}"
+        def url(picture: Picture) -> str:
+            try:
+                content = self._workspace.read(picture.path, caller)
+            except AssistantError as error:
+                log.info("picture.gone", why=str(error))
+                return ""
+            return f"data:{picture.media_type};base64,{base64.b64encode(content).decode()}"
+
+        # One after the other, in a thread: a picture has megabytes.
+        return await asyncio.to_thread(lambda: {one.path: url(one) for one in wanted})

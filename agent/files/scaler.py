@@ -6,19 +6,19 @@ bot itself takes no more memory and starts no later for it. Called by `agent.fil
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import io
 import json
 import struct
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.files.sniff import picture_of
-from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
-from agent.sandbox.worker import Bounds, NoRoom, answer_of, bound_itself
+from agent.sandbox.worker import Worker, bound_itself
+from memory.records.errors import Permanent
 
 if TYPE_CHECKING:
     from PIL.Image import Image, Transpose
@@ -45,6 +45,8 @@ PIXELS_SURE = 8_000_000
 PNG_BYTES_MAX = 1_000_000
 """What is drawn or see-through stays a PNG up to here: a screenshot has 100 to 600 kB."""
 
+ANSWER_BYTES_MAX = 16_000_000
+
 QUALITIES = (85, 70, 50)
 """Of a JPEG. The first is good enough to read small print; the others are for what is all noise."""
 
@@ -57,53 +59,61 @@ def is_installed() -> bool:
     return importlib.util.find_spec("PIL") is not None
 
 
+class PictureDamaged(Permanent):
+    """A picture that cannot be drawn; the text is a sentence about it."""
+
+
+class PictureTooLarge(Permanent):
+    """A picture that takes too much to be made smaller; the text is a sentence about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledPicture:
+    """A picture made smaller; its size is in pixels."""
+
+    content: bytes
+    media_type: str
+    width: int
+    height: int
+
+
 class PillowScaler:
     """Makes pictures smaller, one at a time. May be called by many tasks at once, and again for the
     same."""
 
     def __init__(self, *, scale_s: float = SCALE_S, wait_s: float = WAIT_S) -> None:
-        self._scale_s = scale_s
-        self._wait_s = wait_s
-        self._place = asyncio.Semaphore(1)
+        self._worker = Worker(
+            __name__, read_s=scale_s, answer_bytes_max=ANSWER_BYTES_MAX, wait_s=wait_s
+        )
 
     async def scaled(self, content: bytes, *, side_max: int, bytes_max: int) -> ScaledPicture:
         """Upright, its first frame, within so many pixels a side and bytes, without notes of the
         camera: the same for the same picture. Raises PictureDamaged, PictureTooLarge and Temporary,
         each with a sentence about the picture, without its end."""
         head = json.dumps({"side_max": side_max, "bytes_max": bytes_max}).encode()
-        bounds = Bounds(read_s=self._scale_s, answer_bytes_max=bytes_max + 1_000)
+        sorry = "It could not be made smaller now, since {why}"
         try:
-            async with asyncio.timeout(self._wait_s), self._place:
-                try:
-                    found = await answer_of(__name__, head + b"\n" + content, bounds)
-                except TimeoutError as error:
-                    raise PictureTooLarge("It takes too long to be made smaller") from error
+            found = await self._worker.answer(head + b"\n" + content, sorry=sorry)
         except TimeoutError as error:
-            raise NoRoom("It could not be made smaller now, since others took too long") from error
-        except OSError as error:
-            raise NoRoom(
-                "It could not be made smaller now, since this machine has no room for it"
-            ) from error
-        return _understood(found)
-
-
-def _understood(found: bytes) -> ScaledPicture:
-    head, _, content = found.partition(b"\n")
-    if not head:  # it ended without a word
-        raise PictureTooLarge("It is damaged, or needs too much time or memory to be made smaller")
-    said = json.loads(head)
-    match said.get("why"):
-        case "damaged":
-            raise PictureDamaged("It is damaged")
-        case "pixels":
+            raise PictureTooLarge("It takes too long to be made smaller") from error
+        head, _, scaled = found.partition(b"\n")
+        if not head:  # it ended without a word
             raise PictureTooLarge(
-                f"It has more than {PIXELS_MAX // 1_000_000} megapixels, too many to be made "
-                "smaller"
+                "It is damaged, or needs too much time or memory to be made smaller"
             )
-        case "memory":
-            raise PictureTooLarge("It is damaged, or needs too much memory to be made smaller")
-        case _:
-            return ScaledPicture(content=content, **said)
+        said = json.loads(head)
+        match said.get("why"):
+            case "damaged":
+                raise PictureDamaged("It is damaged")
+            case "pixels":
+                raise PictureTooLarge(
+                    f"It has more than {PIXELS_MAX // 1_000_000} megapixels, too many to be made "
+                    "smaller"
+                )
+            case "memory":
+                raise PictureTooLarge("It is damaged, or needs too much memory to be made smaller")
+            case _:
+                return ScaledPicture(content=scaled, **said)
 
 
 # --- in the process ------------------------------------------------------------------------------

@@ -1,12 +1,16 @@
-"""Files of messages as values: bounds, what cannot be had, and how a file is called."""
+"""Files of messages as values: bounds, what cannot be had, and how a file is called. Names that
+other people gave are made fit for a folder, a path and a sentence.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+import re
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
-from agent.files.sniff import safe_name
+from agent.files.sniff import CLAIMS, ENDINGS, EXACT, Signature
 from memory.records.errors import Permanent
 from memory.records.messages import Address, Attachment, TurnInput
 
@@ -17,24 +21,6 @@ for the same. Raises FileUnavailable, also for more bytes, and Temporary."""
 
 class FileUnavailable(Permanent):
     """A file that cannot be had; the text is the end of a sentence about it."""
-
-
-class PictureDamaged(Permanent):
-    """A picture that cannot be drawn; the text is a sentence about it."""
-
-
-class PictureTooLarge(Permanent):
-    """A picture that takes too much to be made smaller; the text is a sentence about it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaledPicture:
-    """A picture made smaller; its size is in pixels."""
-
-    content: bytes
-    media_type: str
-    width: int
-    height: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +77,54 @@ def size_of(size_bytes: int) -> str:
     if size_bytes < 10_000:
         return f"{size_bytes:,} bytes"
     return f"{size_bytes / 1_000:,.0f} kB" if size_bytes < 1e6 else f"{size_bytes / 1e6:,.1f} MB"
+
+
+# --- names that others gave ----------------------------------------------------------------------
+
+NAME_BYTES_MAX = 120
+"""Of a name without its mark: file systems take 255."""
+
+_KEPT = frozenset("-_.")
+_RUNS = re.compile(r"_{2,}")
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"})
+"""Controls, directions, joiners, halves of a character."""
+
+
+def safe_name(given: str, *, mark: str = "") -> str:
+    """A name of letters, digits and `-_.` alone: no folders, nothing hidden, nothing unseen, and
+    nothing that could end a quote of ours. With a `mark`, that stands before the ending.
+
+    Never empty: a name of which nothing is left becomes `file`.
+    """
+    last = re.split(r"[/\\]", unicodedata.normalize("NFKC", given))[-1]
+    letters = (
+        one if one.isalnum() or one in _KEPT else "_"
+        for one in last
+        if unicodedata.category(one) not in _UNSEEN
+    )
+    name = _RUNS.sub("_", "".join(letters)).strip("_. -")
+    stem, dot, ending = name.rpartition(".")
+    if not dot or not stem or len(ending) > 10:
+        stem, ending = name, ""
+    stem = stem.rstrip("_. -").encode()[:NAME_BYTES_MAX].decode("utf-8", "ignore") or "file"
+    marked = f"{stem}-{mark}" if mark else stem
+    return f"{marked}.{ending}" if ending else marked
+
+
+def fitting(path: str, found: Signature) -> str:
+    """Return the path with an ending that fits what the file is: programs go by the last one. What
+    may well end so keeps its ending alone, and text that has none needs none."""
+    endings = ENDINGS.get(found.media_type, ())
+    stem, _, claimed = path.rpartition("/")[2].rpartition(".")
+    claimed = claimed.lower() if stem else ""
+    if not endings or claimed in endings:
+        return path
+    is_bare = not claimed and found.media_type != "text/plain"
+    is_wrong = is_bare or found.media_type in EXACT or claimed in CLAIMS
+    return f"{path}.{endings[0]}" if is_wrong else path
+
+
+def as_fitted(path: str) -> Iterator[str]:
+    """Yield every path that `fitting` may make of this one, itself first."""
+    yield path
+    yield from (f"{path}.{one}" for one in dict.fromkeys(ends[0] for ends in ENDINGS.values()))

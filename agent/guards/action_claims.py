@@ -9,10 +9,11 @@ answer is worse.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from agent.guards.unhelpful import asks_how, own_sentences
 from memory.records.words import FoundPhrase, Phrases, fold, read_list, squeezed, words
@@ -213,25 +214,19 @@ def asks_to_be_told(message: str) -> bool:
     return opens or folded.endswith("?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Phrase:
-    """A line of the list. `head` and `tail` are numbers of pieces; without `tail` there is no gap.
-
-    `opens`: only at the beginning of a sentence (`^`). `alone`: it is the whole sentence (`$`).
-    `states`: how things are (`~`), which a reply may tell without having done it. `says_i`: it
-    begins with the one who did it, so a clause begins there.
-    """
+class _Phrase(NamedTuple):
+    """A line of the list: a head, and a tail where a gap (`…`) is between them. Of its `marks` `^`
+    says that it stands only at the beginning of a sentence, `$` that it is the whole sentence, and
+    `~` that it may tell how things are, which nobody has to have done."""
 
     kind: ClaimKind
-    head: int
-    tail: int | None
-    opens: bool
-    alone: bool
-    states: bool
-    says_i: bool
+    marks: str
+    head: str
+    tail: str
 
 
 _SAYS_I = ("i ", "ich ", "j'ai ", "je ", "he ", "lo ", "le envié")
+"""Who begins with the one that did it begins a clause: "the list I sent you" is no claim."""
 
 
 class ClaimWords:
@@ -242,15 +237,26 @@ class ClaimWords:
         self._text = text
 
     @cached_property
-    def _list(self) -> tuple[tuple[_Phrase, ...], Phrases]:
+    def _list(self) -> tuple[list[_Phrase], list[str], Phrases]:
         """Made when the first reply is looked at: some milliseconds that no start waits for."""
-        pieces: list[str] = []
-        phrases = tuple(_phrases(read_list(self._text), pieces))
-        return phrases, Phrases(pieces, endings=False)
+        phrases, kind = list[_Phrase](), ClaimKind.DONE
+        for line in read_list(self._text):
+            if line.startswith("[") and line.endswith("]"):
+                kind = _SECTIONS.get(line[1:-1].strip(), ClaimKind.DONE)
+                continue
+            bare = line.lstrip("~^ ").rstrip("$ ")
+            marks = line[: len(line) - len(line.lstrip("~^ "))] + line[-1]
+            head, _, tail = (part.strip() for part in bare.partition("…"))
+            phrases.append(_Phrase(kind, marks, head, tail))
+        pieces = list({piece: None for one in phrases for piece in one[2:] if piece})
+        return phrases, pieces, Phrases(pieces, endings=False)
 
     def unbacked(self, reply: str, ledger: Ledger) -> Claim | None:
-        """The first sentence that claims what the turn has not done; None for none."""
-        for whole in own_sentences(_own(reply)):
+        """Return the first sentence that claims what the turn has not done; None for none."""
+        # Without the texts that it hands over: drafts, letters, translations.
+        parts = (_SINGLE_QUOTED.sub(' "" ', part) for part in _ENDS_LETTER.split(reply))
+        own = "\n".join(_HANDED_OVER.sub(" ", _LETTER.sub(" ", part)) for part in parts)
+        for whole in own_sentences(own):
             if whole.endswith("?"):
                 continue
             sentence = whole[:SENTENCE_CHARS_MAX]
@@ -264,71 +270,38 @@ class ClaimWords:
         return None
 
     def _kinds(self, sentence: str, *, tells: bool) -> list[ClaimKind]:
-        """The kinds of what it claims."""
+        """Return the kinds of what it claims."""
         plain = squeezed(_FILLER.sub("", sentence.replace("'ve ", " have ")))
         plain = _OPENING.sub("", plain)
-        hits: dict[int, list[FoundPhrase]] = {}
-        phrases, pieces = self._list
-        for hit in pieces.all(plain):
-            hits.setdefault(hit.phrase, []).append(hit)
-        if not hits:
-            return []
-        passes_over = tells or _BY_OTHERS.search(plain) is not None
+        phrases, pieces, lookup = self._list
+        hits: dict[str, list[FoundPhrase]] = {}
+        for hit in lookup.all(plain):
+            hits.setdefault(pieces[hit.phrase], []).append(hit)
+        passes_over = bool(hits) and (tells or _BY_OTHERS.search(plain) is not None)
         return [
             one.kind
             for one in phrases
-            if not (one.states and passes_over) and _stands(one, plain, hits)
+            if one.head in hits
+            and not (passes_over and "~" in one.marks)
+            and any(_stands(one, head, plain, hits) for head in hits[one.head])
         ]
 
 
-def _phrases(lines: Iterable[str], pieces: list[str]) -> Iterable[_Phrase]:
-    """The lines as phrases; what is looked up for them is added to `pieces`."""
-    kind = ClaimKind.DONE
-    for line in lines:
-        if line.startswith("[") and line.endswith("]"):
-            kind = _SECTIONS.get(line[1:-1].strip(), ClaimKind.DONE)
-            continue
-        bare = line.lstrip("~^ ").rstrip("$ ")
-        marks = line[: len(line) - len(line.lstrip("~^ "))]
-        head, gap, tail = (part.strip() for part in bare.partition("…"))
-        pieces.append(head)
-        if gap:
-            pieces.append(tail)
-        yield _Phrase(
-            kind=kind,
-            head=len(pieces) - (2 if gap else 1),
-            tail=len(pieces) - 1 if gap else None,
-            opens="^" in marks,
-            alone=line.endswith("$"),
-            states="~" in marks,
-            says_i=head.startswith(_SAYS_I),
-        )
-
-
-def _stands(phrase: _Phrase, plain: str, hits: dict[int, list[FoundPhrase]]) -> bool:
-    heads = hits.get(phrase.head, [])
-    if phrase.says_i:
-        # "The list I sent you" is no claim: where it says "I", a clause has to begin.
-        heads = [hit for hit in heads if not hit.start or _CLAUSE_BEGINS.search(plain[: hit.start])]
-    if phrase.opens:
-        heads = [hit for hit in heads if hit.start == 0]
-    if phrase.alone:
-        heads = [hit for hit in heads if not re.search(r"\w", plain[hit.end :])]
-    if phrase.tail is None:
-        return bool(heads)
-    between = (plain[head.end : tail.start] for head in heads for tail in hits.get(phrase.tail, ()))
+def _stands(
+    phrase: _Phrase, head: FoundPhrase, plain: str, hits: Mapping[str, Sequence[FoundPhrase]]
+) -> bool:
+    before = plain[: head.start]
+    if phrase.head.startswith(_SAYS_I) and before and not _CLAUSE_BEGINS.search(before):
+        return False
+    if "^" in phrase.marks and before:
+        return False
+    if "$" in phrase.marks and re.search(r"\w", plain[head.end :]):
+        return False
+    between = (plain[head.end : tail.start] for tail in hits.get(phrase.tail, ()))
     # They are one phrase where no other clause stands between them.
-    return any(
+    return not phrase.tail or any(
         text[:1] == " " and "," not in text and len(words(text)) <= GAP_WORDS_MAX
         for text in between
-    )
-
-
-def _own(reply: str) -> str:
-    """The reply without the texts that it hands over: drafts, letters, translations."""
-    parts = _ENDS_LETTER.split(reply)
-    return "\n".join(
-        _HANDED_OVER.sub(" ", _LETTER.sub(" ", _SINGLE_QUOTED.sub(' "" ', part))) for part in parts
     )
 
 

@@ -22,7 +22,10 @@ def read_object(text: str) -> dict[str, Any] | None:
 
     Also in a fence, encoded twice, and repaired where it can mean only one thing.
     """
-    text = _without_fence(text.strip())
+    text = text.strip()
+    head, line_break, rest = text.partition("\n")
+    if line_break and head.rstrip() in {"```", "```json"} and rest.endswith("\n```"):
+        text = rest.removesuffix("\n```").strip()
     if not text:
         return {}
     data = _loaded(text)
@@ -52,13 +55,6 @@ def called_arguments(call: ToolCall) -> dict[str, Any]:
         inner = given.get("arguments") or {}
         given = read_object(inner) if isinstance(inner, str) else inner
     return given if isinstance(given, dict) else {"": call.arguments}
-
-
-def _without_fence(text: str) -> str:
-    head, line_break, rest = text.partition("\n")
-    if not line_break or head.rstrip() not in {"```", "```json"} or not rest.endswith("\n```"):
-        return text
-    return rest.removesuffix("\n```").strip()
 
 
 def _loaded(text: str) -> Any:
@@ -96,22 +92,16 @@ def _repaired(text: str) -> Any:
     """
     if len(text) > REPAIRED_CHARS_MAX:
         return None
-    tokens = _tokens(text)
-    return None if tokens is None else _loaded(" ".join(_mended(tokens)))
-
-
-def _tokens(text: str) -> list[Token] | None:
-    """All but the white space; None where there is something that is no token."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     end = 0
     while end < len(text):
         token = _TOKEN.match(text, end)
         if token is None:
             return None
         end = token.end()
-        if token.lastgroup is not None:
-            found.append((token.lastgroup, token[0]))
-    return found
+        if token.lastgroup is not None:  # white space has none
+            tokens.append((token.lastgroup, token[0]))
+    return _loaded(" ".join(_mended(tokens)))
 
 
 def _mended(tokens: list[Token]) -> Iterator[str]:

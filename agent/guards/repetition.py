@@ -45,7 +45,12 @@ class RepeatGuard:
         key = _key(call)
         if self._same[key] + self._open[key] >= SAME_RESULT_MAX:
             why = f"this call was made {SAME_RESULT_MAX} times with the same result"
-        elif self._alternates(key):
+        # Whether two full periods A-B-A-B lie behind, and this call would begin a third.
+        elif (
+            len(self._last) == _CYCLE_CALLS
+            and self._last[:2] == self._last[2:]
+            and self._last[0][0] == key != self._last[1][0]
+        ):
             why = "this call and another one take turns, with the same results"
         else:
             self._open[key] += 1
@@ -54,7 +59,7 @@ class RepeatGuard:
         return f"Not run: {why}. Do not repeat it; answer with what you have."
 
     def saw(self, call: ToolCall, result: ToolResult) -> None:
-        """Counts a result; that of a refused call changes nothing."""
+        """Count a result; that of a refused call changes nothing."""
         if call.id in self._refused:
             return
         key = _key(call)
@@ -63,13 +68,6 @@ class RepeatGuard:
         self._same[key] = self._same[key] + 1 if self._results.get(key) == digest else 1
         self._results[key] = digest
         self._last = [*self._last, (key, digest)][-_CYCLE_CALLS:]
-
-    def _alternates(self, key: _Key) -> bool:
-        """Whether two full periods A-B-A-B lie behind, and this call would begin a third."""
-        if len(self._last) < _CYCLE_CALLS:
-            return False
-        first, second, third, fourth = self._last
-        return first == third and second == fourth and first[0] == key != second[0]
 
 
 def _key(call: ToolCall) -> _Key:

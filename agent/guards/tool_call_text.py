@@ -70,13 +70,13 @@ def _without_bare(text: str, tools: Collection[str]) -> str:
 
 
 def _outside_code(form: re.Pattern[str], text: str) -> str:
-    """Without what fits the form, unless it begins inside of inline code."""
-    return form.sub(lambda found: found[0] if _in_code(text, found.start()) else "", text)
+    """Return the text without what fits the form, unless it begins inside of inline code."""
 
+    def kept(found: re.Match[str]) -> str:
+        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        return found[0] if line.count("`") % 2 == 1 else ""
 
-def _in_code(text: str, place: int) -> bool:
-    line = text[text.rfind("\n", 0, place) + 1 : place]
-    return line.count("`") % 2 == 1
+    return form.sub(kept, text)
 
 
 def _without_objects(text: str, tools: Collection[str]) -> str:
@@ -90,7 +90,8 @@ def _without_objects(text: str, tools: Collection[str]) -> str:
         except (ValueError, RecursionError):
             value, end = None, found.end()
             if is_namespaced:
-                end = _line_end(text, found.end())
+                line_end = text.find("\n", end)
+                end = len(text) if line_end < 0 else line_end
         if is_namespaced or _calls(value, tools):
             close = _AFTER_CALL.match(text, end)
             end = close.end() if close else end
@@ -99,11 +100,6 @@ def _without_objects(text: str, tools: Collection[str]) -> str:
         else:
             place = max(end, found.end() + 1)
     return text
-
-
-def _line_end(text: str, place: int) -> int:
-    end = text.find("\n", place)
-    return len(text) if end < 0 else end
 
 
 def _is_call(body: str, tools: Collection[str]) -> bool:

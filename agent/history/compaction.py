@@ -24,11 +24,11 @@ from memory.records.errors import AssistantError
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import ConversationId
 from memory.records.ports import Models, StoredEntry
+from memory.records.section import HistorySettings
 from memory.records.text import clean
-from memory.records.usage import Charge, Purpose, Scope, zone_for
+from memory.records.usage import Scope, zone_for
 from memory.stores.compactions import (
     NEVER,
-    Dated,
     HistoryStretch,
     SqliteCompactions,
     effects_of,
@@ -49,24 +49,11 @@ REGROWN = 1.25
 
 EFFECTS_MAX = 12
 
+ASK_S, ASK_IN_TURN_S = 90.0, 30.0
+"""Bounds all model calls of one compaction together, and where somebody waits for it; as long again
+may be looked for facts."""
+
 Extract = Callable[[ConversationId], Awaitable[object]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOptions:
-    """The settings `history.*`. `ask_s` bounds all model calls of one compaction together, and
-    `ask_in_turn_s` where somebody waits for it; as long again may be looked for facts."""
-
-    tokens_max: int = 24_000
-    window_share: float = 0.75
-    messages_max: int = 50
-    every_s: float = 120.0
-    tail_tokens: int = 4_000
-    tail_exchanges: int = 2
-    confidence_min: float = 0.5
-    summary_tokens: int = 500
-    ask_s: float = 90.0
-    ask_in_turn_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +87,10 @@ class SqliteCompactor:
         summaries: Summaries,
         *,
         host_zone: tzinfo,
-        options: CompactionOptions,
+        options: HistorySettings,
         now_ms: Callable[[], int],
         extract: Extract | None = None,
+        ask_s: float = ASK_S,
     ) -> None:
         """`models` answer in the conversation, `summaries` asks the cheap one; `extract` finds
         lasting facts in a conversation before any of it is no longer sent."""
@@ -113,17 +101,18 @@ class SqliteCompactor:
         self._options = options
         self._now_ms = now_ms
         self._extract = extract
+        self._ask_s = ask_s
         self._locks: dict[ConversationId, asyncio.Lock] = {}
 
     async def compact(self, wanted: CompactionWanted) -> Compaction | None:
         """Compact if it is due, or forced and there is something to compact; None when nothing was
         done. One at a time in a conversation. Raise StorageError alone: without a model there is a
         mechanical digest."""
-        async with self._alone(wanted.conversation):
-            found = await self._compactions.stretch(wanted.conversation)
+        async with self._alone(wanted.charge.conversation):
+            found = await self._compactions.stretch(wanted.charge.conversation)
             if found is None or not found.sent:
                 return None
-            window = (await self._models.at(wanted.lane)).traits.window
+            window = (await self._models.at(wanted.charge.lane)).traits.window
             # A long history takes its time to be looked through, and others wait meanwhile.
             cut = await asyncio.to_thread(self._cut, found, wanted, window)
             if cut is None:
@@ -132,26 +121,36 @@ class SqliteCompactor:
                 # What is worth keeping for good is looked for while all of it is there.
                 try:
                     async with asyncio.timeout(self._limit_s(wanted)):
-                        await self._extract(wanted.conversation)
+                        await self._extract(wanted.charge.conversation)
                 except (AssistantError, TimeoutError) as trouble:
                     log.warning("compaction.no_facts", why=str(trouble) or "it took too long")
-            material = await self._compactions.unsummed(wanted.conversation, found.floor)
+            material = await self._compactions.unsummed(wanted.charge.conversation, found.floor)
             summed = await self._summed(material, found, cut, wanted)
-            row = await asyncio.to_thread(_row, found, cut, summed)
+            sent = await asyncio.to_thread(_as_sent, found)
+            messages, tokens = sent_size([one for one in sent if one.id >= summed.start], 0)
             # It is shown answers, which may quote text from outside.
-            entries = (one.stored.entry for one in material)
-            is_tainted = bool(tainted_by(entries, person_id=wanted.person_id))
-            was_tainted = found.former is not None and found.former.tainted
-            row = replace(row, tainted=is_tainted or was_tainted)
+            entries = (one.entry for one in material)
+            is_tainted = bool(tainted_by(entries, person_id=wanted.charge.person_id))
+            row = Compaction(
+                kind=summed.kind,
+                from_id=found.start,
+                sent_from=summed.start,
+                summary=summed.summary,
+                reason=summed.reason,
+                messages=cut.messages - messages,
+                tokens_before=cut.tokens,
+                tokens_after=tokens + estimate_tokens(summed.summary),
+                tainted=is_tainted or (found.former is not None and found.former.tainted),
+            )
             if row.tokens_after >= row.tokens_before:
                 return None  # a summary as long as what it stands for
             made = await self._compactions.add(
-                wanted.conversation, row, after=found.newest, generation=found.generation
+                wanted.charge.conversation, row, after=found.newest, generation=found.generation
             )
         if made is not None:
             log.info(
                 "history.compacted",
-                conversation=wanted.conversation,
+                conversation=wanted.charge.conversation,
                 kind=made.kind,
                 messages=made.messages,
                 tokens_before=made.tokens_before,
@@ -211,7 +210,7 @@ class SqliteCompactor:
             return False
         if max(tokens, last_request(sent)) > window * options.window_share:
             return True
-        if self._now_ms() - newest.made_ms < options.every_s * 1000:
+        if self._now_ms() - newest.made_ms < options.compact_every_s * 1000:
             return False
         if newest.undone_ms is not None and tokens <= newest.tokens_before * REGROWN:
             return False
@@ -244,12 +243,11 @@ class SqliteCompactor:
     # --- summing up ------------------------------------------------------------------------------
 
     def _limit_s(self, wanted: CompactionWanted) -> float:
-        options = self._options
-        return options.ask_in_turn_s if wanted.tokens_max else options.ask_s
+        return min(self._ask_s, ASK_IN_TURN_S) if wanted.tokens_max else self._ask_s
 
     async def _summed(
         self,
-        material: Sequence[Dated],
+        material: Sequence[StoredEntry],
         found: HistoryStretch,
         cut: _CutPoint,
         wanted: CompactionWanted,
@@ -267,24 +265,17 @@ class SqliteCompactor:
         return _Summed(kind="digest", start=cut.start, summary=summary, reason=why)
 
     async def _by_model(
-        self, material: Sequence[Dated], former: str, cut: _CutPoint, wanted: CompactionWanted
+        self, material: Sequence[StoredEntry], former: str, cut: _CutPoint, wanted: CompactionWanted
     ) -> _Summed:
-        zone = zone_for(Scope.PERSON, wanted.time_zone, self._host_zone)
-        charge = Charge(
-            purpose=Purpose.COMPACTION,
-            person_id=wanted.person_id,
-            is_owner=wanted.is_owner,
-            lane=wanted.lane,
-            conversation=wanted.conversation,
-            time_zone=wanted.time_zone,
-        )
+        charge = wanted.charge
+        zone = zone_for(Scope.PERSON, charge.time_zone, self._host_zone)
         lines = await asyncio.to_thread(lines_of, material, zone)
         detected = await self._summaries.detect(lines, former, charge)
         boundary = detected.boundary
         if (
             boundary is not None
             and boundary >= cut.start
-            and detected.confidence >= self._options.confidence_min
+            and detected.confidence >= self._options.boundary_confidence
         ):
             turns = exchanges_in(material)
             # Where the turn of that message begins.
@@ -309,41 +300,22 @@ class SqliteCompactor:
 
 def _as_sent(found: HistoryStretch) -> list[StoredEntry]:
     """With old tool results as short as they are sent."""
-    stored = [one.stored for one in found.sent]
-    entries = shorten_before(stored, found.shortened_to)
-    return [replace(one, entry=entry) for one, entry in zip(stored, entries, strict=True)]
+    entries = shorten_before(found.sent, found.shortened_to)
+    return [replace(one, entry=entry) for one, entry in zip(found.sent, entries, strict=True)]
 
 
-def _row(found: HistoryStretch, cut: _CutPoint, summed: _Summed) -> Compaction:
-    tail = [one for one in _as_sent(found) if one.id >= summed.start]
-    messages, tokens = sent_size(tail, 0)
-    return Compaction(
-        kind=summed.kind,
-        from_id=found.start,
-        sent_from=summed.start,
-        summary=summed.summary,
-        reason=summed.reason,
-        messages=cut.messages - messages,
-        tokens_before=cut.tokens,
-        tokens_after=tokens + estimate_tokens(summed.summary),
-    )
-
-
-def _finished(summary: str, before: Sequence[Dated], tokens_max: int) -> str:
+def _finished(summary: str, before: Sequence[StoredEntry], tokens_max: int) -> str:
     """Within its bound, with what was really done at its end where it does not say so: what is
     forgotten may be done twice."""
     summary = clean(summary).strip()
-    told = summary.casefold()
-    effects = dict.fromkeys(effects_of(before))
-    missing = [one for one in effects if not _is_told(one, told)][-EFFECTS_MAX:]
+    told, missing = summary.casefold(), list[str]()
+    for effect in dict.fromkeys(effects_of(before)):
+        # It is told where a text names what a tool was called with; of one without, the tool.
+        tool, _, values = effect.casefold().partition(" ")
+        words = [word for word in values.split() if len(word) > 3 or any(map(str.isdigit, word))]
+        if not any(word in told for word in words or [tool]):
+            missing.append(effect)
     if not missing:
         return cut_at_sentence(summary, tokens_max)
-    line = cut_at_sentence(f"{DONE}{'; '.join(missing)}.", tokens_max // 2)
+    line = cut_at_sentence(f"{DONE}{'; '.join(missing[-EFFECTS_MAX:])}.", tokens_max // 2)
     return f"{cut_at_sentence(summary, tokens_max - estimate_tokens(line) - 1)}\n{line}".strip()
-
-
-def _is_told(effect: str, told: str) -> bool:
-    """Whether a text names what a tool was called with; of one without, the tool itself."""
-    tool, _, values = effect.casefold().partition(" ")
-    words = [word for word in values.split() if len(word) > 3 or any(map(str.isdigit, word))]
-    return any(word in told for word in words) if words else tool in told

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 
 from agent.prompt.tokens import estimate_tokens
 from memory.records.hidden_text import visible
+from memory.records.ports import StoredEntry
 from memory.records.text import one_line
 from memory.records.transcript import Answered, Said
 from memory.search.fts import STOP_WORDS
-from memory.stores.compactions import Dated, effects_of, exchanges_in, own_words
+from memory.stores.compactions import effects_of, exchanges_in, own_words
 
 DONE, OPEN, MENTIONED, BEGAN = "Done: ", "Asked: ", "Mentioned: ", "Said: "
 """How the lines of a digest begin; by them a later one takes it up again."""
@@ -32,15 +33,24 @@ TEXT_CHARS_MAX = 4_000
 """Of one message that is looked at: pasted text names more than anybody means."""
 
 
-def digest(entries: Sequence[Dated], former: str, *, tokens_max: int) -> str:
+def digest(entries: Sequence[StoredEntry], former: str, *, tokens_max: int) -> str:
     """What can be kept of the entries and of the former summary within so many tokens."""
     parts = _taken_up(former)
     parts[DONE] += effects_of(entries)
-    parts[OPEN] = [*parts[OPEN], *_questions(entries)][-OPEN_MAX:]
+    # With what an exchange ended: a question to the person, or one that nobody answered.
+    found = []
+    for turn in exchanges_in(entries):
+        answers = [one.entry for one in turn if isinstance(one.entry, Answered)]
+        said = [one.entry for one in turn if isinstance(one.entry, Said)]
+        text = _words(answers[-1]) if answers else _words(said[-1]) if said else ""
+        last = _SENTENCE_END.sub(lambda end: f"{end[0]}\n", text).strip().rpartition("\n")[2]
+        if last.strip().endswith(("?", "？", "؟")):
+            found.append(one_line(last, chars_max=120))
+    parts[OPEN] = [*parts[OPEN], *found][-OPEN_MAX:]
     parts[MENTIONED] += [
         word
         for one in entries
-        if isinstance(entry := one.stored.entry, Said | Answered)
+        if isinstance(entry := one.entry, Said | Answered)
         for word in mentioned(_words(entry))
     ]
     lines: list[str] = []
@@ -53,8 +63,19 @@ def digest(entries: Sequence[Dated], former: str, *, tokens_max: int) -> str:
         if line:
             lines.append(line)
             left -= estimate_tokens(line) + 1
-    if began := _beginnings(parts[BEGAN], entries, left):
-        lines.append(began)
+    opened = [
+        words
+        for turn in exchanges_in(entries)
+        for one in turn[:8]
+        if isinstance(entry := one.entry, Said) and (words := own_words(entry))
+    ]
+    began = ""
+    for chars in BEGINNING_CHARS:  # shortened until all fit, and else the newest
+        items = [one_line(words, chars_max=chars) for words in (*parts[BEGAN], *opened)]
+        began = _newest(BEGAN, items, left)
+        if began.count("; ") + 1 >= len({_item(item).casefold() for item in items}):
+            break
+    lines += [began] if began else []
     return "\n".join(lines)
 
 
@@ -100,7 +121,13 @@ def mentioned(text: str) -> list[str]:
     for match in _TELLING.finditer(text):
         word = match[0].strip(_TRIMMED)
         if match["number"]:
-            found.append(_telling(word))
+            # With the words beside it, unless they say nothing.
+            parts = word.split(" ")
+            if len(parts) > 1 and parts[0].casefold() in STOP_WORDS:
+                parts.pop(0)
+            if len(parts) > 1 and parts[-1].islower() and parts[-1] in STOP_WORDS:
+                parts.pop()
+            found.append(" ".join(parts).strip(_TRIMMED))
         elif not match["name"]:
             found.append(word)
         elif not word[:1].isupper() or len(word) < 2:
@@ -115,31 +142,8 @@ def mentioned(text: str) -> list[str]:
     return found
 
 
-def _telling(phrase: str) -> str:
-    """A number with the words beside it, unless they say nothing."""
-    words = phrase.split(" ")
-    if len(words) > 1 and words[0].casefold() in STOP_WORDS:
-        words.pop(0)
-    if len(words) > 1 and words[-1].islower() and words[-1] in STOP_WORDS:
-        words.pop()
-    return " ".join(words).strip(_TRIMMED)
-
-
 def _words(entry: Said | Answered) -> str:
     return own_words(entry) if isinstance(entry, Said) else visible(entry.text)
-
-
-def _questions(entries: Sequence[Dated]) -> list[str]:
-    """With what an exchange ended: a question to the person, or one that nobody answered."""
-    found = []
-    for turn in exchanges_in(entries):
-        answers = [one.stored.entry for one in turn if isinstance(one.stored.entry, Answered)]
-        said = [one.stored.entry for one in turn if isinstance(one.stored.entry, Said)]
-        text = _words(answers[-1]) if answers else _words(said[-1]) if said else ""
-        last = _SENTENCE_END.sub(lambda end: f"{end[0]}\n", text).strip().rpartition("\n")[2]
-        if last.strip().endswith(("?", "？", "؟")):
-            found.append(one_line(last, chars_max=120))
-    return found
 
 
 # --- the lines -----------------------------------------------------------------------------------
@@ -178,20 +182,3 @@ def _newest(label: str, items: Iterable[str], tokens_max: int) -> str:
 def _item(text: str) -> str:
     """On one line, and without what parts the items."""
     return " ".join(text.replace(";", ",").split())
-
-
-def _beginnings(former: Sequence[str], entries: Sequence[Dated], tokens_max: int) -> str:
-    """How each exchange began: shortened until all fit, and else the newest."""
-    said = [
-        words
-        for turn in exchanges_in(entries)
-        for one in turn[:8]
-        if isinstance(entry := one.stored.entry, Said) and (words := own_words(entry))
-    ]
-    line = ""
-    for chars in BEGINNING_CHARS:
-        items = [one_line(words, chars_max=chars) for words in (*former, *said)]
-        line = _newest(BEGAN, items, tokens_max)
-        if line.count("; ") + 1 >= len({_item(item).casefold() for item in items}):
-            break
-    return line

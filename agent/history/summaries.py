@@ -110,7 +110,10 @@ class Summaries:
         for start, end in pairwise(bounds):
             part = (await self._summed(lines[start:end], former, charge)).summary
             former = ""
-            summary = await self._merged(summary, part, charge) if summary else part
+            if summary:
+                merge = from_template(self._texts(), "merge", FIRST=summary, SECOND=part)
+                part = (await self._asked("merge", merge.user, Merged, charge)).summary
+            summary = part
         return summary
 
     async def _summed(self, lines: Sequence[MaterialLine], former: str, charge: Charge) -> Boundary:
@@ -132,10 +135,6 @@ class Summaries:
                     f"The conversation has no room in a window of {traits.window} tokens."
                 )
             chars = max(chars * 2 // 3, LINE_CHARS_MIN)
-
-    async def _merged(self, first: str, second: str, charge: Charge) -> str:
-        prompt = from_template(self._texts(), "merge", FIRST=first, SECOND=second)
-        return (await self._asked("merge", prompt.user, Merged, charge)).summary
 
     async def _asked(
         self, template: str, prompt: str, wanted: type[_Wanted], charge: Charge

@@ -266,7 +266,15 @@ def shorten(
 def _shorter(entry: Entry, names: dict[str, str], keep_chars: int) -> Entry:
     match entry:
         case ToolResult():
-            return _shortened(entry, names, keep_chars)
+            size = len(entry.content)
+            marker = f"[{names.get(entry.call_id, 'tool')}: truncated, was {size} chars]"
+            if size <= max(keep_chars, len(marker)) or _SHORTENED.fullmatch(entry.content):
+                return entry
+            known = _shortened_by(entry)
+            if marker not in known:
+                # Still untrusted: the answers after it stand, and may repeat what it said.
+                known[marker] = replace(entry, content=marker)
+            return known[marker]
         case Note() if entry.pictures or len(entry.content) > keep_chars:
             content = "" if len(entry.content) > keep_chars else entry.content
             # The answers after it stand, and may repeat what was in the files.
@@ -317,18 +325,6 @@ def shorten_before(stored: Sequence[StoredEntry], shortened_to: int) -> tuple[En
     return (*shorten(entries[:old], OLD_RESULT_CHARS_MAX), *entries[old:])
 
 
-def _shortened(result: ToolResult, names: dict[str, str], keep_chars: int) -> ToolResult:
-    size = len(result.content)
-    marker = f"[{names.get(result.call_id, 'tool')}: truncated, was {size} chars]"
-    if size <= max(keep_chars, len(marker)) or _SHORTENED.fullmatch(result.content):
-        return result
-    known = _shortened_by(result)
-    if marker not in known:
-        # Still untrusted: the answers after it stand, and may repeat what it said.
-        known[marker] = replace(result, content=marker)
-    return known[marker]
-
-
 @once
 def _shortened_by(result: ToolResult) -> dict[str, ToolResult]:
     """What it was shortened to, by the marker in its place: one, unless an id was given twice."""
@@ -359,23 +355,18 @@ def share_out(entries: Sequence[Entry], tokens_max: int) -> tuple[Entry, ...]:
         more = max(min(wanted[key] - given[key], left), 0)
         given[key] += more
         left -= more
-    return tuple(
-        _cut_to(entry, given[id(entry)])
-        if isinstance(entry, ToolResult) and id(entry) in given
-        else entry
-        for entry in entries
-    )
-
-
-def _cut_to(result: ToolResult, tokens_max: int) -> ToolResult:
-    """Cut the result to about so many tokens, or to its shortest form if that is longer."""
-    text = result.content
-    chars = len(text)
-    while tokens_of(result) > tokens_max and chars > ROUND_CHARS_MIN:
-        share = min(tokens_max / tokens_of(result), 0.9)
-        chars = max(int(chars * share), ROUND_CHARS_MIN)
-        result = replace(result, content=cut_more(text, chars_max=chars, pointer=NO_ROOM))
-    return result
+    shared: list[Entry] = []
+    for entry in entries:
+        shared.append(entry)
+        if not isinstance(entry, ToolResult) or id(entry) not in given:
+            continue
+        cut, chars, most = entry, len(entry.content), given[id(entry)]
+        # To about so many tokens, or to its shortest form if that is longer.
+        while tokens_of(cut) > most and chars > ROUND_CHARS_MIN:
+            chars = max(int(chars * min(most / tokens_of(cut), 0.9)), ROUND_CHARS_MIN)
+            text = cut_more(entry.content, chars_max=chars, pointer=NO_ROOM)
+            shared[-1] = cut = replace(entry, content=text)
+    return tuple(shared)
 
 
 def _exchange_start(entries: Sequence[Entry], count: int) -> int:

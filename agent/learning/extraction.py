@@ -28,6 +28,7 @@ from memory.records.facts import StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import CheapModel
 from memory.records.request import ModelTraits
+from memory.records.section import ExtractionSettings
 from memory.records.text import one_line
 from memory.records.usage import Charge, Purpose, Scope, zone_for
 from memory.records.words import read_list
@@ -53,16 +54,6 @@ WINDOW_SHARE = 0.8
 
 Texts = Callable[[], Mapping[str, str]]
 """The templates as they are now: `agent.prompt.templates.PromptLibrary.texts`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractionOptions:
-    """The section `[memory.extraction]` of the settings."""
-
-    exchanges_max: int = 10
-    messages_min: int = 4
-    confidence_min: float = 0.7
-    facts_max: int = 5
 
 
 class Skipped(StrEnum):
@@ -114,7 +105,7 @@ class Extractor:
         model: CheapModel,
         texts: Texts,
         *,
-        options: ExtractionOptions,
+        options: ExtractionSettings,
     ) -> None:
         self._lines = lines
         self._facts = facts
@@ -133,7 +124,7 @@ class Extractor:
         """
         looks: list[Extracted] = []
         trouble: AnswerUnreadable | None = None
-        newest_max = self._options.exchanges_max
+        newest_max = self._options.max_turns
         try:
             looks, left = await self._oldest_first(
                 conversation, looks_max=OLDER_LOOKS_MAX, spared=newest_max
@@ -165,7 +156,7 @@ class Extractor:
             waiting = await self._lines.waiting(conversation) - spared
             if waiting <= 0 or asked >= looks_max:
                 return looks, waiting > 0
-            n = self._options.exchanges_max
+            n = self._options.max_turns
             # Of these nothing more comes; what is last of all may be too short for a look yet.
             n = min(waiting, n) if spared else n
             look = await self._look(self._lines.next_to_look_at(conversation, exchanges_max=n))
@@ -189,7 +180,15 @@ class Extractor:
                 await self._lines.looked_at(conversation, upto=stretch.upto)
             log.debug("extraction.skipped", conversation=conversation, why=skipped)
             return Extracted(conversation=conversation, skipped=skipped, upto=stretch.upto)
-        known = await self._known(stretch)
+        # What is known of those who speak, the most relevant first, then the newest: what is
+        # corrected need not share a word with its correction.
+        known: dict[int, StoredFact] = {}
+        for label, person in list(stretch.speakers().items())[-SPEAKERS_MAX:]:
+            said = " ".join(line.text for line in stretch.own() if line.speaker == label)
+            of = Whose(person_id=person.id, scope=stretch.scope)
+            likely = await self._facts.search(of, said[-QUERY_CHARS_MAX:], k=KNOWN_MAX)
+            theirs = {fact.id: fact for fact in (*likely, *await self._facts.list(of))}
+            known.update(islice(theirs.items(), KNOWN_MAX))
         found, asked = await self._ask(stretch, known, traits)
         judge = Judge(stretch, known, confidence_min=self._options.confidence_min)
         refused = [FactRefusal.UNREADABLE] * found.unreadable
@@ -236,25 +235,12 @@ class Extractor:
             return Skipped.NOTHING_NEW
         if not own:
             return Skipped.NOBODY
-        if len(stretch.lines) < self._options.messages_min and not stretch.is_full:
+        if len(stretch.lines) < self._options.min_messages and not stretch.is_full:
             return Skipped.TOO_SHORT  # of a full one there will never be more
         simple = {plain(entry) for entry in read_list(self._texts().get("words_simple", ""))}
         if not any(keys(line.text) and plain(line.text) not in simple for line in own):
             return Skipped.SMALL_TALK
         return None
-
-    async def _known(self, stretch: SpokenStretch) -> dict[int, StoredFact]:
-        """What is known of those who speak, the most relevant first, then the newest: what is
-        corrected need not share a word with its correction."""
-        known: dict[int, StoredFact] = {}
-        for label, person in list(stretch.speakers().items())[-SPEAKERS_MAX:]:
-            said = " ".join(line.text for line in stretch.own() if line.speaker == label)
-            of = Whose(person_id=person.id, scope=stretch.scope)
-            found = await self._facts.search(of, said[-QUERY_CHARS_MAX:], k=KNOWN_MAX)
-            newest = await self._facts.list(of)
-            theirs = {fact.id: fact for fact in (*found, *newest)}
-            known.update(islice(theirs.items(), KNOWN_MAX))
-        return known
 
     async def _ask(
         self, stretch: SpokenStretch, known: Mapping[int, StoredFact], traits: ModelTraits
@@ -271,7 +257,6 @@ class Extractor:
             is_owner=last.role is Role.OWNER,
             lane=stretch.lane,
             conversation=stretch.conversation,
-            agent="default",
             time_zone=last.time_zone,
         )
         try:
@@ -304,7 +289,15 @@ class Extractor:
             )
             if (over := made.tokens - room) <= 0:
                 return made.user
-            lines, dropped = _without_oldest(lines, over)
+            # Without as many of the oldest as make up for so many tokens; whether any could go.
+            # The last line of a person and what follows it stay.
+            tokens = over
+            last_own = max(at for at, line in enumerate(lines) if line.person is not None)
+            gone = 0
+            while gone < last_own and tokens > 0:
+                tokens -= estimate_tokens(_shown(lines[gone]))
+                gone += 1
+            lines, dropped = lines[gone:], gone > 0
             if not dropped and not known:
                 raise ContextTooLong(
                     f"Looking for facts takes about {made.tokens} tokens; the model has {room}."
@@ -340,14 +333,3 @@ def _shown(line: SpokenLine) -> str:
     chars_max = LINE_CHARS_MAX if line.person is not None else ANSWER_LINE_CHARS_MAX
     text = line.text if len(line.text) <= chars_max else f"{line.text[: chars_max - 1]}…"
     return "\n    ".join(text.splitlines()) or "(no words of their own)"
-
-
-def _without_oldest(lines: list[SpokenLine], tokens: int) -> tuple[list[SpokenLine], bool]:
-    """Without as many of the oldest as make up for so many tokens; whether any could go. The last
-    line of a person and what follows it stay."""
-    last_own = max(at for at, line in enumerate(lines) if line.person is not None)
-    gone = 0
-    while gone < last_own and tokens > 0:
-        tokens -= estimate_tokens(_shown(lines[gone]))
-        gone += 1
-    return lines[gone:], gone > 0

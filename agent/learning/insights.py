@@ -18,6 +18,7 @@ from typing import Literal
 import structlog
 from pydantic import Field
 
+from agent.budget.ledger import background_charge
 from agent.guards.loose_json import called_name
 from agent.learning.evidence import has_foreign_address, is_carried, keys
 from agent.models.json_answer import ModelAnswer, plain_text, read_answer
@@ -31,7 +32,7 @@ from memory.records.messages import Origin, PersonId, Role, TurnInput
 from memory.records.ports import CheapModel, Clock, TurnEnd
 from memory.records.text import clean, one_line
 from memory.records.transcript import Answered, Said, ToolCall, ToolResult
-from memory.records.usage import Charge, Purpose
+from memory.records.usage import Purpose
 from memory.records.words import fold, is_unbordered, unbordered_runs, words
 from memory.stores.lines import own_words
 
@@ -100,9 +101,15 @@ class InsightMaker:
         current = await self._store.current(end.conversation, self._clock.now())
         if current is None:
             return None
-        made = await self._by_model(turn, material, current) or self._by_rules(material, current)
+        made = await self._by_model(turn, material, current)
         if made is None:
-            return None
+            # What is new goes before what still holds.
+            pins = pins_by_rules(material.said)
+            tips = recommendations_by_rules(material.uses)
+            if not pins and not tips:
+                return None
+            rules = self._insights([*pins, *current.pins], [*tips, *current.recommendations])
+            made = MadeInsights(by="rules", insights=rules)
         await self._store.put(end.conversation, made.insights, basis=basis)
         log.info(
             "insights.noted",
@@ -121,28 +128,23 @@ class InsightMaker:
         if self._model is None:
             return None
         lane = turn.message.address.key
+        minutes = max(self._now_ms() - current.updated_ms, 0) // 60_000
+        notes = [f"- pin: {note}" for note in current.pins]
+        notes += [f"- recommendation: {note}" for note in current.recommendations]
         try:
             traits = await self._model.traits(lane)
             tokens_max = traits.output_tokens(ANSWER_TOKENS)
             prompt = from_template(
                 self._texts(),
                 "insights",
-                CURRENT=self._shown(current),
+                CURRENT="\n".join([f"{minutes} min old:", *notes]) if notes else "(none)",
                 MESSAGE=material.said[:MESSAGE_CHARS_MAX] or "(nothing of their own)",
                 REPLY=material.reply[:REPLY_CHARS_MAX],
                 TOOLS="\n".join(f"- {use.line}" for use in material.uses) or "(none)",
             )
             if traits.demo or prompt.tokens > traits.window - tokens_max:
                 return None
-            charge = Charge(
-                purpose=Purpose.INSIGHTS,
-                person_id=turn.person_id,
-                is_owner=turn.role is Role.OWNER,
-                lane=lane,
-                conversation=turn.conversation,
-                agent="default",
-                time_zone=turn.time_zone,
-            )
+            charge = background_charge(Purpose.INSIGHTS, turn)
             answer = await self._model.ask(prompt.user, charge, tokens_max=tokens_max)
             found = read_answer(answer, FoundInsights)
         except StorageError:
@@ -152,15 +154,6 @@ class InsightMaker:
             return None
         # In a thread: what tools returned may be long.
         return await asyncio.to_thread(self._carried, found, material, current)
-
-    def _shown(self, current: Insights) -> str:
-        """With their age."""
-        if not current.pins and not current.recommendations:
-            return "(none)"
-        minutes = max(self._now_ms() - current.updated_ms, 0) // 60_000
-        lines = [f"- pin: {note}" for note in current.pins]
-        lines += [f"- recommendation: {note}" for note in current.recommendations]
-        return "\n".join([f"{minutes} min old:", *lines])
 
     def _carried(self, found: FoundInsights, material: Material, current: Insights) -> MadeInsights:
         """Keep what was noted before, and what the turn carries."""
@@ -193,17 +186,6 @@ class InsightMaker:
         count = len(insights.pins) + len(insights.recommendations)
         dropped = len(found.pins) + len(found.recommendations) - count
         return MadeInsights(by="model", insights=insights, dropped=dropped)
-
-    def _by_rules(self, material: Material, current: Insights) -> MadeInsights | None:
-        """What is new goes before what still holds; None where nothing is new."""
-        pins = pins_by_rules(material.said)
-        recommendations = recommendations_by_rules(material.uses)
-        if not pins and not recommendations:
-            return None
-        insights = self._insights(
-            [*pins, *current.pins], [*recommendations, *current.recommendations]
-        )
-        return MadeInsights(by="rules", insights=insights)
 
     def _insights(self, pins: Sequence[str], recommendations: Sequence[str]) -> Insights:
         return Insights(

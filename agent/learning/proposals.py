@@ -30,7 +30,7 @@ from memory.records.facts import (
     fact_id_of,
 )
 from memory.records.words import fold, squeezed, without_name
-from memory.stores.lines import SpokenLine, SpokenStretch
+from memory.stores.lines import SpokenStretch
 
 ITEMS_MAX = 50
 """Of one answer that are read."""
@@ -148,9 +148,6 @@ class Judge:
             return FactRefusal.NOT_CARRIED
         if not is_covered(told, line.text, speaker=label, year=year):
             return FactRefusal.NOT_CARRIED
-        return self._new(found, text, line)
-
-    def _new(self, found: FoundFact, text: str, line: SpokenLine) -> NewFact:
         of = Whose(person_id=self._speakers[line.speaker].id, scope=self._stretch.scope)
         named = fact_id_of(found.contradicts or "")
         known = None if named is None else self._known.get(named)

@@ -181,7 +181,11 @@ class Connection:
                 await self._nudged_within(None)
                 continue
             began = loop.time()
-            trouble = self._redacted(await self._held())
+            trouble = await self._held()
+            # A server's last words can hold the keys that it was given.
+            for secret in (*self._options.env.values(), *self._options.headers.values()):
+                if len(secret) >= SECRET_CHARS_MIN:
+                    trouble = trouble.replace(secret, "***")
             self._client = None
             if self._closing:
                 break
@@ -202,13 +206,6 @@ class Connection:
         self._health = Health.IDLE
         self.settled.set()
 
-    def _redacted(self, text: str) -> str:
-        """A server's last words can hold the keys that it was given."""
-        for secret in (*self._options.env.values(), *self._options.headers.values()):
-            if len(secret) >= SECRET_CHARS_MIN:
-                text = text.replace(secret, "***")
-        return text
-
     async def _held(self) -> str:
         """Opens the connection and keeps its list fresh until it breaks; says why it did."""
         self._health = Health.STARTING
@@ -221,7 +218,22 @@ class Connection:
             for name in (SDK, "httpx2"):
                 # Its own log would hold what servers and tools say.
                 logging.getLogger(name).setLevel(logging.CRITICAL)
-            await self._held_open(words)
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self._timing.connect_s):
+                    client = await stack.enter_async_context(await self._opened(stack, words))
+                    tools = await self._tools(client)
+                await stack.enter_async_context(self._listening(client))
+                info = client.server_info
+                self._server = _short(f"{info.name} {info.version}") if info is not None else ""
+                await self._listed(tools)
+                self._client = client
+                self._health, self._trouble = Health.UP, ""
+                self.settled.set()
+                _log.info("mcp.up", server=self._options.name, tools=len(tools))
+                try:
+                    await self._kept_fresh(client)
+                finally:
+                    self._client = None
         except ServerDown as error:
             return str(error)
         except TimeoutError:
@@ -229,24 +241,6 @@ class Connection:
         except _trouble() as error:
             return _with_words(self._excess or _reason(error), words)
         return _with_words(self._excess or "it ended the connection", words)
-
-    async def _held_open(self, words: StderrTail) -> None:
-        async with AsyncExitStack() as stack:
-            async with asyncio.timeout(self._timing.connect_s):
-                client = await stack.enter_async_context(await self._opened(stack, words))
-                tools = await self._tools(client)
-            await stack.enter_async_context(self._listening(client))
-            info = client.server_info
-            self._server = _short(f"{info.name} {info.version}") if info is not None else ""
-            await self._listed(tools)
-            self._client = client
-            self._health, self._trouble = Health.UP, ""
-            self.settled.set()
-            _log.info("mcp.up", server=self._options.name, tools=len(tools))
-            try:
-                await self._kept_fresh(client)
-            finally:
-                self._client = None
 
     async def _kept_fresh(self, client: Client) -> None:
         loop = asyncio.get_running_loop()

@@ -18,14 +18,8 @@ from typing import Any, Self
 import structlog
 
 from agent.mcp.connection import Connection
-from agent.mcp.presentation import (
-    ShownTool,
-    effect_of,
-    former_parameters,
-    is_vouched_for,
-    shown_tools,
-)
 from agent.mcp.process import misplaced_paths, server_folder
+from agent.mcp.schema import ShownTool, effect_of, former_parameters, is_vouched_for, shown_tools
 from agent.mcp.tools import ForeignTool, is_hidden, is_wanted, shown_name
 from agent.mcp.values import (
     Decision,
@@ -279,30 +273,27 @@ class _McpServer:
             shown, unreadable = await asyncio.to_thread(shown_tools, tools, self._found)
             if unreadable:
                 self._warn("mcp.unreadable", unreadable)
-            self._found = self._told_apart(shown)
+            # By their own names. Of two that would be called the same here, the later one is left
+            # out; one that is not wanted takes no name from one that is.
+            found: dict[str, ShownTool] = {}
+            taken: set[str] = set()
+            left_out: list[str] = []
+            visible = [tool for tool in shown if not is_hidden(tool.listed.name)]
+            for tool in sorted(visible, key=lambda one: not self._wants(one)):
+                own = tool.listed.name
+                name = self._name(own)
+                if own not in found and name in taken:
+                    left_out.append(name)
+                elif own not in found:
+                    found[own] = tool
+                    taken.add(name)
+            if left_out:
+                self._warn("mcp.name_taken", left_out)
+            self._found = found
             try:
                 await self._decide()
             except StorageError as error:
                 _log.warning("mcp.not_decided", server=self.options.name, reason=str(error))
-
-    def _told_apart(self, tools: Sequence[ShownTool]) -> Mapping[str, ShownTool]:
-        """By their own names. Of two that would be called the same here, the later one is left
-        out; one that is not wanted takes no name from one that is."""
-        found: dict[str, ShownTool] = {}
-        taken: set[str] = set()
-        left_out: list[str] = []
-        visible = [tool for tool in tools if not is_hidden(tool.listed.name)]
-        for tool in sorted(visible, key=lambda one: not self._wants(one)):
-            own = tool.listed.name
-            name = self._name(own)
-            if own not in found and name in taken:
-                left_out.append(name)
-            elif own not in found:
-                found[own] = tool
-                taken.add(name)
-        if left_out:
-            self._warn("mcp.name_taken", left_out)
-        return found
 
     def _name(self, tool: str) -> str:
         return shown_name(self.options.name, tool, reserved=self._reserved)

@@ -251,9 +251,26 @@ def _scalar(value: Any, schema: Schema) -> Any:
     if not wanted or _has_type(value, wanted):
         if isinstance(value, float) and "integer" in wanted and "number" not in wanted:
             return int(value)
-        return _listed(value, schema)
+        # The one allowed value that is written the same, such as 2 for `"2"`, or that looks the
+        # same to a model, which is shown nothing that cannot be seen.
+        allowed = schema.get("enum", [schema["const"]] if "const" in schema else [])
+        if not allowed or any(_same(value, one) for one in allowed) or not isinstance(value, str):
+            return value
+        alike = [one for one in allowed if _written(one) == value]
+        return alike[0] if len(alike) == 1 else value
     if isinstance(value, str):
-        return _of_text(value, wanted)
+        # A number, a truth, a list or an object that was written as a string.
+        bare = value.strip()
+        if "boolean" in wanted and bare.lower() in _WORDS:
+            return _WORDS[bare.lower()]
+        try:
+            read = json.loads(bare)
+            if isinstance(read, float) and "integer" in wanted and read.is_integer():
+                read = int(read)
+            read = _plain(read)
+        except (ValueError, RecursionError):  # ArgumentsWrong is a ValueError
+            return value
+        return read if not isinstance(read, str) and _has_type(read, wanted) else value
     if "string" in wanted and isinstance(value, int | float) and not isinstance(value, bool):
         return json.dumps(value)
     return value
@@ -278,31 +295,6 @@ def _has_type(value: Any, wanted: tuple[str, ...]) -> bool:
 
 
 _WORDS = {"true": True, "false": False}
-
-
-def _of_text(text: str, wanted: tuple[str, ...]) -> Any:
-    """A number, a truth, a list or an object that was written as a string."""
-    bare = text.strip()
-    if "boolean" in wanted and bare.lower() in _WORDS:
-        return _WORDS[bare.lower()]
-    try:
-        read = json.loads(bare)
-        if isinstance(read, float) and "integer" in wanted and read.is_integer():
-            read = int(read)
-        read = _plain(read)
-    except (ValueError, RecursionError):  # ArgumentsWrong is a ValueError
-        return text
-    return read if not isinstance(read, str) and _has_type(read, wanted) else text
-
-
-def _listed(value: Any, schema: Schema) -> Any:
-    """The one allowed value that is written the same, such as 2 for `"2"`, or that looks the same
-    to a model, which is shown nothing that cannot be seen."""
-    allowed = schema.get("enum", [schema["const"]] if "const" in schema else [])
-    if not allowed or any(_same(value, one) for one in allowed) or not isinstance(value, str):
-        return value
-    alike = [one for one in allowed if _written(one) == value]
-    return alike[0] if len(alike) == 1 else value
 
 
 def _written(value: Any) -> str:

@@ -1,7 +1,6 @@
 """Our transcript as an OpenAI chat request: bytes that stay the same while history only grows.
 
-Used by both clients, and by whoever counts or compares what would be sent. The messages
-stand last in the body, so a longer history has the shorter one's bytes as its prefix.
+Used by both clients, and by whoever counts or compares what would be sent.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from memory.records.transcript import (
     Said,
     ToolCall,
     ToolResult,
-    once,
 )
 
 Message = dict[str, Any]
@@ -55,19 +53,35 @@ class Dialect:
 def body(
     name: str, request: ModelRequest, *, traits: ModelTraits, dialect: Dialect | None = None
 ) -> bytes:
-    """The whole request. Equal input gives equal bytes."""
+    """Return the whole request. Equal input gives equal bytes."""
     dialect = dialect or Dialect()
-    data: dict[str, Any] = {"model": name, "stream": True}
+    limits: dict[str, object] = (
+        {"max_completion_tokens": request.max_output_tokens}
+        if _REASONING_NAMES.search(name)
+        else {"temperature": request.temperature, "max_tokens": request.max_output_tokens}
+    )
+    data = fields(name, request, traits=traits, dialect=dialect, **limits)
+    if dialect.cache_marks and takes_marks(name):
+        mark(data, request.entries)
+    return encode(data)
+
+
+def fields(
+    name: str,
+    request: ModelRequest,
+    *,
+    traits: ModelTraits,
+    dialect: Dialect | None = None,
+    **limits: object,
+) -> Message:
+    """Return the request by its names. The messages stand last: a longer history has the bytes of
+    the shorter one as its prefix."""
+    dialect = dialect or Dialect()
+    data: Message = {"model": name, "stream": True}
     if dialect.stream_usage:
         data["stream_options"] = {"include_usage": True}
-    data |= _limits(name, request)
+    data |= limits
     data |= {key: request.extra[key] for key in sorted(request.extra)}
-    marks = dialect.cache_marks and takes_marks(name)
-    if traits.tools and not (marks or dialect.plain or traits.demo):
-        written = _written(request.system, request.entries)
-        if written is not None:
-            tools = f',"tools":{_text([*map(_tool, request.tools)])}' if request.tools else ""
-            return _bytes(f'{_text(data)[:-1]}{tools},"messages":{written}}}')
     if request.tools and traits.tools:
         data["tools"] = [_tool(spec) for spec in request.tools]
     data["messages"] = messages(
@@ -77,21 +91,12 @@ def body(
         tools=traits.tools,
         pictures=request.pictures if traits.vision else None,
     )
-    if marks:
-        mark(data, request.entries)
-    return encode(data)
+    return data
 
 
 def encode(data: object) -> bytes:
-    """Compact JSON; half a surrogate pair becomes a question mark instead of an error."""
-    return _bytes(_text(data))
-
-
-def _text(data: object) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-
-
-def _bytes(text: str) -> bytes:
+    """Return compact JSON; half a surrogate pair becomes a question mark instead of an error."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace")
 
 
@@ -118,57 +123,13 @@ def messages(
             names |= {call.id: call.name for call in entry.calls}
             _add_answer(found, entry, tools=tools)
         elif isinstance(entry, ToolResult) and tools:
-            found.append(_result(entry))
+            result = {"tool_call_id": entry.call_id, "content": entry.content}
+            found.append({"role": "tool", **result})
         else:
             _add_words(found, _words(entry, names), plain=plain)
         if isinstance(entry, Note) and entry.pictures:
             _add_pictures(found, entry.pictures, pictures, plain=plain)
     return found
-
-
-def _written(system: str, entries: Sequence[Entry]) -> str | None:
-    """`messages` as JSON, put together from what each entry comes to, which is written once: a long
-    history comes back with each request. None where an entry does not stand for itself: it has
-    pictures, or is one of two answers in a row."""
-    found = [_text({"role": "system", "content": system})] if system else []
-    words: list[str] = []
-    last = ""
-    for role, text in map(_piece, entries):
-        if role == _PICTURES or (text and last == _ANSWER and role in {_ANSWER, _CALLS}):
-            return None
-        if not text:
-            continue
-        if role == _WORDS:
-            words.append(text)
-        else:
-            found += [*_said(words), text]
-            words.clear()
-        last = role
-    return f"[{','.join([*found, *_said(words)])}]"
-
-
-_WORDS, _ANSWER, _CALLS, _RESULT, _PICTURES = "words", "answer", "calls", "result", "pictures"
-
-
-def _said(words: Sequence[str]) -> list[str]:
-    return [f'{{"role":"user","content":[{",".join(words)}]}}'] if words else []
-
-
-@once
-def _piece(entry: Entry) -> tuple[str, str]:
-    """What an entry is in a request, and its JSON: a whole message, or a part of the person's."""
-    match entry:
-        case Answered():
-            made: list[Message] = []
-            _add_answer(made, entry, tools=True)
-            return _CALLS if entry.calls else _ANSWER, "".join(map(_text, made))
-        case ToolResult():
-            return _RESULT, _text(_result(entry))
-        case Note() if entry.pictures:
-            return _PICTURES, ""
-        case _:
-            words = _words(entry, {})
-            return _WORDS, _text({"type": "text", "text": words}) if words else ""
 
 
 def words_of(said: Said) -> str:
@@ -183,16 +144,6 @@ def words_of(said: Said) -> str:
         return text
     quote = disarmed(said.quote).replace("«", "‹").replace("»", "›")
     return f"[In reply to: «{quote}»]\n{text}"
-
-
-def _limits(name: str, request: ModelRequest) -> dict[str, Any]:
-    if _REASONING_NAMES.search(name):
-        return {"max_completion_tokens": request.max_output_tokens}
-    return {"temperature": request.temperature, "max_tokens": request.max_output_tokens}
-
-
-def _result(result: ToolResult) -> Message:
-    return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
 
 
 def _tool(spec: ToolSpec) -> Message:
@@ -276,20 +227,14 @@ def _add_answer(found: list[Message], answer: Answered, *, tools: bool) -> None:
 
 
 def _call(call: ToolCall) -> Message:
-    function = {"name": call.name, "arguments": _readable(call.arguments)}
-    return {"id": call.id, "type": "function", "function": function}
-
-
-def _readable(arguments: str) -> str:
-    """Servers parse the arguments of earlier calls and refuse the whole request over a bad one.
-
-    The result beside the call tells the model what was wrong with it.
-    """
+    # Servers parse the arguments of earlier calls and refuse the whole request over a bad one. The
+    # result beside the call tells the model what was wrong with it.
     try:
-        read = json.loads(arguments)
+        is_read = isinstance(json.loads(call.arguments), dict)
     except ValueError:
-        return "{}"
-    return arguments if isinstance(read, dict) else "{}"
+        is_read = False
+    function = {"name": call.name, "arguments": call.arguments if is_read else "{}"}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 # --- marks --------------------------------------------------------------------------------------
@@ -309,7 +254,7 @@ def takes_marks(name: str) -> bool:
     return "claude" in name.lower()
 
 
-def mark(arguments: dict[str, Any], entries: Sequence[Entry]) -> None:
+def mark(arguments: Message, entries: Sequence[Entry]) -> None:
     """Marks the last tool, the system message, and the newest message that will be sent again.
 
     Notes at the end are for this one request. Three of the four marks that are allowed.

@@ -15,13 +15,16 @@ import os
 import re
 import shutil
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urlsplit
 
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from agent.models.client import is_here
 from memory.records.errors import Permanent, Temporary
 
 if TYPE_CHECKING:
@@ -51,7 +54,6 @@ MEMORY_FACTOR = 1.1
 MEMORY_MORE_BYTES = 512 << 20
 """What a model takes beside its file: the conversation, and the process."""
 
-_HERE = ("localhost", "127.0.0.1", "::1")
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -108,7 +110,9 @@ async def find(name: str, *, env: Mapping[str, str], sha256: str = "") -> Source
         _require_safe(name)
         file = unquote(urlsplit(name).path.rpartition("/")[2])
         return Source(url=name, file=_checked_file(file), sha256=sha256)
-    hub, token = _hub(env), env.get(TOKEN_VARIABLE, "").strip()
+    hub = (env.get(HUB_VARIABLE, "").strip() or HUB).rstrip("/")
+    _require_safe(hub)
+    token = env.get(TOKEN_VARIABLE, "").strip()
     name, _, quant = name.strip().removeprefix("hf.co/").partition(":")
     repository, path = "/".join(name.split("/")[:2]), "/".join(name.split("/")[2:])
     if not _REPOSITORY.fullmatch(repository) or ".." in name.split("/"):
@@ -116,55 +120,51 @@ async def find(name: str, *, env: Mapping[str, str], sha256: str = "") -> Source
             f"{name!r} is no model: write owner/model, owner/model/file{SUFFIX}, or the address of "
             f"a {SUFFIX} file."
         )
-    listed = await _listed(hub, repository, token)
-    wanted = _picked(listed, repository, path=path, quant=quant)
+    url = f"{hub}/api/models/{repository}/tree/main?recursive=true"
+    wanted = await _picked(url, repository, token=token, path=path, quant=quant)
+    large = wanted.lfs or _LargeFile()
+    known = large.oid.removeprefix("sha256:").lower()
     return Source(
         url=f"{hub}/{repository}/resolve/main/{quote(wanted.path)}",
         file=_checked_file(wanted.path.rpartition("/")[2]),
-        size=wanted.size,
-        sha256=sha256 or wanted.sha256,
+        size=large.size or wanted.size,
+        sha256=sha256 or (known if _SHA256.fullmatch(known) else ""),
         token=token,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Listed:
+class _LargeFile(BaseModel):
+    oid: str = ""
+    size: int = 0
+
+
+class _HubFile(BaseModel):
+    """A file as the hub lists it; of a large one `lfs` knows size and checksum."""
+
+    type: str = ""
     path: str
-    size: int
-    sha256: str
+    size: int = 0
+    lfs: _LargeFile | None = None
 
 
-async def _listed(hub: str, repository: str, token: str) -> list[_Listed]:
-    url = f"{hub}/api/models/{repository}/tree/main?recursive=true"
-    async with _client(url) as client, _answer(client, url, token=token) as answer:
+_LISTING = TypeAdapter(list[_HubFile])
+
+
+async def _picked(url: str, repository: str, *, token: str, path: str, quant: str) -> _HubFile:
+    """The file that is meant, of those that the hub lists. Raises PullRefused, and says what there
+    is; PullBroken."""
+    async with _answer(url, token=token) as answer:
         _require_ok(answer, repository)
         body = bytearray()
-        async for piece in _pieces(answer):
+        async for piece in answer.aiter_raw():
             body += piece
             if len(body) > LISTING_BYTES_MAX:
                 raise PullRefused(f"The list of files of {repository} is too long to be one.")
     try:
-        return list(_entries(json.loads(bytes(body))))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PullRefused(f"What {hub} says of {repository} is not a list of files.") from error
-
-
-def _entries(listing: Any) -> Iterator[_Listed]:
-    for entry in listing:
-        path = str(entry["path"])
-        if entry.get("type") != "file" or not path.lower().endswith(SUFFIX):
-            continue
-        large = entry.get("lfs") or {}
-        sha256 = str(large.get("oid", "")).removeprefix("sha256:").lower()
-        yield _Listed(
-            path=path,
-            size=int(large.get("size") or entry.get("size") or 0),
-            sha256=sha256 if _SHA256.fullmatch(sha256) else "",
-        )
-
-
-def _picked(files: Sequence[_Listed], repository: str, *, path: str, quant: str) -> _Listed:
-    """Raises PullRefused, and says what there is."""
+        listed = _LISTING.validate_json(bytes(body))
+    except ValidationError as error:
+        raise PullRefused(f"What {_host(url)} says of {repository} is no list of files.") from error
+    files = [one for one in listed if one.type == "file" and one.path.lower().endswith(SUFFIX)]
     if not files:
         raise PullRefused(
             f"{repository} has no {SUFFIX} file. Those of most models are in a repository of their "
@@ -174,17 +174,13 @@ def _picked(files: Sequence[_Listed], repository: str, *, path: str, quant: str)
     names = ", ".join(file.path for file in files[:12]) + (", …" if len(files) > 12 else "")
     if path:
         found = [file for file in whole if file.path == path]
-    elif quant:
-        found = [file for file in whole if quant.lower() in file.path.lower()]
     else:
-        found = next(
-            (
-                some
-                for mark in PREFERRED
-                if (some := [file for file in whole if mark in file.path.lower().replace("-", "_")])
-            ),
-            whole,
-        )
+        marks = (quant.lower(),) if quant else PREFERRED
+        found = [] if quant else whole
+        for mark in marks:
+            if some := [f for f in whole if mark in f.path.lower().replace("-", "_")]:
+                found = some
+                break
     if len(found) == 1:
         return found[0]
     if not whole or (path and any(file.path == path for file in files)):
@@ -192,12 +188,6 @@ def _picked(files: Sequence[_Listed], repository: str, *, path: str, quant: str)
     what = path or quant
     problem = f"has no {what}" if what and not found else "has several files that could be meant"
     raise PullRefused(f"{repository} {problem}. Name one, as {repository}/FILE; there are: {names}")
-
-
-def _hub(env: Mapping[str, str]) -> str:
-    hub = (env.get(HUB_VARIABLE, "").strip() or HUB).rstrip("/")
-    _require_safe(hub)
-    return hub
 
 
 def _checked_file(name: str) -> str:
@@ -214,44 +204,31 @@ def _checked_file(name: str) -> str:
 async def pull(
     source: Source, folder: Path, *, progress: Progress, sleep: Sleep = asyncio.sleep
 ) -> Pulled:
-    """Fetches a file into a folder, going on where a former try broke off.
+    """Fetch a file into a folder, going on where a former try broke off.
 
     Raises PullRefused, PullBroken. The file stands there once it is whole and checked.
     """
-    path, is_there = _place(folder, source.file)
-    if is_there:
-        return await asyncio.to_thread(_already_there, path, source)
-    with _PartialFile(path) as part:
-        part.meant_for(source)
-        await _all_of_it(source, part, folder, progress=progress, sleep=sleep)
-        sha256 = await asyncio.to_thread(part.checked, source)
-        part.put(path)
-        return Pulled(path=path, size=part.size, sha256=sha256, fetched=part.came)
-
-
-def _place(folder: Path, file: str) -> tuple[Path, bool]:
-    """Where the file will stand, and whether it does."""
+    path = folder / source.file
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder / file, (folder / file).exists()
+        await asyncio.to_thread(folder.mkdir, 0o700, parents=True, exist_ok=True)
+        if await asyncio.to_thread(path.exists):
+            return await asyncio.to_thread(_already_there, path, source)
     except OSError as error:
         raise PullRefused(f"{folder} cannot be used ({error.strerror}).") from error
-
-
-async def _all_of_it(
-    source: Source, part: _PartialFile, folder: Path, *, progress: Progress, sleep: Sleep
-) -> None:
-    """Until the part is whole. Raises PullBroken when nothing more comes, try after try."""
-    tries = 0
-    while True:
-        came = part.came
-        try:
-            return await _fetch(source, part, folder, progress)
-        except PullBroken:
-            tries = 1 if part.came > came else tries + 1
-            if tries >= TRIES_MAX:
-                raise
-        await sleep(PAUSES_S[min(tries - 1, len(PAUSES_S) - 1)])
+    with _PartialFile(path, source) as part:
+        tries = 0
+        while True:
+            came = part.came
+            try:
+                await _fetch(source, part, folder, progress)
+                break
+            except PullBroken:
+                tries = 1 if part.came > came else tries + 1
+                if tries >= TRIES_MAX:
+                    raise
+            await sleep(PAUSES_S[min(tries - 1, len(PAUSES_S) - 1)])
+        sha256 = await asyncio.to_thread(part.finish, path)
+        return Pulled(path=path, size=part.size, sha256=sha256, fetched=part.came)
 
 
 async def _fetch(source: Source, part: _PartialFile, folder: Path, progress: Progress) -> None:
@@ -260,15 +237,22 @@ async def _fetch(source: Source, part: _PartialFile, folder: Path, progress: Pro
     headers = {"Range": f"bytes={part.size}-"} if part.size else {}
     if part.size and part.etag:
         headers["If-Range"] = part.etag
-    async with (
-        _client(source.url) as client,
-        _answer(client, source.url, token=source.token, headers=headers) as answer,
-    ):
+    async with _answer(source.url, token=source.token, headers=headers) as answer:
+        host = _host(source.url)
         if answer.status_code == 416:  # nothing comes after what is there, or it is not of this
             part.begin_anew("")
-            raise PullBroken(f"{_host(source.url)} has nothing to add to what was fetched before.")
+            raise PullBroken(f"{host} has nothing to add to what was fetched before.")
         _require_ok(answer, source.file)
-        total = _total(answer, part)
+        if answer.status_code == 206:
+            found = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", answer.headers.get("Content-Range", ""))
+            if found is None or int(found[1]) != part.size:
+                part.begin_anew("")
+                raise PullBroken(f"{host} sent another piece of the file than was asked for.")
+            total = int(found[2])
+        else:
+            part.begin_anew(answer.headers.get("ETag", ""))
+            length = answer.headers.get("Content-Length", "")
+            total = int(length) if length.isdecimal() else 0  # nobody says
         if source.size and total and source.size != total:
             raise PullRefused(
                 f"{source.file} should have {source.size:,} bytes; the server has {total:,}."
@@ -281,44 +265,11 @@ async def _fetch(source: Source, part: _PartialFile, folder: Path, progress: Pro
                 f"and {size_words(free)} are free. Nothing was fetched."
             )
         progress(part.size, total)
-        async for piece in _pieces(answer):
-            _write(part, piece, folder)
+        async for piece in answer.aiter_raw():
+            part.add(piece)
             progress(part.size, total)
-        part.sync()
     if total and part.size < total:
-        raise PullBroken(
-            f"{_host(source.url)} ended the file after {part.size:,} of {total:,} bytes."
-        )
-
-
-def _total(answer: httpx.Response, part: _PartialFile) -> int:
-    """How long the whole file is, 0 if nobody says; a part that does not belong to it goes."""
-    length = answer.headers.get("Content-Length", "")
-    if answer.status_code != 206:
-        part.begin_anew(answer.headers.get("ETag", ""))
-        return int(length) if length.isdecimal() else 0
-    found = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", answer.headers.get("Content-Range", ""))
-    if found is None or int(found[1]) != part.size:
-        part.begin_anew("")
-        raise PullBroken(
-            "The server sent another piece of the file than the one that was asked for."
-        )
-    return int(found[2])
-
-
-def _write(part: _PartialFile, piece: bytes, folder: Path) -> None:
-    try:
-        part.add(piece)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise PullRefused(
-                f"No space is left in {folder}. What came is kept: make room, and the same command "
-                "goes on from there."
-            ) from error
-        raise PullRefused(f"{folder} cannot be written ({error.strerror}).") from error
-    if part.size >= len(MAGIC) > part.size - len(piece) and not part.begins_with(MAGIC):
-        part.drop()
-        raise PullRefused("What came is not a GGUF model file. Nothing of it is kept.")
+        raise PullBroken(f"{host} ended the file after {part.size:,} of {total:,} bytes.")
 
 
 def _already_there(path: Path, source: Source) -> Pulled:
@@ -343,17 +294,18 @@ def sha256_of(path: Path) -> str:
 
 
 class _PartialFile:
-    """`NAME.part`, held for one process at a time, with what it is a part of."""
+    """`NAME.part`, held for one process at a time; `NAME.part.json` says what it is a part of."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, source: Source) -> None:
         self._path = path.with_name(f"{path.name}.part")
         self._about = path.with_name(f"{path.name}.part.json")
-        self._file: IO[bytes] | None = None
+        self._source = source
+        self._identity = {"url": source.url, "size": source.size, "sha256": source.sha256}
         self.size = self.came = 0
         self.etag = ""
-        self._source: dict[str, Any] = {}
 
     def __enter__(self) -> _PartialFile:
+        """Go on with what is there only where it is of the same file."""
         self._file = self._path.open("a+b")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -361,69 +313,53 @@ class _PartialFile:
             self._file.close()
             raise PullRefused(f"{self._path.stem} is being fetched already.") from error
         self.size = self._path.stat().st_size
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def meant_for(self, source: Source) -> None:
-        """Goes on with it only where it is of the same file."""
-        wanted = {"url": source.url, "size": source.size, "sha256": source.sha256}
         try:
             about = json.loads(self._about.read_text("utf-8"))
             self.etag = str(about.pop("etag"))
         except (OSError, ValueError, KeyError, AttributeError):
             about = None
-        self._source = wanted
-        if about != wanted:
+        if about != self._identity:
             self.begin_anew("")
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._file.close()
 
     def begin_anew(self, etag: str) -> None:
-        """Nothing is there yet."""
-        assert self._file is not None
+        """Drop what is there."""
         self._file.truncate(0)
         self.size, self.etag = 0, etag if etag.startswith('"') else ""
-        self._about.write_text(json.dumps(self._source | {"etag": self.etag}), "utf-8")
+        self._about.write_text(json.dumps(self._identity | {"etag": self.etag}), "utf-8")
 
     def add(self, piece: bytes) -> None:
-        """At the end. Raises OSError."""
-        assert self._file is not None
-        self._file.write(piece)
+        """Put a piece at the end. Raises PullRefused."""
+        if self.size < len(MAGIC) and not piece.startswith(MAGIC[self.size :][: len(piece)]):
+            raise self._dropped("What came is not a GGUF model file.")
+        try:
+            self._file.write(piece)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise PullRefused(
+                    f"No space is left in {self._path.parent}. What came is kept: make room, and "
+                    "the same command goes on from there."
+                ) from error
+            raise PullRefused(
+                f"{self._path.parent} cannot be written ({error.strerror})."
+            ) from error
         self.size += len(piece)
         self.came += len(piece)
 
-    def begins_with(self, mark: bytes) -> bool:
-        assert self._file is not None
-        self._file.flush()
-        with self._path.open("rb") as file:
-            return file.read(len(mark)) == mark
-
-    def sync(self) -> None:
-        """On the disk."""
-        assert self._file is not None
+    def finish(self, path: Path) -> str:
+        """Check it, put it under its own name in one step, and return its checksum; blocks."""
         self._file.flush()
         os.fsync(self._file.fileno())
-
-    def checked(self, source: Source) -> str:
-        """Its checksum. Raises PullRefused, and drops it, when it is another one; blocks."""
-        self.sync()
+        if self.size < len(MAGIC):
+            raise self._dropped("What came is not a GGUF model file.")
         sha256 = sha256_of(self._path)
-        with self._path.open("rb") as file:
-            magic = file.read(len(MAGIC))
-        if magic != MAGIC:
-            self.drop()
-            raise PullRefused("What came is not a GGUF model file. Nothing of it is kept.")
-        if source.sha256 and sha256 != source.sha256:
-            self.drop()
-            raise PullRefused(
-                f"The checksum of what came is {sha256}, and should be {source.sha256}. Nothing of "
-                "it is kept."
+        if self._source.sha256 and sha256 != self._source.sha256:
+            raise self._dropped(
+                f"The checksum of what came is {sha256}, and should be {self._source.sha256}."
             )
-        return sha256
-
-    def put(self, path: Path) -> None:
-        """Under its own name, in one step."""
         self._path.replace(path)
         self._about.unlink(missing_ok=True)
         folder = os.open(path.parent, os.O_RDONLY)
@@ -431,74 +367,55 @@ class _PartialFile:
             os.fsync(folder)
         finally:
             os.close(folder)
+        return sha256
 
-    def drop(self) -> None:
-        """Nothing of it is kept."""
+    def _dropped(self, why: str) -> PullRefused:
         self._path.unlink(missing_ok=True)
         self._about.unlink(missing_ok=True)
+        return PullRefused(f"{why} Nothing of it is kept.")
 
 
 # --- asking a server -----------------------------------------------------------------------------
 
 
-def _client(url: str) -> httpx.AsyncClient:
-    import httpx
-
-    here = urlsplit(url).hostname in _HERE
-    plain = urlsplit(url).scheme == "http"
-    return httpx.AsyncClient(
-        timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
-        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
-        trust_env=not here,
-        follow_redirects=False,
-    )
-
-
 @asynccontextmanager
 async def _answer(
-    client: httpx.AsyncClient, url: str, *, token: str, headers: Mapping[str, str] | None = None
+    url: str, *, token: str, headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[httpx.Response]:
-    """The answer after all redirects; each hop is checked, and only the first host gets the token.
+    """The answer after all redirects; each hop is checked, and only the first host gets the token:
+    the library takes it out where it goes on to another one.
 
-    Raises PullRefused, PullBroken.
+    Raises PullRefused, and PullBroken also where the line breaks while the answer is read.
     """
     import httpx
 
-    first = urlsplit(url)
-    for _ in range(REDIRECTS_MAX + 1):
-        _require_safe(url)
-        sent = {"Accept-Encoding": "identity", **(headers or {})}
-        if token and (urlsplit(url).scheme, urlsplit(url).netloc) == (first.scheme, first.netloc):
-            sent["Authorization"] = f"Bearer {token}"
-        try:
-            asked = client.build_request("GET", url, headers=sent)
-            answer = await client.send(asked, stream=True)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise _unreached(url, error) from error
-        try:
-            if not answer.has_redirect_location:
-                yield answer
-                return
-            url = urljoin(url, answer.headers["Location"])
-        finally:
-            await answer.aclose()
-    raise PullRefused(f"{first.hostname} leads on and on: more than {REDIRECTS_MAX} redirects.")
+    async def check(request: httpx.Request) -> None:
+        _require_safe(str(request.url))
 
-
-async def _pieces(answer: httpx.Response) -> AsyncIterator[bytes]:
-    """Raises PullBroken where the line breaks."""
-    import httpx
-
+    sent = {"Accept-Encoding": "identity", **(headers or {})}
+    if token:
+        sent["Authorization"] = f"Bearer {token}"
+    is_plain = urlsplit(url).scheme == "http"
     try:
-        async for piece in answer.aiter_raw():
-            yield piece
-    except (httpx.HTTPError, httpx.StreamError) as error:
-        raise _unreached(str(answer.url), error) from error
-
-
-def _unreached(url: str, error: Exception) -> PullBroken:
-    reason = f"{error}" or type(error).__name__
-    return PullBroken(f"{_host(url)} cannot be reached, or broke off ({reason}).")
+        async with (
+            httpx.AsyncClient(
+                timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
+                verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True,
+                trust_env=not is_here(url),
+                follow_redirects=True,
+                max_redirects=REDIRECTS_MAX,
+                event_hooks={"request": [check]},
+            ) as client,
+            client.stream("GET", url, headers=sent) as answer,
+        ):
+            yield answer
+    except httpx.TooManyRedirects as error:
+        raise PullRefused(
+            f"{_host(url)} leads on and on: more than {REDIRECTS_MAX} redirects."
+        ) from error
+    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
+        reason = f"{error}" or type(error).__name__
+        raise PullBroken(f"{_host(url)} cannot be reached, or broke off ({reason}).") from error
 
 
 def _require_ok(answer: httpx.Response, what: str) -> None:
@@ -525,7 +442,7 @@ def _require_safe(url: str) -> None:
         host = ""
     if not host:
         raise PullRefused(f"{url!r} is not an address.")
-    if parts.scheme != "https" and not (parts.scheme == "http" and host in _HERE):
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_here(url)):
         raise PullRefused(f"{url} is not a safe address: it has to begin with https://.")
     if parts.username or parts.password:
         raise PullRefused("An address with a password in it is not taken.")

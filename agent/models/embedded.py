@@ -13,11 +13,10 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from agent.models.chat_request import Dialect
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import ModelRefused
 from memory.records.request import ModelRequest, ModelTraits
@@ -42,68 +41,48 @@ class Embedded:
         self, name: str = "embedded", *, window: int = OWN_WINDOW, limits: CallLimits | None = None
     ) -> None:
         """`window` is for files of the owner's; the shipped model's is fixed."""
-        self._name = name
-        self._traits = DEMO if name == "embedded" else ModelTraits(window=window)
-        self._limits = limits or CallLimits()
+        self.name = name
+        self.traits = DEMO if name == "embedded" else ModelTraits(window=window)
+        self._limits = limits
         self._starting = asyncio.Lock()
         self._server: Any = None
         self._client: OpenAICompatible | None = None
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def traits(self) -> ModelTraits:
-        return self._traits
-
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Gives the memory back. May be called twice; a later answer would load it again."""
+        """Give the memory back. May be called twice; a later answer would load it again."""
         async with self._starting:
             client, self._client = self._client, None
             if client is not None:
                 # First the connections: the server ends only when nobody listens any more.
                 await client.aclose()
-            await asyncio.to_thread(self._drop)
-
-    def _drop(self) -> None:
-        self._server = None
+            # The end of the server blocks, so a thread drops the last reference to it.
+            await asyncio.to_thread(setattr, self, "_server", None)
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         """See `memory.records.ports.Model`. ModelRefused when library or weights cannot be used."""
-        client = await self._started()
-        tokens = min(
-            request.max_output_tokens,
-            DEMO_OUTPUT_TOKENS_MAX if self._traits.demo else self._traits.window // 2,
-        )
-        return await client.answer(replace(request, max_output_tokens=tokens), on_text=on_text)
-
-    async def _started(self) -> OpenAICompatible:
         async with self._starting:
             if self._client is None:
                 key = secrets.token_hex(16)
-                path = weights(self._name)
-                self._server = await asyncio.to_thread(_serve, path, key, self._traits)
+                path = weights(self.name)
+                self._server = await asyncio.to_thread(_serve, path, key, self.traits)
                 self._client = OpenAICompatible(
-                    self._name,
+                    self.name,
                     api_base=f"{self._server.listening_address}/v1",
                     api_key=key,
-                    traits=self._traits,
+                    traits=self.traits,
                     limits=self._limits,
                     dialect=Dialect(plain=True),
                 )
-            return self._client
+            client = self._client
+        tokens_max = DEMO_OUTPUT_TOKENS_MAX if self.traits.demo else self.traits.window // 2
+        tokens = min(request.max_output_tokens, tokens_max)
+        return await client.answer(replace(request, max_output_tokens=tokens), on_text=on_text)
 
 
 def weights(name: str) -> Path:

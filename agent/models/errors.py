@@ -1,7 +1,7 @@
 """What a server said instead of an answer, as one of our errors with a sentence for the owner.
 
-Used by `agent.models.openai_compatible`. The wordings are those of OpenAI, vLLM, llama.cpp, Ollama,
-LM Studio, Groq, Mistral, DeepSeek, xAI and OpenRouter. No sentence ever holds a key.
+The wordings are those of OpenAI, vLLM, llama.cpp, Ollama, LM Studio, Groq, Mistral, DeepSeek, xAI,
+OpenRouter, Gemini, Bedrock and of litellm, which words some itself. No sentence ever holds a key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from memory.records.errors import (
@@ -40,7 +40,8 @@ _CONTEXT = re.compile(
     r"|maximum context length|available context size|context window|maximum prompt length"
     r"|context length exceeded|exceeds? (?:the |maximum |the maximum )?context length"
     r"|context the overflows|context length of only|maximum model length|max_model_len"
-    r"|reduce the length of|(?:prompt|input|request) is too long|too many (?:input )?tokens",
+    r"|reduce the length of|(?:prompt|input|request) is too long|too many (?:input )?tokens"
+    r"|exceeds the maximum number of tokens|ContextWindowExceeded",
     re.IGNORECASE,
 )
 _BILLING = re.compile(
@@ -56,8 +57,10 @@ _MALFORMED = re.compile(
     r"|failed to parse tool call|error parsing tool call|invalid tool call",
     re.IGNORECASE,
 )
+_KEY_REFUSED = re.compile(r"API_KEY_INVALID|API key not valid|AuthenticationError|UnrecognizedClie")
 _HOPELESS = re.compile(r"requires more system memory|unable to load model", re.IGNORECASE)
 _TRY_AGAIN = re.compile(r"try again in (?:(\d+)m)?([\d.]+)(ms|s)\b", re.IGNORECASE)
+_RETRY_DELAY = re.compile(r'"retryDelay":\s*"([\d.]+)s"')
 
 # What an error inside a stream calls itself, as the status that it would have had before it.
 _STATUS_OF = (
@@ -94,56 +97,91 @@ class ServerLabel:
         return f'; it said: "{text}"' if text else ""
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class CallProgress:
+    """Who was asked, and how far the answer had come: `streams` once a library hands it on,
+    `begun` once a piece of it came."""
+
+    server: ServerLabel
+    name: str
+    streams: bool = False
+    begun: bool = False
+
+    def unreached(self, reason: str, *, reached: bool = False) -> AssistantError:
+        """Return the error of a connection that could not be made, or broke."""
+        said = self.server.quote(reason).replace("it said", "reason")
+        host = self.server.host
+        if self.begun or reached:
+            return BrokenAnswer(f"The connection to {host} broke during the answer{said}")
+        return Overloaded(
+            f"{host} cannot be reached: is it running, and is the address right{said}"
+        )
+
+    def broken(self, why: str) -> BrokenAnswer:
+        """Return the error of an answer that came but cannot be used."""
+        return BrokenAnswer(f"The answer of {self.server.host} cannot be read: {why}")
+
+
 def refused(
     server: ServerLabel, status: int, text: str, headers: Mapping[str, str] | None = None
 ) -> AssistantError:
-    """The error of an HTTP answer. `headers` may be of any case-insensitive mapping."""
-    data = _json(text)
-    words = _words(data) if data is not None else text
-    marks = f"{_marks(data)} {words}"
-    pause = retry_after(headers or {}, words, now=datetime.now(UTC))
-    return _error(server, status, marks=marks, words=words, pause=pause)
+    """Return the error of an HTTP answer. `headers` may be of any case-insensitive mapping."""
+    try:
+        data: object = json.loads(text)
+    except ValueError:
+        data = text
+    return _refusal(server, status, data, text, headers or {})
 
 
-def refused_in_stream(server: ServerLabel, data: dict[str, Any]) -> AssistantError:
-    """The error of an `error` object that came where an answer was due."""
-    error = data.get("error")
-    marks = _marks(data)
+def refused_in_stream(server: ServerLabel, data: object) -> AssistantError:
+    """Return the error of an `error` object that came where an answer was due."""
+    error = _error_of(data)
     code = error.get("code") if isinstance(error, dict) else None
     if isinstance(code, str) and code.isdigit():
         code = int(code)
     if not isinstance(code, int) or not 400 <= code <= 599:
+        marks = _marks(error)
         code = next((status for mark, status in _STATUS_OF if mark.search(marks)), 500)
-    words = _words(data)
-    pause = retry_after({}, words, now=datetime.now(UTC))
-    return _error(server, code, marks=f"{marks} {words}", words=words, pause=pause)
+    return _refusal(server, code, data, json.dumps(data), {})
 
 
-def retry_after(headers: Mapping[str, str], words: str, *, now: datetime) -> float | None:
-    """Seconds that the server asks us to wait: its headers first, then its words."""
+def retry_after(headers: Mapping[str, str], text: str, *, now: datetime) -> float | None:
+    """Return the seconds that the server asks us to wait: its headers first, then its words."""
     ms = _number(headers.get("retry-after-ms"))
     if ms is not None:
         return ms / 1000
     header = headers.get("retry-after")
     if header is not None:
         seconds = _number(header)
-        return seconds if seconds is not None else _until(header, headers.get("date"), now)
-    found = _TRY_AGAIN.search(words)
-    if not found:
-        return None
-    minutes, number, unit = found.groups()
-    value = _number(number) or 0.0
-    return int(minutes or 0) * 60 + (value / 1000 if unit.lower() == "ms" else value)
+        if seconds is not None:
+            return seconds
+        # An HTTP date counts by the server's own clock where it tells it.
+        then, start = _date(header), _date(headers.get("date", ""))
+        return max(0.0, (then - (start or now)).total_seconds()) if then else None
+    if delay := _RETRY_DELAY.search(text):
+        return float(delay[1])
+    if found := _TRY_AGAIN.search(text):
+        minutes, number, unit = found.groups()
+        value = _number(number) or 0.0
+        return int(minutes or 0) * 60 + (value / 1000 if unit.lower() == "ms" else value)
+    return None
 
 
-def _error(
-    server: ServerLabel, status: int, *, marks: str, words: str, pause: float | None
+def _refusal(
+    server: ServerLabel, status: int, data: object, text: str, headers: Mapping[str, str]
 ) -> AssistantError:
     """Wordings first, since servers put them under all sorts of statuses; then the status."""
+    error = _error_of(data)
+    words = _words(error)
+    marks = f"{_marks(error)} {words}"
     host, said = f"{server.host} (HTTP {status})", server.quote(words)
+    pause = retry_after(headers, text, now=datetime.now(UTC))
     if status == 413 or _CONTEXT.search(marks):
         return ContextTooLong(f"The request is too long for the model at {host}{said}")
-    if _is_billing(status, marks):
+    # Groq's rate limits advertise its billing page, and Gemini words a pause of seconds like an
+    # empty account: the code decides at the one, the delay at the other.
+    is_pause = "rate_limit" in marks or (_RETRY_DELAY.search(text) and "PerDay" not in text)
+    if status == 402 or (400 <= status < 500 and not is_pause and _BILLING.search(marks)):
         return BillingRefused(
             f"The account at {host} has no credit or quota left: add credit there, or choose "
             f"another model{said}"
@@ -152,7 +190,7 @@ def _error(
         return ContentFiltered(f"The content filter at {host} refused the request{said}")
     if _MALFORMED.search(marks):
         return MalformedCall(f"The model wrote a tool call that {host} could not read{said}")
-    if status in (401, 403):
+    if status in (401, 403) or (status == 400 and _KEY_REFUSED.search(text)):
         return AuthRefused(
             f"{host} did not accept the API key: check llm.api_key or the provider's environment "
             f"variable{said}"
@@ -163,54 +201,32 @@ def _error(
         return ModelTimeout(f"{host} ran out of time{said}", retry_after_s=pause)
     if status == 425 or (status >= 500 and not _HOPELESS.search(marks)):
         return Overloaded(f"{host} has trouble of its own{said}", retry_after_s=pause)
-    return ModelRefused(_plain_refusal(status, host) + said)
-
-
-def _plain_refusal(status: int, host: str) -> str:
     if status == 404:
-        return f"{host} does not know this model or address: check llm.model and llm.api_base"
-    if 300 <= status < 400:
-        return f"{host} points to another address: correct llm.api_base"
-    return f"{host} refused the request: check llm.model and its settings"
+        why = f"{host} does not know this model or address: check llm.model and llm.api_base"
+    elif 300 <= status < 400:
+        why = f"{host} points to another address: correct llm.api_base"
+    else:
+        why = f"{host} refused the request: check llm.model and its settings"
+    return ModelRefused(why + said)
 
 
-def _is_billing(status: int, marks: str) -> bool:
-    if status == 402:
-        return True
-    # Groq's rate limits advertise its billing page: the code decides there.
-    return 400 <= status < 500 and "rate_limit" not in marks and bool(_BILLING.search(marks))
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
-def _error_of(data: Any) -> Any:
+def _error_of(data: object) -> object:
     if isinstance(data, list) and data:
         data = data[0]
     return data.get("error", data) if isinstance(data, dict) else data
 
 
-def _marks(data: Any) -> str:
-    """Code and type of an error, as one text to search."""
-    error = _error_of(data)
+def _marks(error: object) -> str:
+    """Return code and type of an error, as one text to search."""
     if not isinstance(error, dict):
         return ""
     return " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
 
 
-def _words(data: Any) -> str:
-    error = _error_of(data)
-    if not isinstance(error, dict):
-        return error if isinstance(error, str) else json.dumps(error)
-    for key in ("message", "detail", "error"):
-        if error.get(key):
-            value = error[key]
-            return value if isinstance(value, str) else json.dumps(value)
-    return json.dumps(error)
+def _words(error: object) -> str:
+    if isinstance(error, dict):
+        error = next((error[k] for k in ("message", "detail", "error") if error.get(k)), error)
+    return error if isinstance(error, str) else json.dumps(error)
 
 
 def _number(text: str | None) -> float | None:
@@ -219,12 +235,6 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if 0 <= value < 1e7 else None
-
-
-def _until(header: str, sent: str | None, now: datetime) -> float | None:
-    """Seconds until an HTTP date, by the server's own clock where it tells it."""
-    then, start = _date(header), _date(sent) if sent else None
-    return max(0.0, (then - (start or now)).total_seconds()) if then else None
 
 
 def _date(text: str) -> datetime | None:
@@ -237,79 +247,48 @@ def _date(text: str) -> datetime | None:
 
 # --- failures -----------------------------------------------------------------------------------
 #
-# Whatever a library that speaks to providers raised, as one of our errors.
-#
-# Used by `litellm`. The wrappings differ from provider to provider, so what counts is what lies at
-# the bottom: a server's own answer is read as the direct client would read it.
-
-
-@dataclass(slots=True, kw_only=True)
-class CallProgress:
-    """Who was asked, and how far the answer had come: `streams` once the library hands it on,
-    `begun` once a piece of it came."""
-
-    server: ServerLabel
-    name: str
-    streams: bool = False
-    begun: bool = False
-
+# Whatever a library that speaks to providers raised, as one of our errors. The wrappings differ
+# from provider to provider, so what counts is what lies at the bottom: a server's own answer is
+# read as the direct client would read it.
 
 UNREADABLE = "a chunk of it is no JSON"
 """What our own connection says of a stream that the library would pass over in silence."""
 
+_PREFIXES = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout): ?|\w+Exception - )+")
+
 
 def failure(error: Exception, asked: CallProgress) -> AssistantError:
-    """The error of ours. Never holds a key."""
+    """Return the error of ours. Never holds a key."""
     import httpx
 
     chain = list(_chain(error))
     for cause in reversed(chain):
         if isinstance(cause, httpx.HTTPStatusError):
             response = cause.response
-            return _refused(asked.server, response.status_code, _text(response), response)
+            return refused(asked.server, response.status_code, _text(response), response.headers)
+    bottom = chain[-1]
     for cause in reversed(chain):
         if isinstance(cause, httpx.TimeoutException):
             return ModelTimeout(f"{asked.server.host} did not answer in time")
         if isinstance(cause, httpx.TransportError):
-            return _unreachable(cause, chain[-1], asked)
+            if UNREADABLE in f"{cause}":
+                return asked.broken(UNREADABLE)
+            reason = bottom.strerror if isinstance(bottom, OSError) else ""
+            # Of some providers the library hands on a stream before it has asked them at all.
+            reached = asked.streams and not isinstance(cause, httpx.ConnectError)
+            return asked.unreached(reason or f"{cause}", reached=reached)
         if isinstance(cause, ImportError):
             return ModelRefused(
                 f"{asked.name} needs a library that is not installed ({cause.name}): install it "
                 "beside the bot, or choose another model"
             )
-    bottom = chain[-1]
-    if (
-        asked.streams
-        and not hasattr(bottom, "status_code")
-        and type(bottom).__module__.partition(".")[0] != "openai"
-    ):
-        return broken(asked.server, f"{type(bottom).__name__}{asked.server.quote(f'{bottom}')}")
+    is_own = type(bottom).__module__.partition(".")[0] != "openai"
+    if asked.streams and is_own and not hasattr(bottom, "status_code"):
+        return asked.broken(f"{type(bottom).__name__}{asked.server.quote(f'{bottom}')}")
     for cause in reversed(chain):
         if isinstance(body := getattr(cause, "body", None), dict) and body.get("message"):
             return refused_in_stream(asked.server, {"error": body})
     return _other(chain, asked)
-
-
-def broken(server: ServerLabel, why: str) -> BrokenAnswer:
-    """The error of an answer that came but cannot be used."""
-    return BrokenAnswer(f"The answer of {server.host} cannot be read: {why}")
-
-
-def _unreachable(
-    error: httpx.TransportError, bottom: BaseException, asked: CallProgress
-) -> AssistantError:
-    import httpx
-
-    if UNREADABLE in f"{error}":
-        return broken(asked.server, UNREADABLE)
-    reason = bottom.strerror if isinstance(bottom, OSError) and bottom.strerror else f"{error}"
-    said = asked.server.quote(reason).replace("it said", "reason")
-    host = asked.server.host
-    # Of some providers the library hands on a stream before it has asked them at all.
-    reached = asked.streams and not isinstance(error, httpx.ConnectError)
-    if asked.begun or reached:
-        return BrokenAnswer(f"The connection to {host} broke during the answer{said}")
-    return Overloaded(f"{host} cannot be reached: is it running, and is the address right{said}")
 
 
 def _other(chain: list[BaseException], asked: CallProgress) -> AssistantError:
@@ -319,19 +298,18 @@ def _other(chain: list[BaseException], asked: CallProgress) -> AssistantError:
         if isinstance(status, int):
             text = _PREFIXES.sub("", f"{getattr(cause, 'message', cause)}")
             text = text.partition("Traceback (most recent")[0]
-            if asked.begun and status == 500 and (found := _object(text)):
-                return refused_in_stream(asked.server, found)
-            return _refused(asked.server, status, text)
+            if asked.begun and status == 500:
+                try:
+                    found = json.loads(text[text.index("{") :])
+                except ValueError:
+                    found = None
+                if isinstance(found, dict) and found.get("error"):
+                    return refused_in_stream(asked.server, found)
+            return refused(asked.server, status, text)
     words = f"{type(chain[0]).__name__}: {chain[0]}"
     if asked.begun:
-        return broken(asked.server, f"it broke off{asked.server.quote(words)}")
+        return asked.broken(f"it broke off{asked.server.quote(words)}")
     return refused(asked.server, 400, words)
-
-
-_PREFIXES = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout): ?|\w+Exception - )+")
-_KEY_REFUSED = re.compile(r"API_KEY_INVALID|API key not valid|AuthenticationError|UnrecognizedClie")
-_TOO_LONG = re.compile(r"exceeds the maximum number of tokens|ContextWindowExceeded")
-_RETRY_DELAY = re.compile(r'"retryDelay":\s*"([\d.]+)s"')
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -344,27 +322,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         found = found.__cause__ or found.__context__
 
 
-def _refused(
-    server: ServerLabel, status: int, text: str, response: httpx.Response | None = None
-) -> AssistantError:
-    """`refusals` knows the wordings of OpenAI's kin; these are the others'."""
-    error = refused(server, status, text, response.headers if response is not None else None)
-    said = f"{error}".partition("; it said")[2]
-    said = f"; it said{said}" if said else ""
-    host = f"{server.host} (HTTP {status})"
-    if _TOO_LONG.search(text):
-        return ContextTooLong(f"The request is too long for the model at {host}{said}")
-    if _KEY_REFUSED.search(text) and status in (400, 401, 403):
-        return AuthRefused(
-            f"{host} did not accept the API key: check llm.api_key or the provider's environment "
-            f"variable{said}"
-        )
-    if status == 429 and (delay := _RETRY_DELAY.search(text)) and "PerDay" not in text:
-        # Gemini words a pause of seconds like an empty account.
-        return RateLimited(f"{host} asks for a pause{said}", retry_after_s=float(delay[1]))
-    return error
-
-
 def _text(response: httpx.Response) -> str:
     """The library has read it before it raised, save where the connection broke."""
     import httpx
@@ -373,11 +330,3 @@ def _text(response: httpx.Response) -> str:
         return response.text
     except httpx.StreamError:
         return ""
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(text[text.index("{") :])
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and found.get("error") else None

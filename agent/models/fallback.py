@@ -16,7 +16,7 @@ from typing import Protocol
 
 import structlog
 
-from agent.models.deadline import Standstill
+from agent.models.client import Standstill
 from agent.models.health import CircuitBreaker, ModelHealth, RestingModel
 from agent.prompt.tokens import estimate_tokens, picture_tokens, text_of
 from memory.records.errors import (
@@ -128,7 +128,10 @@ class ModelChain:
             if len(self._states) == 1:
                 only = self._states[0]
                 return await self._patiently(only.model, request, sink, breaker=only.breaker)
-            await self._wait_for_one()
+            # Where every server asked for a pause, the shortest one is waited for if it is short.
+            left = min(state.asked_until for state in self._states) - self._clock.monotonic()
+            if 0 < left <= ASKED_PAUSE_MAX_S:
+                await self._clock.sleep(left)
             order = [one for one in self._order() if _fits(request, one.model, main=self.traits)]
             first: AssistantError | None = None
             while order:
@@ -172,13 +175,6 @@ class ModelChain:
     async def _opened(self) -> AsyncIterator[None]:
         """What has to be open while the models are asked."""
         yield
-
-    async def _wait_for_one(self) -> None:
-        """Where every server asked for a pause, the shortest one is waited for if it is short."""
-        now = self._clock.monotonic()
-        left = min(state.asked_until for state in self._states) - now
-        if 0 < left <= ASKED_PAUSE_MAX_S:
-            await self._clock.sleep(left)
 
     def _order(self) -> list[ModelHealth]:
         """Return whom to ask, the likeliest first: all that are well, else the first to be back. If
@@ -257,7 +253,11 @@ class ModelChain:
                             leave_at = leave_at or now + leave_after_s
                             sink.leave(at=leave_at)
                         last = call.is_trial or breaker.is_open or attempt == self._attempts_max
-                        pause = self._pause(trouble, attempt)
+                        # Full jitter; never shorter than what the server asked for.
+                        ceiling = min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** (attempt - 1))
+                        pause = self._chance.uniform(0, ceiling)
+                        if trouble.retry_after_s is not None:
+                            pause = trouble.retry_after_s + min(1.0, pause)
                         too_late = self._clock.monotonic() + pause > give_up_at + stood.seconds
                         if last or too_late or pause > ASKED_PAUSE_MAX_S + 1 or sink.is_stuck:
                             raise trouble
@@ -270,13 +270,6 @@ class ModelChain:
         finally:
             breaker.leave(call)
         raise AssertionError("the last attempt returns or raises")
-
-    def _pause(self, error: Temporary, attempt: int) -> float:
-        """Full jitter; never shorter than what the server asked for."""
-        ceiling = min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** (attempt - 1))
-        if error.retry_after_s is None:
-            return self._chance.uniform(0, ceiling)
-        return error.retry_after_s + self._chance.uniform(0, min(1.0, ceiling))
 
 
 class _Sink:
@@ -316,16 +309,10 @@ def _fits(request: ModelRequest, model: Model, *, main: ModelTraits) -> bool:
     window = model.traits.window
     if window >= main.window:
         return True
-    tokens = sum(map(estimate_tokens, _texts(request))) + sum(map(picture_tokens, request.entries))
+    tools = (json.dumps([tool.description, dict(tool.parameters)]) for tool in request.tools)
+    texts = (request.system, *map(text_of, request.entries), *tools)
+    tokens = sum(map(estimate_tokens, texts)) + sum(map(picture_tokens, request.entries))
     return tokens <= window - _output(model, request)
-
-
-def _texts(request: ModelRequest) -> Iterator[str]:
-    yield request.system
-    for entry in request.entries:
-        yield text_of(entry)
-    for tool in request.tools:
-        yield json.dumps([tool.description, dict(tool.parameters)])
 
 
 def _output(model: Model, request: ModelRequest) -> int:

@@ -92,21 +92,18 @@ class CircuitBreaker:
         itself show that the server works."""
         match error:
             case Temporary():
-                self._failed(call, now=now)
+                is_beside = self._counts is not None or call.known != self._known
+                if is_beside and self._counts is not call:
+                    return
+                self._known += 1
+                self._counts = call
+                self.errors += 1
+                if self.errors >= ERRORS_MAX or call.is_trial:
+                    self.open_until = now + OPEN_S
             case AccountRefused():
                 self.refused(error, now=now)
             case Permanent() | None:
                 self.worked()
-
-    def _failed(self, call: BreakerCall, *, now: float) -> None:
-        is_beside = self._counts is not None or call.known != self._known
-        if is_beside and self._counts is not call:
-            return
-        self._known += 1
-        self._counts = call
-        self.errors += 1
-        if self.errors >= ERRORS_MAX or call.is_trial:
-            self.open_until = now + OPEN_S
 
     def refused(self, error: AccountRefused, *, now: float) -> None:
         """Count a refusal of the key or the account. The second in a row shuts the model off for
@@ -117,6 +114,11 @@ class CircuitBreaker:
         self.refusal = error
         self._refusals += 1
         if self._refusals >= REFUSALS_MAX:
+            self.open_until = now + OPEN_S
+
+    def stay_shut(self, *, now: float) -> None:
+        """Wait another while before the next trial, where the key or the account is refused."""
+        if self.is_refused:
             self.open_until = now + OPEN_S
 
     def refused_again(self) -> AccountRefused | None:
@@ -174,10 +176,6 @@ class ModelHealth:
             return None
         return RestingModel(name=self.model.name, seconds=self.until - now, why=self.why)
 
-    def take_refusal(self) -> str:
-        """Empty when there is none that was not told yet."""
-        return self.breaker.take_refusal()
-
     def is_shut(self, now: float) -> bool:
         """Whether its key or account is refused, and it is tried now or was within a minute."""
         if not self.breaker.is_refused:
@@ -196,8 +194,8 @@ class ModelHealth:
             self.asked_until = max(self.asked_until, now + error.retry_after_s)
         if isinstance(error, AccountRefused):
             self.breaker.refused(error, now=now)
-        elif self.breaker.is_refused:
-            self.breaker.open_until = now + OPEN_S
+        else:
+            self.breaker.stay_shut(now=now)
         if began < self.since:
             return
         rests = BILLING_RESTS_S if isinstance(error, BillingRefused) else RESTS_S

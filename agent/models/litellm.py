@@ -14,21 +14,26 @@ import logging
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.models import chat_request
 from agent.models.chat_request import mark, takes_marks
-from agent.models.deadline import CallDeadline, CallLimits
-from agent.models.errors import UNREADABLE, CallProgress, ServerLabel, broken, failure
+from agent.models.client import (
+    CallDeadline,
+    CallLimits,
+    ModelClient,
+    checked_address,
+    checked_key,
+    is_here,
+)
+from agent.models.errors import UNREADABLE, CallProgress, ServerLabel, failure
 from agent.models.wire import Assembly
-from memory.records.errors import BrokenAnswer, Overloaded, SettingsWrong
-from memory.records.request import ModelRequest, ModelTraits, ToolSpec
-from memory.records.transcript import Answered, Entry
+from memory.records.errors import BrokenAnswer, ModelTimeout
+from memory.records.request import ModelRequest, ModelTraits
+from memory.records.transcript import Answered
 
 if TYPE_CHECKING:
     import httpx
@@ -36,7 +41,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_HERE = ("127.0.0.1", "::1", "localhost")
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _CHATTY = ("openai", "httpx", "httpcore")
 
@@ -74,8 +78,8 @@ _END_BYTES_MAX = 40
 _DATA = b"data:"
 
 
-class LiteLLM:
-    """One model by its litellm name. Enter it, or call `aclose`, to give its connections back."""
+class LiteLLM(ModelClient):
+    """A model by its litellm name."""
 
     def __init__(
         self,
@@ -93,153 +97,91 @@ class LiteLLM:
 
         Raises SettingsWrong when `api_base` or `api_key` cannot be one.
         """
-        self._name = name
         self._provider = name.partition("/")[0]
-        self._api_base = _address(api_base, self._provider)
-        self._api_key = _key(api_key)
-        self._traits = traits or ModelTraits()
-        self._limits = limits or CallLimits()
+        self._api_base = api_base.strip().rstrip("/")
+        if self._api_base:
+            checked_address(self._api_base, "https://api.anthropic.com")
+        if self._provider == "anthropic":
+            # Ours end in /v1 (SPEC §18); here the library adds that itself.
+            self._api_base = self._api_base.removesuffix("/v1")
+        self._api_key = checked_key(api_key)
         self._output_tokens_max = output_tokens_max
         server = self._api_base or f"https://{self._provider}"
-        self._server = ServerLabel(api_base=server, secrets=(self._api_key,))
-        self._opening = asyncio.Lock()
+        label = ServerLabel(api_base=server, secrets=(self._api_key,))
+        super().__init__(name, server=label, traits=traits, limits=limits)
         self._library: _Library | None = None
-        self._running: set[_LibraryCall] = set()
-        self._closed = False
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def traits(self) -> ModelTraits:
-        return self._traits
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Closes the connections, also those of running calls. May be called twice."""
-        self._closed = True
-        for call in self._running:
-            call.deadline.end()
-        async with self._opening:
-            library, self._library = self._library, None
-        if library is not None:
-            await library.aclose()
+    async def _disconnect(self) -> None:
+        library, self._library = self._library, None
+        if library is not None and library.connections is not None:
+            await library.connections.aclose()
+        elif library is not None:
+            await _close_shared()
 
     async def answer(self, request: ModelRequest, *, on_text: Callable[[str], None]) -> Answered:
         """See `memory.records.ports.Model`. One request, never more."""
         # Loading the library takes seconds, of which the provider is not to blame for one.
-        library = await self._open()
-        call = _LibraryCall(
-            asked=CallProgress(server=self._server, name=self._name),
-            deadline=CallDeadline(self._limits, host=self._server.host),
-            assembly=Assembly(on_text, tokens_max=self._tokens(request)),
-        )
-        self._running.add(call)
-        try:
-            async with call.deadline.running():
-                client = library.new_client(call.assembly)
-                arguments = self._arguments(request, library, client)
-                return await call.run(library, arguments, client)
-        except TimeoutError as error:
-            raise (self._gone() if self._closed else call.deadline.late()) from error
-        finally:
-            self._running.discard(call)
-
-    async def _open(self) -> _Library:
         async with self._opening:
             if self._library is None and not self._closed:
-                self._library = await asyncio.to_thread(self._load)
-            if self._library is None or self._closed:
+                self._library = await asyncio.to_thread(
+                    _load, self._provider, self._api_base, self._api_key, self._limits
+                )
+            library = self._library
+            if library is None or self._closed:
                 raise self._gone()
-            return self._library
-
-    def _load(self) -> _Library:
-        return _load(self._provider, self._api_base, self._api_key, self._limits)
-
-    def _gone(self) -> Overloaded:
-        return Overloaded(f"The connection to {self._server.host} is closed")
-
-    def _arguments(self, request: ModelRequest, library: _Library, client: Any) -> dict[str, Any]:
-        """What litellm is called with; what a provider does not take is dropped by it."""
-        arguments: dict[str, Any] = {
-            "model": self._name,
-            "messages": chat_request.messages(
-                request.system,
-                request.entries,
-                tools=self._traits.tools,
-                pictures=request.pictures if self._traits.vision else None,
-            ),
-            "max_tokens": self._tokens(request),
-            "temperature": request.temperature,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "timeout": library.timeout,
-            "max_retries": 0,
-            "num_retries": 0,
-            **{key: request.extra[key] for key in sorted(request.extra)},
-        }
-        if request.tools and self._traits.tools:
-            arguments["tools"] = [_tool(spec) for spec in request.tools]
-        if takes_marks(self._name):
-            if "tools" not in arguments and any(map(_calls, request.entries)):
-                arguments["tool_choice"] = "none"  # else it may call the tool that litellm makes up
-            mark(arguments, request.entries)
-            if "reasoning_effort" in request.extra:
-                del arguments["temperature"]  # while it thinks, Claude takes no other than 1
-        if self._api_base:
-            arguments["api_base"] = self._api_base
-        if self._api_key:
-            arguments["api_key"] = self._api_key
-        if client is not None:
-            arguments["client"] = client
-        return arguments
-
-    def _tokens(self, request: ModelRequest) -> int:
-        return min(request.max_output_tokens, self._output_tokens_max or request.max_output_tokens)
-
-
-def _calls(entry: Entry) -> bool:
-    return isinstance(entry, Answered) and bool(entry.calls)
-
-
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    function = {
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": dict(spec.parameters),
-    }
-    return {"type": "function", "function": function}
+        tokens_max = min(
+            request.max_output_tokens, self._output_tokens_max or request.max_output_tokens
+        )
+        async with self._deadline() as deadline:
+            call = _LibraryCall(
+                server=self._server,
+                name=self.name,
+                deadline=deadline,
+                assembly=Assembly(on_text, tokens_max=tokens_max),
+            )
+            client = library.new_client(call.assembly)
+            # What a provider does not take is dropped by the library.
+            arguments = chat_request.fields(
+                self.name,
+                request,
+                traits=self.traits,
+                max_tokens=tokens_max,
+                temperature=request.temperature,
+                timeout=library.timeout,
+                max_retries=0,
+                num_retries=0,
+            )
+            if takes_marks(self.name):
+                if "tools" not in arguments and any(
+                    isinstance(entry, Answered) and entry.calls for entry in request.entries
+                ):
+                    # Else it may call the tool that litellm makes up.
+                    arguments["tool_choice"] = "none"
+                mark(arguments, request.entries)
+                if "reasoning_effort" in request.extra:
+                    del arguments["temperature"]  # while it thinks, Claude takes no other than 1
+            own = {"api_base": self._api_base, "api_key": self._api_key, "client": client}
+            arguments |= {key: value for key, value in own.items() if value}
+            return await call.run(library, arguments, client)
 
 
 # --- one call ----------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _LibraryCall:
+class _LibraryCall(CallProgress):
     """One request and its answer, with what is needed to say how it went wrong."""
 
-    asked: CallProgress
     deadline: CallDeadline
     assembly: Assembly
     usage: Any = None
 
-    async def run(self, library: _Library, arguments: dict[str, Any], client: Any) -> Answered:
+    async def run(self, library: _Library, arguments: Mapping[str, Any], client: Any) -> Answered:
         stream = await self._asked(library.complete(**arguments))
-        self.asked.streams = True
+        self.streams = True
         try:
             while (chunk := await self._asked(anext(stream, None))) is not None:
-                self.asked.begun = True
+                self.begun = True
                 self.deadline.wind_up()
                 self.usage = getattr(chunk, "usage", None) or self.usage
                 self.assembly.take(_chunk(chunk))
@@ -247,33 +189,23 @@ class _LibraryCall:
                     break  # it may go on for ever
         finally:
             await stream.aclose()
-        if self.assembly.is_full:
-            return self._answer()
-        ended = getattr(client, "ended", None)
-        return self._finished(
-            stream, bool(stream.received_finish_reason) if ended is None else ended
-        )
-
-    def _finished(self, stream: Any, ended: bool) -> Answered:
-        """The library makes up an end, and a count of tokens, where a provider sent none."""
-        if not ended:
-            raise broken(self.asked.server, "the answer ended before it was complete")
+        # The library makes up an end, and a count of tokens, where a provider sent none.
+        ended = getattr(client, "ended", stream.received_finish_reason)
+        if not ended and not self.assembly.is_full:
+            raise self.broken("the answer ended before it was complete")
         if self.usage is not None and any(getattr(one, "usage", None) for one in stream.chunks):
             self.assembly.take({"usage": self.usage.model_dump()})
-        return self._answer()
-
-    def _answer(self) -> Answered:
         try:
-            return self.assembly.answer(self.asked.name, done=True)
+            return self.assembly.answer(self.name, done=True)
         except BrokenAnswer as error:
-            raise broken(self.asked.server, f"{error}") from error
+            raise self.broken(f"{error}") from error
 
     async def _asked(self, asked: Awaitable[T]) -> T:
         """Whatever the library raises, as one of our errors."""
         try:
             return await asked
         except Exception as error:  # it raises whatever the libraries below it raise
-            raise failure(error, self.asked) from error
+            raise failure(error, self) from error
 
 
 def _chunk(chunk: Any) -> dict[str, Any]:
@@ -308,20 +240,7 @@ class _Library:
     timeout: Any
     new_client: Callable[[Assembly], Any]
     """What one call is made with; with `ended`, it knows whether the provider ended the answer."""
-    connections: httpx.AsyncClient | None
-    close_shared: Callable[[], Awaitable[None]]
-
-    async def aclose(self) -> None:
-        if self.connections is not None:
-            await self.connections.aclose()
-        else:
-            await self.close_shared()
-
-
-def load_transcription() -> Callable[..., Awaitable[Any]]:
-    """What turns speech into text, for `agent.models.speech`. Takes seconds: it is for a thread."""
-    call: Callable[..., Awaitable[Any]] = _imported().atranscription
-    return call
+    connections: httpx.AsyncClient | None = None
 
 
 def _imported() -> Any:
@@ -343,40 +262,31 @@ def _imported() -> Any:
 def _load(provider: str, api_base: str, api_key: str, limits: CallLimits) -> _Library:
     import httpx
 
-    litellm = _imported()
+    complete = _imported().acompletion
+    if provider != "openai" and provider not in _TAKE_OUR_CLIENT:
+        return _Library(complete=complete, timeout=limits.timeout_s, new_client=lambda _: None)
     timeout = httpx.Timeout(limits.timeout_s, connect=limits.connect_timeout_s)
-    new_client: Callable[[Assembly], Any] = _none
-    connections = None
-    if provider == "openai" or provider in _TAKE_OUR_CLIENT:
-        here = urlsplit(api_base).hostname in _HERE
-        connections = httpx.AsyncClient(
-            headers={"Accept-Encoding": "identity"},  # else the end could not be looked for
-            timeout=timeout,
-            trust_env=not here,
-            follow_redirects=False,
-        )
-        new_client = (
-            _openai(api_base, api_key, connections)
-            if provider == "openai"
-            else partial(_handler(), connections)
-        )
+    connections = httpx.AsyncClient(
+        headers={"Accept-Encoding": "identity"},  # else the end could not be looked for
+        timeout=timeout,
+        trust_env=not is_here(api_base),
+        follow_redirects=False,
+    )
+    new_client = (
+        _openai(api_base, api_key, connections)
+        if provider == "openai"
+        else partial(_handler(), connections)
+    )
     return _Library(
-        complete=litellm.acompletion,
-        timeout=timeout if connections is not None else limits.timeout_s,
-        new_client=new_client,
-        connections=connections,
-        close_shared=partial(_close_shared, litellm),
+        complete=complete, timeout=timeout, new_client=new_client, connections=connections
     )
 
 
-def _none(_: Assembly) -> None:
-    """The library takes a client of its own."""
-
-
-async def _close_shared(litellm: Any) -> None:
+async def _close_shared() -> None:
     """Closes what the library keeps for all; whoever asks later gets new ones."""
     from openai import AsyncOpenAI
 
+    litellm = _imported()
     kept = list(litellm.in_memory_llm_clients_cache.cache_dict.values())
     litellm.in_memory_llm_clients_cache.flush_cache()
     for client in kept:
@@ -458,42 +368,46 @@ def _handler() -> Callable[[httpx.AsyncClient, Assembly], Any]:
             if response.is_stream_consumed or "content-encoding" in response.headers:
                 self.ended = True
             else:
-                response.stream = WatchedStream(response.stream, self)
+                response.stream = WatchedStream(self.watched(response.stream), response.stream)
             return response
+
+        async def watched(self, stream: Any) -> AsyncIterator[bytes]:
+            """Look for the end of an answer in what passes.
+
+            Left to itself the library drops what it cannot read, and a hole in the answer would
+            pass for the whole of it.
+            """
+            tail = b"\n"
+            line = b""
+            async for piece in stream:
+                self.assembly.passes(piece)
+                if self.assembly.is_full:
+                    return  # what the library has of it is the answer
+                seen = tail + piece
+                tail = seen[-_END_BYTES_MAX:]
+                self.ended = self.ended or bool(_END.search(seen))
+                *whole, line = (line + piece).split(b"\n")
+                if not all(map(_can_be_read, whole)):
+                    raise RemoteProtocolError(UNREADABLE)
+                if not line.startswith(_DATA):
+                    line = line[: len(_DATA)]  # Bedrock sends no lines: do not gather its answer
+                yield piece
+            # Its last words may stand in the line that was cut.
+            if not _can_be_read(line):
+                raise RemoteProtocolError(UNREADABLE)
 
         def __del__(self) -> None:
             """Whoever made the connections closes them."""
 
     class WatchedStream(AsyncByteStream):
-        """Looks for the end of an answer in what passes."""
+        """What passes, and the stream that it comes from, which is closed with it."""
 
-        def __init__(self, stream: Any, handler: Handler) -> None:
+        def __init__(self, pieces: AsyncIterator[bytes], stream: Any) -> None:
+            self._pieces = pieces
             self._stream = stream
-            self._handler = handler
 
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            tail = b"\n"
-            line = b""
-            async for piece in self._stream:
-                self._handler.assembly.passes(piece)
-                if self._handler.assembly.is_full:
-                    return  # what the library has of it is the answer
-                seen = tail + piece
-                tail = seen[-_END_BYTES_MAX:]
-                if not self._handler.ended and _END.search(seen):
-                    self._handler.ended = True
-                *whole, line = (line + piece).split(b"\n")
-                self._check(whole)
-                if not line.startswith(_DATA):
-                    line = line[: len(_DATA)]  # Bedrock sends no lines: do not gather its answer
-                yield piece
-            self._check([line])  # its last words may stand in the line that was cut
-
-        def _check(self, lines: Iterable[bytes]) -> None:
-            """Left to itself the library drops what it cannot read, and a hole in the answer would
-            pass for the whole of it."""
-            if not all(map(_can_be_read, lines)):
-                raise RemoteProtocolError(UNREADABLE)
+        def __aiter__(self) -> AsyncIterator[bytes]:
+            return self._pieces
 
         async def aclose(self) -> None:
             await self._stream.aclose()
@@ -515,24 +429,50 @@ def _can_be_read(line: bytes) -> bool:
     return True
 
 
-# --- the settings, checked ---------------------------------------------------------------------
+# --- speech to text -----------------------------------------------------------------------------
+
+TEXT_CHARS_MAX = 100_000
+"""An hour of speech has some 50,000."""
 
 
-def _address(api_base: str, provider: str) -> str:
-    """Ours end in /v1 (SPEC §18); for Anthropic the library adds that itself."""
-    api_base = api_base.strip().rstrip("/")
-    try:
-        parts = urlsplit(api_base)
-        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        known = False
-    if api_base and (not known or not api_base.isprintable() or " " in api_base):
-        raise SettingsWrong("llm.api_base must be a web address such as https://api.anthropic.com")
-    return api_base.removesuffix("/v1") if provider == "anthropic" else api_base
+class Speech:
+    """One model by its litellm name, such as `whisper-1` or `groq/whisper-large-v3`."""
 
+    def __init__(
+        self, name: str, *, api_base: str = "", api_key: str = "", timeout_s: float = 120.0
+    ) -> None:
+        """An empty `api_base` is the provider's own, an empty `api_key` is left to the library,
+        which knows each provider's variable."""
+        # Without a provider the library would look for one by the name alone.
+        self.name = name if "/" in name else f"openai/{name}"
+        self._api_base = api_base
+        self._api_key = api_key
+        self._timeout_s = timeout_s
+        host = api_base or f"https://{self.name.partition('/')[0]}"
+        self._server = ServerLabel(api_base=host, secrets=(api_key,))
 
-def _key(api_key: str) -> str:
-    api_key = api_key.strip()
-    if not all("!" <= character <= "~" for character in api_key):
-        raise SettingsWrong("llm.api_key holds a character that no key has: copy it again")
-    return api_key
+    async def text(self, name: str, content: bytes) -> str:
+        """What is said in a recording of this name, whose ending tells its form. Raises the model
+        errors of `memory.records.errors`."""
+        arguments: dict[str, Any] = {
+            "model": self.name,
+            "file": (name, content),
+            "timeout": self._timeout_s,
+            "max_retries": 0,
+        }
+        if self._api_base:
+            arguments["api_base"] = self._api_base
+        if self._api_key:
+            arguments["api_key"] = self._api_key
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                library = await asyncio.to_thread(_imported)
+                heard = await library.atranscription(**arguments)
+        except TimeoutError as error:
+            raise ModelTimeout(f"{self._server.host} did not answer in time") from error
+        except Exception as error:  # it raises whatever the libraries below it raise
+            raise failure(error, CallProgress(server=self._server, name=self.name)) from error
+        text = getattr(heard, "text", None)
+        if not isinstance(text, str):
+            raise BrokenAnswer(f"The answer of {self._server.host} has no text")
+        return text[:TEXT_CHARS_MAX]

@@ -6,16 +6,17 @@ provider anything. A client's library is loaded only when a model of it is asked
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from agent.models.catalog import PriceTable
-from agent.models.choose import Choice, ModelWish, beside, choose, is_here
-from agent.models.deadline import CallLimits
+from agent.models.choose import Choice, beside, choose
+from agent.models.client import CallLimits, is_here
 from agent.models.embedded import weights
 from memory.records.errors import ModelRefused, SettingsWrong
 from memory.records.ports import Model
+from memory.records.section import LlmSettings
 from memory.records.usage import Price
 
 NAME_CHARS_MAX = 300
@@ -78,8 +79,8 @@ async def configured(
 ) -> ConfiguredModels:
     """Find what the settings name; of `agents` the model, empty for the usual one, and its
     fallbacks. Raises SettingsWrong, with what to do."""
-    chosen = await choose(finder.wish, env=finder.env, prices=finder.prices)
-    name = finder.wish.model.strip() or chosen.priced_as or chosen.model
+    chosen = await choose(finder.main, env=finder.env, prices=finder.prices)
+    name = finder.main.model.strip() or chosen.priced_as or chosen.model
     usual = NamedModel(name=name, choice=chosen)
     stand_ins = tuple([await finder.usable(one) for one in fallbacks])
     of_agents: dict[str, AgentModels] = {}
@@ -101,10 +102,10 @@ async def configured(
 
 
 class ModelFinder:
-    """Finds the model of a name, as it stands beside the main one, for which the settings wish."""
+    """Finds the model of a name, as it stands beside the main one of the settings."""
 
-    def __init__(self, wish: ModelWish, env: Mapping[str, str]) -> None:
-        self.wish = wish
+    def __init__(self, main: LlmSettings, env: Mapping[str, str]) -> None:
+        self.main = main
         self.env = env
         self.prices = PriceTable()
 
@@ -125,7 +126,7 @@ class ModelFinder:
         name = name.strip()
         if not name or len(name) > NAME_CHARS_MAX or not name.isprintable():
             raise SettingsWrong("A model's name is one line, such as openai/gpt-4.1-mini.")
-        choice = await choose(beside(self.wish, name), env=self.env, prices=self.prices)
+        choice = await choose(beside(self.main, name), env=self.env, prices=self.prices)
         return NamedModel(name=name, choice=choice)
 
     async def price(self, one: NamedModel) -> Price | None:
@@ -142,14 +143,13 @@ def match(typed: str, models: tuple[NamedModel, ...]) -> NamedModel | None:
     for one in models:
         if wanted == one.name.casefold():
             return one
-    found = [one for one in models if wanted in _short_names(one)]
-    return found[0] if len(found) == 1 else None
-
-
-def _short_names(one: NamedModel) -> Iterator[str]:
-    for name in (one.name, one.choice.model):
-        yield name.casefold()
-        yield name.partition("/")[2].casefold()
+    found = [
+        one
+        for one in models
+        for name in (one.name.casefold(), one.choice.model.casefold())
+        if wanted in (name, name.partition("/")[2])
+    ]
+    return found[0] if len({one.name for one in found}) == 1 else None
 
 
 def client_of(

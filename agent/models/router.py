@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 import structlog
@@ -106,12 +105,7 @@ class Router:
         self._chosen = dict(await self._stored.load())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         async with AsyncExitStack() as stack:
             for client in self._clients.values():
                 stack.push_async_callback(client.stack.aclose)
@@ -167,8 +161,11 @@ class Router:
 
     async def price(self, model: str) -> Price | None:
         """What a model that answered, or answers here, costs; None: the table does not know it."""
-        name = self._priced_as(model)
-        return await self._finder.prices.find(name) if name else None
+        known = [*self._models.all(), *self._found.values()]
+        for one in known:
+            if isinstance(one, NamedModel) and one.choice.model == model:
+                return await self._finder.price(one)
+        return await self._finder.prices.find(model) if model else None
 
     async def price_at(self, lane: str) -> Price | None:
         """What the model at an address costs."""
@@ -178,14 +175,6 @@ class Router:
         """What a call at an address costs; None where the price is not known."""
         price = await self.price_at(lane)
         return None if price is None else price.cost(usage)
-
-    def _priced_as(self, model: str) -> str:
-        """The name in the price table, empty where nobody knows it."""
-        known = [*self._models.all(), *self._found.values()]
-        for one in known:
-            if isinstance(one, NamedModel) and one.choice.model == model:
-                return one.choice.priced_as
-        return model
 
     # --- for commands --------------------------------------------------------------------------
 
@@ -297,20 +286,12 @@ class Router:
             stack = AsyncExitStack()
             model = await stack.enter_async_context(self._open_client(one.choice))
             opened = self._clients[one.name] = _Open(health=ModelHealth(model=model), stack=stack)
-            await self._close_one_too_many(keep=opened)
+            # Of further ones the longest unused goes, unless it is at work.
+            further = [name for name in self._clients if name not in self._by_name]
+            idle = [n for n in further if self._clients[n].uses == 0 and n != one.name]
+            if len(further) > FURTHER_MAX and idle:
+                await self._clients.pop(idle[0]).stack.aclose()
             return opened
-
-    async def _close_one_too_many(self, *, keep: _Open) -> None:
-        """The longest unused of the further ones, unless it is at work."""
-        further = [name for name in self._clients if name not in self._by_name]
-        if len(further) <= FURTHER_MAX:
-            return
-        for name in further:
-            client = self._clients[name]
-            if client.uses == 0 and client is not keep:
-                del self._clients[name]
-                await client.stack.aclose()
-                return
 
 
 class NotOffered(Permanent):

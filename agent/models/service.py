@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent.models.catalog import FOREIGN, LOCAL, PROVIDERS
+from agent.models.catalog import LOCAL, PROVIDERS
 from agent.models.choose import Choice, Probe, models_at
 from agent.models.names import ConfiguredModels, ModelFinder, NamedModel, client_of
 from memory.records.errors import AssistantError, ModelTimeout
@@ -145,7 +145,19 @@ class ModelService:
             shown = names if whole else names[:LOCAL_SHOWN_MAX]
             more += len(names) - len(shown)
             further += [(f"{server}/{name}", "local") for name in shown]
-        providers = [one for one in self._providers() if whole or one.set]
+        # Local servers are shown by their models.
+        listed = [
+            ListedProvider(
+                name=key,
+                title=one.title,
+                variables=one.keys,
+                set=bool(one.key_set(self._finder.env)),
+                model=one.model,
+            )
+            for key, one in PROVIDERS.items()
+            if key not in LOCAL
+        ]
+        providers = [one for one in listed if whole or one.set]
         further += [
             (f"{one.name}/{one.model}", "key")
             for one in providers
@@ -209,25 +221,6 @@ class ModelService:
 
         found = await asyncio.gather(*(names(server) for server in LOCAL))
         return {server: listed for server, listed in zip(LOCAL, found, strict=True) if listed}
-
-    def _providers(self) -> Sequence[ListedProvider]:
-        """Return all that a name may begin with; local servers are shown by their models."""
-        known: list[tuple[str, str, tuple[str, ...], str]] = [
-            (key, one.title, (one.key,) if one.key else (), one.model)
-            for key, one in PROVIDERS.items()
-            if key not in LOCAL
-        ]
-        known += [(key, one.title, one.keys, one.model) for key, one in FOREIGN.items()]
-        return [
-            ListedProvider(
-                name=key,
-                title=title,
-                variables=variables,
-                set=any(self._finder.env.get(variable) for variable in variables),
-                model=model,
-            )
-            for key, title, variables, model in known
-        ]
 
 
 def _a_million(rate: float | None) -> float | None:

@@ -9,7 +9,7 @@ server sends: an answer past the bound ends like one at the output limit.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,12 +104,24 @@ class Assembly:
             raise BrokenAnswer("the answer ended before it was complete")
         if self._finish.lower() == "error":
             raise BrokenAnswer("the provider broke the answer off")
-        calls = _calls(self._slots)
+        # Each call has an id of its own: a missing one is made from its place, a doubled one told
+        # apart, so that the same stream always gives the same ids.
+        calls: dict[str, ToolCall] = {}
+        for n, slot in enumerate(self._slots, start=1):
+            wanted = unique = slot.id or f"call_{n}"
+            more = n
+            while unique in calls:
+                unique, more = f"{wanted}_{more}", more + 1
+            calls[unique] = ToolCall(id=unique, name=slot.name, arguments=slot.arguments)
         finish = "length" if self.is_full else _FINISHES.get(self._finish.lower(), "stop")
         if finish in ("stop", "tool_calls"):
             finish = "tool_calls" if calls else "stop"
         return Answered(
-            text="".join(self._text), calls=calls, finish=finish, model=name, usage=self._usage
+            text="".join(self._text),
+            calls=tuple(calls.values()),
+            finish=finish,
+            model=name,
+            usage=self._usage,
         )
 
     def _within(self, text: str) -> str:
@@ -126,12 +138,14 @@ class Assembly:
     def _take_call(self, delta: dict[str, Any], place: int | None) -> None:
         function = delta.get("function")
         function = function if isinstance(function, dict) else {}
-        number = delta.get("index")
+        number, arguments = delta.get("index"), function.get("arguments")
+        if isinstance(arguments, dict):
+            arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
         came = _CallSlot(
             index=number if isinstance(number, int) else place,
             id=_string(delta.get("id")),
             name=_string(function.get("name")),
-            arguments=_arguments(function.get("arguments")),
+            arguments=_string(arguments),
         )
         self._within(f"{came.id}{came.name}{came.arguments}" or " ")
         if self.is_full:
@@ -151,43 +165,25 @@ class Assembly:
             self._by_id[slot.id] = slot
 
     def _slot_for(self, came: _CallSlot) -> _CallSlot | None:
-        """The call that this piece continues; None when it begins another one."""
-        slot = self._same_number(came)
-        if slot is None:
+        """Return the call that this piece continues; None when it begins another one."""
+        if came.index is not None:
+            slot = self._by_index.get(came.index)
+        elif came.id in self._by_id:
+            slot = self._by_id[came.id]
+        else:
+            begins = not self._slots or (came.id and came.name)
+            slot = None if begins else self._slots[-1]
+        # Some servers number all parallel calls 0.
+        is_another = slot and came.id and slot.id and came.id != slot.id and came.name
+        if slot is None or is_another:
             return None
-        if came.id and slot.id and came.id != slot.id and came.name:
-            return None  # some servers number all parallel calls 0
         if came.name and slot.arguments and (came.name != slot.name or _whole(slot.arguments)):
             return None
         return slot
 
-    def _same_number(self, came: _CallSlot) -> _CallSlot | None:
-        if came.index is not None:
-            return self._by_index.get(came.index)
-        if came.id in self._by_id:
-            return self._by_id[came.id]
-        if came.id and came.name:
-            return None
-        return self._slots[-1] if self._slots else None
-
 
 _THOUGHT = ("reasoning_content", "reasoning", "thinking")
 """Where servers put what a model thinks: DeepSeek, vLLM and llama.cpp; OpenRouter, Groq; Ollama."""
-
-
-def _calls(slots: Sequence[_CallSlot]) -> tuple[ToolCall, ...]:
-    """Each call has an id of its own: a missing one is made from its place, a doubled one told
-    apart, so that the same stream always gives the same ids."""
-    taken: set[str] = set()
-    calls: list[ToolCall] = []
-    for n, slot in enumerate(slots, start=1):
-        wanted = slot.id or f"call_{n}"
-        unique, more = wanted, n
-        while unique in taken:
-            unique, more = f"{wanted}_{more}", more + 1
-        taken.add(unique)
-        calls.append(ToolCall(id=unique, name=slot.name, arguments=slot.arguments))
-    return tuple(calls)
 
 
 def _usage(data: dict[str, Any]) -> Usage:
@@ -222,14 +218,6 @@ def _plain(content: object) -> str:
         return content
     parts = (part for part in _dicts(content) if part.get("type") in ("text", "refusal", None))
     return "".join(_string(part.get("text")) for part in parts)
-
-
-def _arguments(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return ""
 
 
 def _whole(arguments: str) -> bool:

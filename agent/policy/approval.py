@@ -158,24 +158,17 @@ def shown(card: ToolCard, arguments: str, needs: Needs) -> str:
 
 
 def _refusal(policy: Policy, card: ToolCard, caller: Caller, action: Action | None) -> str:
-    """Why not even a tap helps; empty when nothing is against it."""
-    if not _may_wish(policy, card, caller.role):
+    """Return why not even a tap helps; empty when nothing is against it."""
+    role = caller.role
+    is_members = (
+        role is Role.MEMBER and card.effect is Effect.OUTSIDE and policy.members_approve_outside
+    )
+    may_wish = not _is_owners(card) and (may_call(role, card.effect) or is_members)
+    if role is not Role.OWNER and not may_wish:
         if card.group == EXEC:
             return "only the owner may have programs run."
-        return f"a {caller.role} may not have this done here; only the owner may."
-    if action is Action.DENY:
-        return "the owner's rules forbid it."
-    return ""
-
-
-def _may_wish(policy: Policy, card: ToolCard, role: Role) -> bool:
-    if role is Role.OWNER:
-        return True
-    if _is_owners(card):
-        return False
-    if may_call(role, card.effect):
-        return True
-    return role is Role.MEMBER and card.effect is Effect.OUTSIDE and policy.members_approve_outside
+        return f"a {role} may not have this done here; only the owner may."
+    return "the owner's rules forbid it." if action is Action.DENY else ""
 
 
 def _is_owners(card: ToolCard) -> bool:
@@ -209,22 +202,13 @@ def _risk(policy: Policy, card: ToolCard, needs: Needs) -> str:
         return "it runs a program"
     if card.effect is Effect.OUTSIDE:
         return "it acts outside"
-    if card.group in policy.tainted_groups and card.effect is not Effect.NONE:
-        return ACTS_LATER
-    if card.name in policy.tainted_tools:
-        return FOR_GOOD
-    return needs.risk
+    return _lasting(policy, card) or needs.risk
 
 
 def _usual(
-    policy: Policy,
-    card: ToolCard,
-    needs: Needs,
-    caller: Caller,
-    action: Action | None,
-    leaves: str,
+    policy: Policy, card: ToolCard, needs: Needs, caller: Caller, action: Action | None, leaves: str
 ) -> str:
-    """Why it is asked about by the rules, or by the defaults where none fits."""
+    """Return why it is asked about by the rules, or by the defaults where none fits."""
     if action is Action.ASK:
         return "the rules here say that it is asked about"
     if action is Action.ALLOW and caller.role is Role.OWNER:
@@ -233,19 +217,22 @@ def _usual(
         return "it runs a program"
     if card.effect is Effect.OUTSIDE:
         return "it acts outside, where it may not be possible to undo"
-    if caller.described and (risk := needs.risk or _lasting(policy, card)):
-        return f"{risk}, and names or descriptions that others chose are part of this conversation"
+    if caller.described:
+        # What leaves nothing behind that acts later needs no question here.
+        risk = needs.risk or ("" if card.name in ENDING else _lasting(policy, card))
+        if risk:
+            others = "names or descriptions that others chose are part of this conversation"
+            return f"{risk}, and {others}"
     if leaves and card.effect is Effect.NONE:
         return f"{leaves}, and what I remember of you may be part of that"
     return ""
 
 
 def _lasting(policy: Policy, card: ToolCard) -> str:
-    """What stays of it; empty for what leaves nothing that acts later."""
-    if card.name in policy.tainted_tools:
-        return FOR_GOOD
-    is_made = card.group in policy.tainted_groups and card.effect is not Effect.NONE
-    return ACTS_LATER if is_made and card.name not in ENDING else ""
+    """Return what stays of it; empty for nothing."""
+    if card.group in policy.tainted_groups and card.effect is not Effect.NONE:
+        return ACTS_LATER
+    return FOR_GOOD if card.name in policy.tainted_tools else ""
 
 
 def asked_about(reason: str, caller: Caller, *, once_only: bool) -> AskFirst | NotAllowed:

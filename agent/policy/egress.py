@@ -19,7 +19,7 @@ from typing import TypeVar
 from agent.guards.loose_json import called_arguments, called_name
 from agent.policy.taint import own_texts
 from agent.web.addresses import UrlRefused, addresses_in, parse_url, with_scheme
-from memory.records.messages import PersonId, RunId, TurnInput
+from memory.records.messages import RunId, TurnInput
 from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
 
 FETCH, SEARCH = "web_fetch", "web_search"
@@ -130,13 +130,20 @@ class Egress:
         # Read as the client reads it: what differs in a way that it would keep is another address.
         address = parse_url(url)
         whole, site = address.whole, address.site
-        if whole in named.said and self._is_first(turn, run_id, whole):
+        seen = _kept(self._said, (turn.person_id, _root(turn, run_id)), set, most=COUNTED_MAX)
+        # For the first time in this turn: in how often and in which spelling it is opened again a
+        # model could tell as much as it likes.
+        if whole in named.said and whole not in seen:
+            seen.add(whole)
             return ""
         if whole not in named.said | named.found | named.linked:
             return NAMELESS
         # A report is no turn that a person began: else each background task would bring a turn's.
         turns = 0 if turn.report is not None else 1 if turn.job is None else DAY_TURNS
-        opened = _kept(self._opened, _counted_with(turn, run_id), Counter, most=COUNTED_MAX)
+        with_all: str = _root(turn, run_id)
+        if turn.job is not None:
+            with_all = f"{datetime.fromtimestamp(turn.message.sent_at_ms / 1000, UTC):%Y-%m-%d}"
+        opened = _kept(self._opened, (turn.person_id, with_all), Counter, most=COUNTED_MAX)
         # Hits are few, of a service that the owner chose; and who names a site means its parts: a
         # manual of five pages would be asked about at its fourth.
         is_free = whole in named.found or site in named.said.values()
@@ -145,14 +152,6 @@ class Egress:
             return TOO_MANY
         opened[site] += 1
         return ""
-
-    def _is_first(self, turn: TurnInput, run_id: RunId, whole: str) -> bool:
-        """Whether it is opened for the first time in this turn: in how often and in which spelling
-        it is opened again a model could tell as much as it likes."""
-        seen = _kept(self._said, (turn.person_id, _root(turn, run_id)), set, most=COUNTED_MAX)
-        is_first = whole not in seen
-        seen.add(whole)
-        return is_first
 
     def is_agreed(self, turn: TurnInput, tool: str) -> bool:
         """Whether a person agreed to this reading tool in this conversation."""
@@ -173,12 +172,6 @@ def _consent(turn: TurnInput, tool: str) -> tuple[str, ...]:
 
 def _root(turn: TurnInput, run_id: RunId) -> RunId:
     return run_id if turn.task is None else turn.task.parent
-
-
-def _counted_with(turn: TurnInput, run_id: RunId) -> tuple[PersonId, str]:
-    if turn.job is None:
-        return turn.person_id, _root(turn, run_id)
-    return turn.person_id, f"{datetime.fromtimestamp(turn.message.sent_at_ms / 1000, UTC):%Y-%m-%d}"
 
 
 T = TypeVar("T")

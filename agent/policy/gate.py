@@ -104,7 +104,16 @@ class Gate:
         """Decide on one call, and ask for an answer where it needs one."""
         card, caller = wish.tool.card, wish.caller
         if asked.agreed:
-            return await self._as_agreed(wish, asked)
+            # The answer is looked up, not believed: it has to be a yes to exactly this call, or to
+            # this reading tool.
+            outcome = await self._approvals.outcome(asked.agreed)
+            is_of_tool = card.hinted and asked.agreed == _id_of_tool(wish)
+            is_yes = outcome in {Outcome.ONCE, Outcome.ALWAYS}
+            if not is_yes or not (is_of_tool or asked.agreed == _id_of(wish)):
+                return Stopped(why=GONE)
+            if is_of_tool:
+                self._egress.agree(asked.state.turn, card.name)
+            return Passed(caller=replace(caller, agreed=True))
         try:
             needs = needs_of(wish.tool, wish.arguments, caller)
         except StorageError:
@@ -134,23 +143,12 @@ class Gate:
                 needs = replace(needs, shows=(*needs.shows, cost)) if cost else needs
                 # A rule that says "ask" means each call, also of a tool that was agreed to.
                 is_each_time = self._policy.action(card, caller.agent) is Action.ASK
-                id = _id_of_tool(wish) if leaves and card.hinted and not is_each_time else ""
-                await self._approvals.ask(_approval(wish, question, needs, id or _id_of(wish)))
-                return Waits(approval_id=id or _id_of(wish))
+                is_of_tool = bool(leaves) and card.hinted and not is_each_time
+                id = _id_of_tool(wish) if is_of_tool else _id_of(wish)
+                await self._approvals.ask(_approval(wish, question, needs, id))
+                return Waits(approval_id=id)
             case _:
                 assert_never(verdict)
-
-    async def _as_agreed(self, wish: Wish, asked: ToolCallState) -> Passed | Stopped:
-        """The answer is looked up, not believed: it has to be a yes to exactly this call, or to
-        this reading tool."""
-        outcome = await self._approvals.outcome(asked.agreed)
-        if outcome not in {Outcome.ONCE, Outcome.ALWAYS}:
-            return Stopped(why=GONE)
-        if wish.tool.card.hinted and asked.agreed == _id_of_tool(wish):
-            self._egress.agree(asked.state.turn, wish.tool.card.name)
-        elif asked.agreed != _id_of(wish):
-            return Stopped(why=GONE)
-        return Passed(caller=replace(wish.caller, agreed=True))
 
     async def _leaves(self, wish: Wish, needs: Needs, asked: ToolCallState) -> str:
         """Return what would leave by a call that nobody has agreed to, after "it" or as a clause
@@ -162,7 +160,11 @@ class Gate:
         is_wary = asked.remembered or caller.tainted or caller.described
         if card.name not in HANDS_ON and not (needs.target and is_wary):
             return ""
-        entries = [*await self._history(caller, asked), *_now(asked)]
+        stored = await self._conversations.entries(
+            caller.conversation, upto=asked.state.prompt.upto
+        )
+        since = asked.state.prompt.sent_from or 0
+        entries = [*[one.entry for one in stored if one.id >= since], *_now(asked)]
         if card.name not in {*HANDS_ON, FETCH}:  # a person names a chat of theirs
             return "" if has_said(entries, needs.target, person_id=caller.person_id) else NAMELESS
         named = await asyncio.to_thread(self._egress.named, turn, caller.run_id, entries)
@@ -170,13 +172,6 @@ class Gate:
             self._egress.hand_on(turn, caller.run_id, named)
             return ""
         return self._egress.open_page(turn, caller.run_id, needs.target, named)
-
-    async def _history(self, caller: Caller, asked: ToolCallState) -> Sequence[Entry]:
-        stored = await self._conversations.entries(
-            caller.conversation, upto=asked.state.prompt.upto
-        )
-        since = asked.state.prompt.sent_from or 0
-        return [one.entry for one in stored if one.id >= since]
 
 
 def _now(asked: ToolCallState) -> Sequence[Entry]:
@@ -209,7 +204,7 @@ def _is_persons_own(wish: Wish, asked: ToolCallState, tools: Mapping[str, Sequen
     return is_said_now(values, entries, name=turn.person_name)
 
 
-def _approval(wish: Wish, verdict: AskFirst, needs: Needs, id: str) -> NewApproval:
+def _approval(wish: Wish, question: AskFirst, needs: Needs, id: str) -> NewApproval:
     caller, card = wish.caller, wish.tool.card
     return NewApproval(
         id=id,
@@ -220,9 +215,9 @@ def _approval(wish: Wish, verdict: AskFirst, needs: Needs, id: str) -> NewApprov
         tool=card.name,
         digest=digest_of(card.name, wish.call.arguments),
         shows=shown(card, wish.call.arguments, needs),
-        why=verdict.why,
-        owner_alone=verdict.owner_alone,
-        once_only=verdict.once_only,
+        why=question.why,
+        owner_alone=question.owner_alone,
+        once_only=question.once_only,
     )
 
 

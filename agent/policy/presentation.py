@@ -72,7 +72,12 @@ def rows(called: Mapping[str, Any] | str, *, says: Sequence[str] = ()) -> list[s
 
     The value that stands in the first of these is not shown a second time.
     """
-    lines = [line for row in says for line in _says_lines(row)]
+    lines: list[str] = []
+    for row in says:
+        if _fits(row, SAYS_CHARS_MAX):
+            lines.append(visible(row))
+        else:
+            lines += _cut_rows("what will happen", row, room=SAYS_CHARS_MAX, kind="characters")
     if isinstance(called, str):
         return [*lines, *_text_rows("arguments", called, room=SHOWN_CHARS_MAX)]
     values = _left(called, says)
@@ -143,23 +148,17 @@ def _written(value: Any) -> str:
 # --- rows --------------------------------------------------------------------------------------
 
 
-def _says_lines(row: str) -> list[str]:
-    if _fits(row, SAYS_CHARS_MAX):
-        return [visible(row)]
-    return _cut_rows("what will happen", row, room=SAYS_CHARS_MAX, kind="characters")
-
-
 def _all_rows(values: Sequence[Named], rooms: Mapping[str, int]) -> list[str]:
-    return [line for name, value in values for line in _value_rows(name, value, room=rooms[name])]
-
-
-def _value_rows(name: str, value: Any, *, room: int) -> list[str]:
-    if isinstance(value, str):
-        return _text_rows(_name(name), value, room=room)
-    written = _written(value)
-    if _fits(written, room):
-        return [f"{_name(name)}: {visible(written)}"]
-    return _cut_rows(_name(name), written, room=room, kind="characters of JSON")
+    lines: list[str] = []
+    for name, value in values:
+        shown, room, written = _name(name), rooms[name], _written(value)
+        if isinstance(value, str):
+            lines += _text_rows(shown, value, room=room)
+        elif _fits(written, room):
+            lines.append(f"{shown}: {visible(written)}")
+        else:
+            lines += _cut_rows(shown, written, room=room, kind="characters of JSON")
+    return lines
 
 
 def _text_rows(name: str, text: str, *, room: int) -> list[str]:

@@ -189,14 +189,13 @@ def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = 
     """
     own = "\n".join(fold(one.text) for one in entries if isinstance(one, Said) and is_own(one))
     said = [word.text for word in words(own)]
-    texts = [_without_name(value, name) for value in values if value]
+    # "likes tea" for "Ada likes tea", where she is the one who wrote.
+    texts = [
+        rest if (rest := after_name(value, name)) is not None and rest[:1].isspace() else value
+        for value in values
+        if value
+    ]
     return bool(texts) and all(_is_run(fold(text), said, own) for text in texts)
-
-
-def _without_name(value: str, name: str) -> str:
-    """Return "likes tea" for "Ada likes tea", where she is the one who wrote."""
-    rest = after_name(value, name)
-    return rest if rest is not None and rest[:1].isspace() else value
 
 
 def _is_run(text: str, said: Sequence[str], own: str) -> bool:

@@ -238,9 +238,9 @@ class Prompt:
     room.
     """
 
-    system: str
-    context: str
-    layers: tuple[PromptLayer, ...]
+    system: str = ""
+    context: str = ""
+    layers: tuple[PromptLayer, ...] = ()
     whole_context: str = ""
     user: str = ""
     spared: tuple[str, ...] = ()
@@ -271,7 +271,9 @@ def assemble(
     is as much as they want. A prompt that is over it even so says so by its `tokens`.
     """
     if scene.kind is PromptKind.SUBAGENT:
-        return _subagent(scene, count)
+        prompt = _of_one("base", scene.texts["subagent"], source="prompts/subagent.md")
+        task = scene.task.strip()
+        return replace(prompt, user=task, tokens=prompt.tokens + count(task))
     made = _built(scene, placement)
     static, turn = _static(made), _of_turn(made)
     in_block = scene.kind is PromptKind.CHAT and placement.turn_layers == "user"
@@ -319,43 +321,30 @@ def from_template(texts: Mapping[str, str], name: str, **values: str) -> Prompt:
     template = texts[name]
     guarded = {key: harmless_in(template, value) for key, value in values.items()}
     user = fill(template, **guarded).strip()
-    return Prompt(system="", context="", layers=(), user=user, tokens=estimate_tokens(user))
-
-
-def _subagent(scene: Scene, count: Count) -> Prompt:
-    prompt = _of_one("base", scene.texts["subagent"], source="prompts/subagent.md")
-    user = scene.task.strip()
-    return replace(prompt, user=user, tokens=count(prompt.system) + count(user))
+    return Prompt(user=user, tokens=estimate_tokens(user))
 
 
 def _of_one(name: str, text: str, *, source: str) -> Prompt:
     layer = PromptLayer.of(name, text, source=source, stability=Stability.STATIC)
-    return Prompt(system=layer.render(), context="", layers=(layer,))
+    system = layer.render()
+    return Prompt(system=system, layers=(layer,), tokens=estimate_tokens(system))
 
 
 # --- the layers of a kind ----------------------------------------------------------------------
 
 
 def _built(scene: Scene, placement: Placement) -> list[PromptLayer]:
-    layers = _in_order(_of_kind(scene), placement)
+    layers: Sequence[Layer] = LAYERS
+    if scene.kind is PromptKind.HEARTBEAT:
+        layers = HEARTBEAT
+    elif scene.kind is PromptKind.PROACTIVE:
+        layers = PROACTIVE_FULL if scene.full_context else PROACTIVE
+    if placement.instruction != "end" and request.instruction in layers:
+        others = [layer for layer in layers if layer is not request.instruction]
+        others.insert(others.index(abilities.relevant_skills) + 1, request.instruction)
+        layers = others
     made = (layer for build in layers if (layer := build(scene)) is not None)
     return [guarded for layer in made if (guarded := _guarded(layer)).text]
-
-
-def _of_kind(scene: Scene) -> tuple[Layer, ...]:
-    if scene.kind is PromptKind.HEARTBEAT:
-        return HEARTBEAT
-    if scene.kind is PromptKind.PROACTIVE:
-        return PROACTIVE_FULL if scene.full_context else PROACTIVE
-    return LAYERS
-
-
-def _in_order(layers: tuple[Layer, ...], placement: Placement) -> tuple[Layer, ...]:
-    if placement.instruction == "end" or request.instruction not in layers:
-        return layers
-    others = [layer for layer in layers if layer is not request.instruction]
-    others.insert(others.index(abilities.relevant_skills) + 1, request.instruction)
-    return tuple(others)
 
 
 def _guarded(layer: PromptLayer) -> PromptLayer:

@@ -8,57 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from agent.prompt.effort import ReasoningControl, Thinking
-from agent.prompt.scene import Instruction, PromptKind, Scene
+from agent.prompt.scene import Instruction, PromptKind, PromptOccasion, Scene
 from agent.prompt.templates import PromptLibrary
+from agent.skills.library import SkillLibrary
 from agent.skills.matcher import Matcher, PlaybookMatch, Relevance, SkillScore, required_tools
 from agent.skills.rules import Forced, Rule, RuleBook, RuleHit
 from agent.skills.skill import AutoInvoke, Skill, SkillSet
 from agent.version import VERSION
 from memory.records.facts import Recalled, RecallWanted, place_of
-from memory.records.messages import TurnInput
 from memory.records.ports import Clock, History, Recall
 
 log = structlog.get_logger()
-
-
-class SkillSource(Protocol):
-    """Where the skills of this moment come from; `agent.skills.library` is one."""
-
-    async def current(self) -> SkillSet:
-        """All skills there are now. Raises nothing: what is broken is among its problems."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptOccasion:
-    """What a prompt is made for. `task` is the list of a heartbeat or the instructions of a run."""
-
-    turn: TurnInput
-    kind: PromptKind = PromptKind.CHAT
-    task: str = ""
-    full_context: bool = False
-
-    @property
-    def text(self) -> str:
-        """What it is about, for matching and recall."""
-        if self.turn.report is not None:
-            return self.turn.report.task
-        return self.turn.message.text if self.kind is PromptKind.CHAT else self.task
-
-    @property
-    def matches(self) -> bool:
-        """Whether playbooks and force-include rules look at it (SPEC §5). Not at words of ours."""
-        if self.turn.report is not None:
-            return False
-        return self.kind is PromptKind.CHAT or self.full_context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +85,13 @@ class _MatchedSkills:
     def picked(self) -> tuple[tuple[str, str], ...]:
         """Why each playbook, skill and rule is there, in words."""
         return (
-            *((f"playbook:{match.skill.name}", _keywords(match)) for match in self.playbooks),
+            *(
+                (
+                    f"playbook:{match.skill.name}",
+                    "keyword " + ", ".join(hit.keyword for hit in match.hits),
+                )
+                for match in self.playbooks
+            ),
             *(
                 (f"skill:{one.skill.name}", f"shares {', '.join(one.found)} with the message")
                 for one in self.relevant
@@ -127,10 +102,6 @@ class _MatchedSkills:
 
 def _named(hit: RuleHit) -> str:
     return f"rule:{hit.rule.name or hit.rule.source}"
-
-
-def _keywords(match: PlaybookMatch) -> str:
-    return "keyword " + ", ".join(hit.keyword for hit in match.hits)
 
 
 class _SkillMatchers:
@@ -158,19 +129,10 @@ class _SkillMatchers:
         )
 
 
-class _Reasoning:
-    """The rules of reasoning control, made anew when a word list changes."""
-
-    def __init__(self) -> None:
-        self._lists = ("", "")
-        self._control = ReasoningControl(simple="", analysis="")
-
-    def judge(self, text: str, texts: Mapping[str, str]) -> Thinking:
-        lists = texts["words_simple"], texts["words_analysis"]
-        if lists != self._lists:
-            self._lists = lists
-            self._control = ReasoningControl(simple=lists[0], analysis=lists[1])
-        return self._control.judge(text)
+@lru_cache(maxsize=2)
+def _reasoning(simple: str, analysis: str) -> ReasoningControl:
+    """Made anew when a word list changes."""
+    return ReasoningControl(simple=simple, analysis=analysis)
 
 
 class ContextBuilder:
@@ -179,7 +141,7 @@ class ContextBuilder:
     def __init__(
         self,
         library: PromptLibrary,
-        skills: SkillSource,
+        skills: SkillLibrary,
         recall: Recall,
         *,
         clock: Clock,
@@ -195,7 +157,6 @@ class ContextBuilder:
         self._servers = tuple(servers)
         self._options = options
         self._of_shelf: _SkillMatchers | None = None
-        self._reasoning = _Reasoning()
 
     async def gather(self, occasion: PromptOccasion, history: History) -> PromptContext:
         """Everything for one prompt. `history` is what is sent along."""
@@ -213,11 +174,15 @@ class ContextBuilder:
                 shelf = await self._skills.current()
                 if self._of_shelf is None or self._of_shelf.shelf is not shelf:
                     self._of_shelf = _SkillMatchers(shelf, self._rules)
-                matched = (self._of_shelf).matched(occasion)
-                thinking = self._reasoning.judge(occasion.text, texts)
+                matched = self._of_shelf.matched(occasion)
+                control = _reasoning(texts["words_simple"], texts["words_analysis"])
+                thinking = control.judge(occasion.text)
                 scene = self._scene(occasion, now=now, zone=zone)
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
+        every = self._options.reminder_turns
+        is_chat = occasion.kind is PromptKind.CHAT
+        is_time = every > 0 and history.turns > 0 and history.turns % every == 0
         scene = replace(
             scene,
             recalled=recalling.result(),
@@ -227,8 +192,8 @@ class ContextBuilder:
             playbooks=tuple(match.skill for match in matched.playbooks),
             relevant=matched.skills(),
             instructions=matched.instructions(),
-            direct=occasion.kind is PromptKind.CHAT and not thinking.needed,
-            reminder_due=self._reminds(occasion, history),
+            direct=is_chat and not thinking.needed,
+            reminder_due=is_chat and is_time,
         )
         return PromptContext(
             scene=scene,
@@ -284,8 +249,3 @@ class ContextBuilder:
                 memory_off=history.is_private,
             )
         )
-
-    def _reminds(self, occasion: PromptOccasion, history: History) -> bool:
-        every = self._options.reminder_turns
-        chat = occasion.kind is PromptKind.CHAT
-        return chat and every > 0 and history.turns > 0 and history.turns % every == 0

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from agent.prompt.tokens import estimate_tokens, picture_tokens, text_of
 from memory.records.request import ToolSpec
@@ -147,15 +146,17 @@ class _Same:
 
 @lru_cache(maxsize=64)
 def _tools_part(same: tuple[_Same, ...]) -> PrefixPart:
-    tools = [(one.tool.name, one.tool.description, _stable(one.tool)) for one in same]
+    tools = [
+        (
+            one.tool.name,
+            one.tool.description,
+            json.dumps(dict(one.tool.parameters), ensure_ascii=False),
+        )
+        for one in same
+    ]
     return part_of(TOOLS, json.dumps(tools))
 
 
 @lru_cache(maxsize=64)
 def _schema_texts(same: tuple[_Same, ...]) -> tuple[str, ...]:
     return tuple(json.dumps([one.tool.description, one.tool.parameters]) for one in same)
-
-
-def _stable(tool: ToolSpec) -> str:
-    known: dict[str, Any] = dict(tool.parameters)
-    return json.dumps(known, ensure_ascii=False)

@@ -39,22 +39,56 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """The moment, the place and the texts. `now` is aware and in the person's zone.
+class PromptOccasion:
+    """An occasion on which a prompt is made. `task` is the list of a heartbeat, or the instructions
+    of a run that nobody watches."""
+
+    turn: TurnInput
+    kind: PromptKind = PromptKind.CHAT
+    task: str = ""
+    full_context: bool = False
+
+    @classmethod
+    def of(cls, turn: TurnInput) -> PromptOccasion:
+        """Return that of a turn."""
+        text, job = turn.message.text, turn.job
+        if turn.task is not None:
+            return cls(turn=turn, kind=PromptKind.SUBAGENT, task=text)
+        if job is None:
+            return cls(turn=turn)
+        kind = PromptKind.HEARTBEAT if job.is_heartbeat else PromptKind.PROACTIVE
+        return cls(turn=turn, kind=kind, task=text, full_context=job.full_context)
+
+    @property
+    def text(self) -> str:
+        """What it is about, for matching and recall."""
+        if self.turn.report is not None:
+            return self.turn.report.task
+        return self.turn.message.text if self.kind is PromptKind.CHAT else self.task
+
+    @property
+    def matches(self) -> bool:
+        """Whether playbooks and force-include rules look at it (SPEC §5). Not at words of ours."""
+        if self.turn.report is not None:
+            return False
+        return self.kind is PromptKind.CHAT or self.full_context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene(PromptOccasion):
+    """An occasion with its moment, place and texts. `now` is aware and in the person's zone.
 
     `texts` maps template names (`system`, `acting`, ...) to their words, workspace copies first.
     `bootstrap` maps file names of the workspace to their content. `base` is the persona text that
     the base chain chose. `fixed_language` is empty when the reply follows the person's language.
-    `task` is the list of a heartbeat, or the instructions of a run that nobody watches. `listed`
-    are the skills that the prompt names (`unlisted` more there are), `relevant` those that fit the
-    message, `playbooks` those whose keywords stand in it. `servers` names what is plugged in, one
-    line each. `notes` and `daily_notes` are this person's files. `direct` says that the message
-    wants no thinking, `reminder_due` that it is time for `prompts/reminder.md`.
+    `listed` are the skills that the prompt names (`unlisted` more there are), `relevant` those that
+    fit the message, `playbooks` those whose keywords stand in it. `servers` names what is plugged
+    in, one line each. `notes` and `daily_notes` are this person's files. `direct` says that the
+    message wants no thinking, `reminder_due` that it is time for `prompts/reminder.md`.
     """
 
     now: datetime
     zone: str
-    turn: TurnInput
     base: str
     base_source: str
     texts: Mapping[str, str]
@@ -63,9 +97,6 @@ class Scene:
     fixed_language: str = ""
     version: str = ""
     system: str = ""
-    kind: PromptKind = PromptKind.CHAT
-    task: str = ""
-    full_context: bool = False
     listed: tuple[Skill, ...] = ()
     unlisted: int = 0
     relevant: tuple[Skill, ...] = ()

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
 FILE_NAME = "snippets.json"
 SNIPPETS_MAX = 20
-ICON_CHARS_MAX = 8
-MESSAGE_CHARS_MAX = 300
-TOOLTIP_CHARS_MAX = 300
+CHARS_MAX = {"icon": 8, "message": 300, "tooltip": 300}
 TOOLTIP_CHARS = 50
 """Characters of the message that serve as tooltip where none is given."""
 FILE_BYTES_MAX = 65_536
@@ -34,28 +31,15 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnippetProblem:
-    """Something wrong with a file. `entry` counts from 1; 0 means the file as a whole."""
-
-    file: str
-    text: str
-    entry: int = 0
-
-    def __str__(self) -> str:
-        """`workspace/prompts/snippets.json, entry 2: what is wrong`."""
-        place = f"{self.file}, entry {self.entry}" if self.entry else self.file
-        return f"{place}: {self.text}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SnippetsRead:
-    """What is offered at the moment, in the file's order, and what was wrong on the way.
+    """What is offered at the moment, in the file's order, and what was wrong on the way: sentences
+    such as `workspace/prompts/snippets.json, entry 2: what is wrong`.
 
     `file` is the one that serves; empty when none does.
     """
 
     snippets: tuple[Snippet, ...] = ()
-    problems: tuple[SnippetProblem, ...] = ()
+    problems: tuple[str, ...] = ()
     file: str = ""
 
 
@@ -74,31 +58,51 @@ class Snippets:
         )
 
     def read(self) -> SnippetsRead:
-        """The snippets of the first file that can be read. Never raises, whatever stands there.
+        """Return the snippets of the first file that can be read. Never raise, whatever stands
+        there.
 
         An entry that cannot be used is a problem, and the others serve. A file without entries
         is one that serves: so are the shipped ones switched off.
         """
-        problems: list[SnippetProblem] = []
+        problems: list[str] = []
         for file, path in self._places:
             try:
                 entries = _entries(path)
-            except _UnusableSnippet as wrong:
-                problems.append(SnippetProblem(file=file, text=str(wrong)))
+            except FileNotFoundError:
                 continue
-            if entries is not None:
-                found, wrong_entries = _usable(entries, file)
-                return SnippetsRead(snippets=found, problems=(*problems, *wrong_entries), file=file)
+            except _UnusableSnippet as wrong:
+                problems.append(f"{file}: {wrong}")
+                continue
+            snippets: list[Snippet] = []
+            for number, entry in enumerate(entries, start=1):
+                if len(snippets) == SNIPPETS_MAX:
+                    left_out = f"left out, as all behind it: there can be {SNIPPETS_MAX}"
+                    problems.append(f"{file}, entry {number}: {left_out}")
+                    break
+                try:
+                    snippets.append(_snippet(entry))
+                except _UnusableSnippet as wrong:
+                    problems.append(f"{file}, entry {number}: {wrong}")
+            return SnippetsRead(snippets=tuple(snippets), problems=tuple(problems), file=file)
         return SnippetsRead(problems=tuple(problems))
 
 
-def _entries(path: Path) -> Sequence[object] | None:
-    """What a file lists, None where there is no file. Raises _Unusable."""
-    content = _content(path)
-    if content is None:
-        return None
+def _entries(path: Path) -> list[object]:
+    """Return what a file lists. Raise FileNotFoundError where there is no file, _UnusableSnippet
+    where it cannot be read."""
     try:
+        # Asked first, since opening a pipe would wait for somebody to write.
+        if not S_ISREG(path.stat().st_mode):
+            raise _UnusableSnippet("is not a file")
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+        if len(content) > FILE_BYTES_MAX:
+            raise _UnusableSnippet(f"is larger than {FILE_BYTES_MAX:,} bytes")
         listed = json.loads(content.decode("utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError from None
+    except OSError as error:
+        raise _UnusableSnippet(f"cannot be read: {error.strerror}") from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise _UnusableSnippet(f"is not JSON: {error.msg} ({place})") from None
@@ -111,62 +115,27 @@ def _entries(path: Path) -> Sequence[object] | None:
     return listed
 
 
-def _content(path: Path) -> bytes | None:
-    try:
-        # Asked first, since opening a pipe would wait for somebody to write.
-        if not S_ISREG(path.stat().st_mode):
-            raise _UnusableSnippet("is not a file")
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise _UnusableSnippet(f"cannot be read: {error.strerror}") from None
-    if len(content) > FILE_BYTES_MAX:
-        raise _UnusableSnippet(f"is larger than {FILE_BYTES_MAX:,} bytes")
-    return content
-
-
-def _usable(
-    entries: Sequence[object], file: str
-) -> tuple[tuple[Snippet, ...], tuple[SnippetProblem, ...]]:
-    snippets: list[Snippet] = []
-    problems: list[SnippetProblem] = []
-    for number, entry in enumerate(entries, start=1):
-        if len(snippets) == SNIPPETS_MAX:
-            text = f"left out, as all behind it: there can be {SNIPPETS_MAX}"
-            problems.append(SnippetProblem(file=file, entry=number, text=text))
-            break
-        try:
-            snippets.append(_snippet(entry))
-        except _UnusableSnippet as wrong:
-            problems.append(SnippetProblem(file=file, entry=number, text=str(wrong)))
-    return tuple(snippets), tuple(problems)
-
-
 def _snippet(entry: object) -> Snippet:
-    """Raises _Unusable. Keys that mean nothing here are left alone: others may read the file."""
+    """Read one entry. Keys that mean nothing here are left alone: others may read the file."""
     if not isinstance(entry, dict):
         raise _UnusableSnippet('must look like {"icon": "…", "message": "…"}')
-    icon = _text_of(entry, "icon", chars_max=ICON_CHARS_MAX)
-    message = _text_of(entry, "message", chars_max=MESSAGE_CHARS_MAX, lines=True)
-    if entry.get("tooltip") in (None, ""):
-        return Snippet(icon=icon, message=message, tooltip=message[:TOOLTIP_CHARS])
-    tooltip = _text_of(entry, "tooltip", chars_max=TOOLTIP_CHARS_MAX)
-    return Snippet(icon=icon, message=message, tooltip=tooltip)
-
-
-def _text_of(entry: dict[str, object], name: str, *, chars_max: int, lines: bool = False) -> str:
-    value = entry.get(name)
-    if value is None:
-        raise _UnusableSnippet(f"{name} is missing")
-    if not isinstance(value, str):
-        raise _UnusableSnippet(f"{name} must be text")
-    if not value.strip():
-        raise _UnusableSnippet(f"{name} is empty")
-    if len(value) > chars_max:
-        raise _UnusableSnippet(f"{name} has {len(value):,} characters; there can be {chars_max}")
-    kept = "\n\t" if lines else ""
-    if any(unicodedata.category(char) in ("Cc", "Cs") and char not in kept for char in value):
-        raise _UnusableSnippet(f"{name} holds a character that cannot be shown")
-    return value
+    texts: dict[str, str] = {}
+    for name, chars_max in CHARS_MAX.items():
+        value = entry.get(name)
+        if name == "tooltip" and value in (None, ""):
+            texts[name] = texts["message"][:TOOLTIP_CHARS]
+            continue
+        if value is None:
+            raise _UnusableSnippet(f"{name} is missing")
+        if not isinstance(value, str):
+            raise _UnusableSnippet(f"{name} must be text")
+        if not value.strip():
+            raise _UnusableSnippet(f"{name} is empty")
+        if len(value) > chars_max:
+            problem = f"{name} has {len(value):,} characters; there can be {chars_max}"
+            raise _UnusableSnippet(problem)
+        kept = "\n\t" if name == "message" else ""
+        if any(unicodedata.category(char) in ("Cc", "Cs") and char not in kept for char in value):
+            raise _UnusableSnippet(f"{name} holds a character that cannot be shown")
+        texts[name] = value
+    return Snippet(**texts)

@@ -265,7 +265,12 @@ class TextFiles:
             stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             cached = self._cache.get(path)
             if cached is None or cached.stamp != stamp:
-                if self._leads_out(path):
+                within = self.within
+                if (
+                    within is not None
+                    and path.is_relative_to(within)
+                    and not path.resolve().is_relative_to(within.resolve())
+                ):
                     # Once: prompts are made all the time.
                     if path not in self._told:
                         self._told.add(path)
@@ -275,26 +280,16 @@ class TextFiles:
                             why="it leads out of the workspace",
                         )
                     return None
-                text = _head_of(path)
+                with path.open("rb") as file:
+                    text = file.read(FILE_BYTES_MAX).decode("utf-8-sig", "replace")
                 cached = self._cache[path] = _Cached(stamp, text)
         except (OSError, ValueError):  # gone, closed, a loop of links, a name that cannot be
             return None
         return cached.text
 
-    def _leads_out(self, path: Path) -> bool:
-        within = self.within
-        if within is None or not path.is_relative_to(within):
-            return False
-        return not path.resolve().is_relative_to(within.resolve())
-
 
 FILE_BYTES_MAX = 1_000_000
 """Of one file; what a prompt can hold is far less."""
-
-
-def _head_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return file.read(FILE_BYTES_MAX).decode("utf-8-sig", "replace")
 
 
 class PromptLibrary:

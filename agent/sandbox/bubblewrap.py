@@ -148,25 +148,22 @@ class Bubblewrap:
             if self._is_known:
                 return
             self._is_known = True
-            self._path, self._flags, self._why = self._found()
+            path = shutil.which(self._program)
+            if not self._is_wanted:
+                self._why = "the sandbox is switched off in the settings"
+            elif sys.platform != "linux":
+                self._why = "there is a sandbox for programs on Linux alone"
+            elif path is None:
+                self._why = "bubblewrap is not installed (apt install bubblewrap)"
+            else:
+                self._why = (
+                    "bubblewrap is installed, but too old, or this system lets it make no sandbox"
+                )
+                for flags in _ATTEMPTS:
+                    if _succeeds(path, flags):
+                        self._path, self._flags, self._why = path, flags, ""
+                        break
             _log.info("sandbox", works=bool(self._path), why=self._why, flags=self._flags)
-
-    def _found(self) -> tuple[str, tuple[str, ...], str]:
-        if not self._is_wanted:
-            return "", (), "the sandbox is switched off in the settings"
-        if sys.platform != "linux":
-            return "", (), "there is a sandbox for programs on Linux alone"
-        path = shutil.which(self._program)
-        if path is None:
-            return "", (), "bubblewrap is not installed (apt install bubblewrap)"
-        for flags in _ATTEMPTS:
-            if _succeeds(path, flags):
-                return path, flags, ""
-        return (
-            "",
-            (),
-            "bubblewrap is installed, but too old, or this system lets it make no sandbox",
-        )
 
 
 def confined(confinement: Confinement) -> Iterator[str]:
@@ -215,15 +212,11 @@ def _shown(path: Path) -> Iterator[str]:
         yield from ("--ro-bind", str(path.resolve()), str(path))
 
 
-def _python_home() -> Path:
-    """The folder of the base Python. Its own prefix, and never a whole disk."""
-    prefix = Path(sys.base_prefix).resolve()
-    return prefix if len(prefix.parts) > 2 else base_python()
-
-
 def _readable(confinement: Confinement) -> Iterator[str]:
     """Secret folders lie over whatever shows them; what is readable within them over that."""
-    readable = (_python_home(), *confinement.readable)
+    # The base Python's own prefix, and never a whole disk.
+    prefix = Path(sys.base_prefix).resolve()
+    readable = (prefix if len(prefix.parts) > 2 else base_python(), *confinement.readable)
     within = [path for path in readable if _is_below(path, confinement.secret)]
     for path in readable:
         if path not in within:

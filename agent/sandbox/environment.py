@@ -124,7 +124,9 @@ class Placeholders:
             self._holders += 1
             try:
                 for folder in folders:
-                    self._make_folder(folder)
+                    with suppress(FileExistsError):
+                        folder.mkdir(mode=0o700)
+                        self._made[folder] = None
                 for file in files:
                     self._make_file(file)
             except OSError:
@@ -145,27 +147,18 @@ class Placeholders:
                 _remove_empty(path)
         self._made.clear()
 
-    def _make_folder(self, path: Path) -> None:
-        with suppress(FileExistsError):
-            path.mkdir(mode=0o700)
-            self._made[path] = None
-
     def _make_file(self, path: Path) -> None:
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
-            if _was_ours(path):
+            status = path.lstat()
+            # Left behind by a kill: empty, and dated as no file of a person's is.
+            if stat.S_ISREG(status.st_mode) and status.st_size == status.st_mtime_ns == 0:
                 self._made[path] = None
             return
         with os.fdopen(handle, "wb"):
             os.utime(handle, (0, 0))
         self._made[path] = None
-
-
-def _was_ours(path: Path) -> bool:
-    """Left behind by a kill: empty, and dated as no file of a person's is."""
-    status = path.lstat()
-    return stat.S_ISREG(status.st_mode) and status.st_size == 0 and status.st_mtime_ns == 0
 
 
 def _remove_empty(path: Path) -> None:

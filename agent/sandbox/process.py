@@ -234,8 +234,18 @@ async def _run(start: _Launch, limits: RunLimits) -> Ran:
             _hand_over(pipes.ours, start.control)
             if not start.stays_open:
                 pipes.close("ours")
-            _feed(transport, start.stdin)
-            stopped = await _end_of(watch, limits.timeout_s)
+            if start.stdin is not None:
+                stdin = transport.get_pipe_transport(0)
+                assert isinstance(stdin, asyncio.WriteTransport)
+                stdin.write(start.stdin)
+                stdin.write_eof()
+            # Its own end, or a reason to end it.
+            ends = {watch.exited, watch.flooded}
+            await asyncio.wait(ends, timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if watch.exited.done():
+                await asyncio.wait({watch.closed}, timeout=LINGER_S)
+            else:
+                stopped = StopReason.OUTPUT if watch.flooded.done() else StopReason.TIME
         finally:
             pipes.close("ours")
             try:
@@ -244,8 +254,10 @@ async def _run(start: _Launch, limits: RunLimits) -> Ran:
                 transport.close()
     finally:
         pipes.close()
+    code = transport.get_returncode()
+    code = -signal.SIGKILL if code is None else code
     return Ran(
-        exit_code=_exit_code(transport.get_returncode()),
+        exit_code=code if code >= 0 else 128 - code,
         stdout=watch.streams[1],
         stderr=watch.streams[2],
         stopped=stopped,
@@ -305,25 +317,6 @@ def _hand_over(pipe: int, control: bytes) -> None:
             raise ProgramRefused("the command and what the sandbox covers are too long together")
 
 
-def _feed(transport: asyncio.SubprocessTransport, stdin: bytes | None) -> None:
-    if stdin is None:
-        return
-    pipe = transport.get_pipe_transport(0)
-    assert isinstance(pipe, asyncio.WriteTransport)
-    pipe.write(stdin)
-    pipe.write_eof()
-
-
-async def _end_of(watch: _Watch, timeout_s: float) -> StopReason | None:
-    """Waits for the program's own end, or for a reason to end it."""
-    ends = {watch.exited, watch.flooded}
-    done, _ = await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-    if watch.exited in done:
-        await asyncio.wait({watch.closed}, timeout=LINGER_S)
-        return None
-    return StopReason.OUTPUT if watch.flooded in done else StopReason.TIME
-
-
 async def _gone(
     transport: asyncio.SubprocessTransport, watch: _Watch, told: int, *, has_warden: bool
 ) -> bytes:
@@ -336,7 +329,12 @@ async def _gone(
         finally:
             if not watch.exited.done():
                 _kill_group(transport.get_pid())
-                _kill_first_inside(_read(told))
+                # A sandbox ends by its first process: that asks to die with bubblewrap only after
+                # it has left bubblewrap's group, and ended in between it would live on.
+                with suppress(OSError, ValueError, KeyError, TypeError):
+                    first = int(json.loads(_read(told).partition(b"\n")[0])["child-pid"])
+                    if os.readlink(f"/proc/{first}/ns/pid") != os.readlink("/proc/self/ns/pid"):  # noqa: PTH115
+                        os.kill(first, signal.SIGKILL)
     await asyncio.wait({watch.closed}, timeout=LINGER_S if watch.exited.done() else END_S)
     return _read(told)
 
@@ -353,21 +351,6 @@ def _kill_group(process: int) -> None:
         os.killpg(process, signal.SIGKILL)
 
 
-def _kill_first_inside(told: bytes) -> None:
-    """Ends a sandbox by its first process. It asks to die with bubblewrap only after it has left
-    bubblewrap's group; ended in between, it would live on."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        first = int(json.loads(told.partition(b"\n")[0])["child-pid"])
-        if os.readlink(f"/proc/{first}/ns/pid") != os.readlink("/proc/self/ns/pid"):  # noqa: PTH115
-            os.kill(first, signal.SIGKILL)
-
-
-def _exit_code(code: int | None) -> int:
-    if code is None:
-        return 128 + signal.SIGKILL
-    return code if code >= 0 else 128 - code
-
-
 # --- limits ------------------------------------------------------------------------------------
 
 
@@ -381,7 +364,13 @@ def _rlimits(limits: RunLimits) -> list[tuple[int, int]]:
     ]
     if os.geteuid() != 0:
         # It counts all processes of the user, the bot's own and a whole desktop's among them.
-        found.append((resource.RLIMIT_NPROC, _tasks_of_user() + limits.processes_max))
+        user, tasks = os.geteuid(), 0
+        with suppress(OSError), os.scandir("/proc") as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.name.isdigit() and entry.stat().st_uid == user:
+                        tasks += os.stat(f"/proc/{entry.name}/task").st_nlink - 2  # noqa: PTH116
+        found.append((resource.RLIMIT_NPROC, tasks + limits.processes_max))
     return found
 
 
@@ -398,16 +387,6 @@ def _limit(process: int, rlimits: Sequence[tuple[int, int]], *, nice: int) -> No
         os.setpriority(os.PRIO_PROCESS, process, nice)
     with suppress(OSError):
         Path(f"/proc/{process}/oom_score_adj").write_text("1000")
-
-
-def _tasks_of_user() -> int:
-    user, found = os.geteuid(), 0
-    with suppress(OSError), os.scandir("/proc") as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if entry.name.isdigit() and entry.stat().st_uid == user:
-                    found += os.stat(f"/proc/{entry.name}/task").st_nlink - 2  # noqa: PTH116
-    return found
 
 
 # --- what can be wrong -------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 GRACE_S = 0.3
 """Between a polite end and a hard one."""
@@ -104,12 +104,12 @@ def _watched(child: int, pipe: int) -> int | None:
 def _end_all(child: int, *, gently: bool) -> None:
     """Until no process is left that came from the program: what it leaves behind becomes ours."""
     if gently:
-        _signal_group(child, signal.SIGTERM)
+        _send(os.killpg, child, signal.SIGTERM)
         _reap(until=time.monotonic() + GRACE_S)
-    _signal_group(child, signal.SIGKILL)
+    _send(os.killpg, child, signal.SIGKILL)
     while _reap(until=time.monotonic()):
         for process in _descendants():
-            _signal(process, signal.SIGKILL)
+            _send(os.kill, process, signal.SIGKILL)
         time.sleep(0.005)
 
 
@@ -132,31 +132,22 @@ def _descendants() -> Iterator[int]:
         names = os.listdir("/proc")  # noqa: PTH208 - pathlib loads slowly
     except OSError:
         return
-    parents = {int(name): _parent_of(name) for name in names if name.isdigit()}
+    parents: dict[int, int] = {}
+    for name in filter(str.isdigit, names):
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - pathlib loads slowly
+                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            continue  # it has ended meanwhile
     ours = {os.getpid()}
     while found := {one for one, parent in parents.items() if parent in ours} - ours:
         ours |= found
     yield from ours - {os.getpid()}
 
 
-def _parent_of(name: str) -> int:
+def _send(kill: Callable[[int, int], None], target: int, number: int) -> None:
     try:
-        with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - pathlib loads slowly
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
-def _signal_group(group: int, number: int) -> None:
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
-def _signal(process: int, number: int) -> None:
-    try:
-        os.kill(process, number)
+        kill(target, number)
     except (ProcessLookupError, PermissionError):
         return
 

@@ -183,23 +183,21 @@ def _unzip(data: bytes, into: NewFolder) -> None:
         raise InstallRefused(f"it has more than {ENTRIES_MAX} files and folders")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for entry in archive.infolist():
-            _check_zip_entry(entry)
+            name = shown(entry.orig_filename[:80])
+            kind = stat.S_IFMT(entry.external_attr >> 16)
+            if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
+                raise InstallRefused(f"{name} is a link or a device")
+            if entry.flag_bits & 0x1:
+                raise InstallRefused(f"{name} is encrypted")
+            if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                raise InstallRefused(
+                    f"{name} is packed in a way that is not read here; use plain zip"
+                )
             if entry.is_dir():
                 into.add_folder(entry.orig_filename)
             else:
                 with archive.open(entry) as content:
                     into.add_file(entry.orig_filename, content.read)
-
-
-def _check_zip_entry(entry: zipfile.ZipInfo) -> None:
-    name = shown(entry.orig_filename[:80])
-    kind = stat.S_IFMT(entry.external_attr >> 16)
-    if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-        raise InstallRefused(f"{name} is a link or a device")
-    if entry.flag_bits & 0x1:
-        raise InstallRefused(f"{name} is encrypted")
-    if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-        raise InstallRefused(f"{name} is packed in a way that is not read here; use plain zip")
 
 
 def _untar(read: Read, into: NewFolder) -> None:

@@ -95,43 +95,43 @@ class SkillLibrary:
         if self._clock.monotonic() < self._look_at:
             return self._skills
         async with self._lock:
-            if self._clock.monotonic() >= self._look_at:
-                await self._renew()
+            now, drops = self._clock.monotonic(), self._drops
+            if now < self._look_at:
+                return self._skills
+            decisions, ask_at = self._seen.decisions, self._ask_at
+            if now >= ask_at:
+                try:
+                    playbooks = await self._records.playbooks()
+                    records = {one.name: one for one in await self._records.records()}
+                    decisions = Decisions(
+                        playbooks=tuple(playbooks), records=records, are_known=True
+                    )
+                    kept_s = KEPT_S
+                except StorageError as error:
+                    log.warning("skills.records_unreadable", why=str(error))
+                    kept_s = RETRY_S
+                ask_at = now + kept_s
+            seen = await asyncio.to_thread(self._looked, decisions)
+            if seen != self._seen:
+                self._seen, self._skills = seen, _skill_set(seen)
+            if drops == self._drops:  # Else something changed since: the next call looks again.
+                self._look_at, self._ask_at = now + LOOK_EVERY_S, ask_at
+            current = frozenset(self._skills.problems)
+            for problem in sorted(current - self._told, key=str):
+                log.warning(
+                    "skills.problem",
+                    skill=problem.skill,
+                    where=f"{problem.file}:{problem.line}",
+                    severity=problem.severity.value,
+                    problem=problem.text,
+                )
+            self._told = current
             return self._skills
 
     def dropped(self) -> None:
         """Something was changed through a tool or command: the next `current` looks afresh."""
         self._look_at = self._ask_at = float("-inf")
         self._drops += 1
-
-    async def _renew(self) -> None:
-        now, drops = self._clock.monotonic(), self._drops
-        decisions, ask_at = self._seen.decisions, self._ask_at
-        if now >= ask_at:
-            try:
-                playbooks = await self._records.playbooks()
-                records = {one.name: one for one in await self._records.records()}
-                decisions = Decisions(playbooks=tuple(playbooks), records=records, are_known=True)
-                kept_s = KEPT_S
-            except StorageError as error:
-                log.warning("skills.records_unreadable", why=str(error))
-                kept_s = RETRY_S
-            ask_at = now + kept_s
-        seen = await asyncio.to_thread(self._looked, decisions)
-        if seen != self._seen:
-            self._seen, self._skills = seen, _skill_set(seen)
-        if drops == self._drops:  # Else something changed since: the next call looks again.
-            self._look_at, self._ask_at = now + LOOK_EVERY_S, ask_at
-        current = frozenset(self._skills.problems)
-        for problem in sorted(current - self._told, key=str):
-            log.warning(
-                "skills.problem",
-                skill=problem.skill,
-                where=f"{problem.file}:{problem.line}",
-                severity=problem.severity.value,
-                problem=problem.text,
-            )
-        self._told = current
 
     def _looked(self, decisions: Decisions) -> _Snapshot:
         scans = dict(self._seen.scans)

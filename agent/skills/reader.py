@@ -295,7 +295,14 @@ def _slug(text: str) -> str:
 def _description(reader: FieldReader, front: KeyValues, body: str) -> str:
     node = front.find("description")
     if node is None:
-        text = _first_paragraph(body)
+        # The first paragraph that is not a heading; the first heading if there is no other text.
+        paragraphs = [part.strip() for part in re.split(r"\n\s*\n", body) if part.strip()]
+        plain = (
+            "\n".join(line for line in part.split("\n") if not line.startswith("#"))
+            for part in paragraphs
+        )
+        found = next((part for part in plain if part.strip()), "")
+        text = found or (paragraphs[0].split("\n")[0].lstrip("# ") if paragraphs else "")
         if front.entries and text:
             reader.warning("there is no description: the first paragraph stands in for it")
     elif not isinstance(node, Scalar):
@@ -312,17 +319,6 @@ def _description(reader: FieldReader, front: KeyValues, body: str) -> str:
             )
         text = text[: DESCRIPTION_MAX - 1].rstrip() + "…"
     return text
-
-
-def _first_paragraph(body: str) -> str:
-    """The first paragraph that is not a heading; the first heading if there is no other text."""
-    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", body) if part.strip()]
-    plain = (
-        "\n".join(line for line in part.split("\n") if not line.startswith("#"))
-        for part in paragraphs
-    )
-    found = next((part for part in plain if part.strip()), "")
-    return found or (paragraphs[0].split("\n")[0].lstrip("# ") if paragraphs else "")
 
 
 def _schedule(reader: FieldReader, own: KeyValues) -> SkillSchedule | None:

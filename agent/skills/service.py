@@ -20,6 +20,7 @@ from agent.skills.install import (
     prepare_install,
     prepare_new,
     remove_skill,
+    write_former,
 )
 from agent.skills.library import SkillLibrary, playbook_digest
 from agent.skills.parser import FILE_BYTES_MAX, Unreadable
@@ -30,11 +31,11 @@ from agent.skills.suspicious import (
     fault_of,
     keyword_warnings,
     looked_through,
+    playbook_of,
     playbook_warnings,
     tidied,
 )
 from agent.skills.why import Explanation, why
-from agent.skills.writer import playbook_of, write_former
 from memory.records.ports import SkillRecords
 from memory.records.rows import SkillRecord, StoredPlaybook
 
@@ -171,7 +172,13 @@ class SkillService:
         told = keyword_warnings(now.keywords) if now is not None else ()
         if hidden is not None and hidden.place is not SkillPlace.WORKSPACE:
             is_hidden = now is not None and now.place is SkillPlace.WORKSPACE
-            told = (_takes_its_place(hidden, is_hidden=is_hidden), *told)
+            is_stored = hidden.place is SkillPlace.STORED
+            what = "a stored playbook" if is_stored else f"a {hidden.place.value} skill"
+            until = "; until then neither of them is used" if is_hidden else ""
+            takes = (
+                f"{hidden.name} is the name of {what} too: once approved, this one is used instead"
+            )
+            told = (f"{takes}{until}", *told)
         return replace(installed, warnings=(*told, *installed.warnings))
 
     async def create(self, name: str, text: str) -> InstalledSkill:
@@ -468,18 +475,6 @@ def _check_own(skill: Skill) -> None:
             f"{skill.name} lies in a folder of another name ({skill.location}): its owner can "
             "change or remove that folder by hand"
         )
-
-
-def _takes_its_place(hidden: Skill, *, is_hidden: bool) -> str:
-    what = (
-        "a stored playbook"
-        if hidden.place is SkillPlace.STORED
-        else f"a {hidden.place.value} skill"
-    )
-    until = "; until then neither of them is used" if is_hidden else ""
-    return (
-        f"{hidden.name} is the name of {what} too: once approved, this one is used instead{until}"
-    )
 
 
 # --- texts -------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from agent.skills.parser import FILE_BYTES_MAX, Unreadable
 from agent.skills.places import Stamp, read_file, shown, stamps
 from agent.skills.reader import DESCRIPTION_MAX, is_name
 from agent.skills.skill import Skill
-from agent.skills.writer import playbook_of
 from memory.records.rows import StoredPlaybook
 from memory.records.text import clean
 
@@ -142,6 +141,18 @@ KEYWORDS_MAX, KEYWORD_CHARS_MAX = 50, 100
 KEYWORD_CHARS_SAFE = 3
 """A shorter word of plain letters stands in too many messages."""
 PRIORITY_MAX = 1_000
+
+
+def playbook_of(skill: Skill) -> StoredPlaybook:
+    """The row of a playbook that is read as a skill."""
+    return StoredPlaybook(
+        name=skill.name,
+        description=skill.description,
+        keywords=skill.keywords,
+        text=skill.text,
+        priority=skill.priority,
+        required_tools=skill.required_tools,
+    )
 
 
 def tidied(playbook: StoredPlaybook) -> StoredPlaybook:

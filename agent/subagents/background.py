@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.budget.payment import NO_PAYMENT, Payment
-from agent.models.tokens import Encodings, TokenCounter
+from agent.budget.payment import NO_PAYMENT, Payment, unheard
+from agent.models.tokens import TokenCounter
 from agent.prompt.tokens import estimate_tokens
 from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.hidden_text import visible
@@ -39,7 +39,7 @@ class Background:
         self._models = models
         self._options = options
         self._payment = payment
-        self._encodings = Encodings()
+        self._tokens = TokenCounter()
 
     async def traits(self, lane: str) -> ModelTraits:
         """Of the model that would be asked."""
@@ -58,7 +58,7 @@ class Background:
         )
         # A request that is larger than the window is never sent (SPEC §5).
         room = model.traits.window - request.max_output_tokens
-        tokens = await TokenCounter(model.name, encodings=self._encodings).total([text], limit=room)
+        tokens = await self._tokens.total(model.name, [text], limit=room)
         if tokens > room:
             raise ContextTooLong(
                 f"The request has about {tokens} tokens; {model.name} takes {room}."
@@ -69,7 +69,7 @@ class Background:
             tokens_in=estimate_tokens(text),
             tokens_out=request.max_output_tokens,
         ) as call:
-            answer = await model.answer(call.bounded(request), on_text=_unseen)
+            answer = await model.answer(call.bounded(request), on_text=unheard)
             call.answered(answer.usage, by=answer.model)
         said = visible(answer.text).strip()
         if not said:
@@ -79,7 +79,3 @@ class Background:
     async def _model(self, lane: str) -> Model:
         name = self._options.cheap_model or (await self._models.at(lane)).name
         return await self._models.named(name)
-
-
-def _unseen(piece: str) -> None:
-    """Nobody reads it as it comes."""

@@ -257,7 +257,14 @@ def reported(run_id: RunId, turn: TurnInput, end: TurnEnd) -> TurnEnd:
     task = turn.task
     assert task is not None
     ok = end.status is RunStatus.DONE
-    text = _result(end)
+    match end.status:
+        case RunStatus.DONE:
+            text = end.reply.strip() or NO_RESULT
+        case RunStatus.CANCELLED:
+            text = f"{WAS_STOPPED}\n\n{end.reply}".strip()
+        case _:
+            text = f"{NOT_DONE}\n\n{end.reply}".strip()
+    text = cut_middle(clean(text), chars_max=RESULT_CHARS_MAX, pointer="")
     quiet = replace(end, reply="", inbox=InboxState.SILENT)
     if task.waits:
         return replace(quiet, signals=(signal_of(run_id, text, ok=ok),))
@@ -308,17 +315,6 @@ def unreadable(run: NewRun, end: TurnEnd, *, why: str) -> TurnEnd:
 def signal_of(run_id: RunId, text: str, *, ok: bool) -> tuple[str, Json]:
     """What a turn that waits for this subagent gets."""
     return waits_for(run_id), {"ok": ok, "text": text}
-
-
-def _result(end: TurnEnd) -> str:
-    match end.status:
-        case RunStatus.DONE:
-            text = end.reply.strip() or NO_RESULT
-        case RunStatus.CANCELLED:
-            text = f"{WAS_STOPPED}\n\n{end.reply}".strip()
-        case _:
-            text = f"{NOT_DONE}\n\n{end.reply}".strip()
-    return cut_middle(clean(text), chars_max=RESULT_CHARS_MAX, pointer="")
 
 
 def _spoken(turn: TurnInput, text: str) -> IncomingMessage:

@@ -6,7 +6,7 @@ A tool of ours is a function, and its signature is the schema of its arguments (
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from inspect import Parameter, signature
 from typing import Any, Protocol, get_type_hints
 
@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model
 from agent.guards.loose_json import read_object
 
 ERRORS_SHOWN_MAX = 5
-KNOWN_SCHEMAS_MAX = 256
 
 NOT_JSON = (
     "the arguments are not a JSON object. Write them as valid JSON, with a backslash before each "
@@ -67,6 +66,7 @@ class ToolSignature:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
+        self._schema: Mapping[str, Any] | None = None
 
     @cached_property
     def model(self) -> type[BaseModel]:
@@ -82,41 +82,44 @@ class ToolSignature:
         return create_model(self._function.__name__, __base__=Arguments, **fields)
 
     def schema(self) -> Mapping[str, Any]:
-        """As a model is shown it."""
-        return _own_schema(self.model)
+        """As a model is shown it: without titles, nulls, and the refusal of unknown names."""
+        # Kept: each agent has the same tools, and pydantic takes half a millisecond for one.
+        if self._schema is None:
+            schema = _slim(self.model.model_json_schema())
+            schema.pop("description", None)  # the docstring; the tool has a description of its own
+            schema.setdefault("properties", {})
+            self._schema = schema
+        return self._schema
 
     def parse(self, data: dict[str, Any]) -> BaseModel:
         """The arguments, coerced and checked. Raises ArgumentsWrong."""
-        return _parsed(self.model, data)
+        try:
+            return self.model.model_validate(data)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False, include_input=False)
+            words: list[str] = []
+            for problem in problems[:ERRORS_SHOWN_MAX]:
+                where = ".".join(str(part)[:60] for part in problem["loc"]) or "the arguments"
+                if problem["type"] == "extra_forbidden":
+                    known = ", ".join(self.model.model_fields) or "none"
+                    words.append(f"unknown parameter '{where}' (known: {known})")
+                elif problem["type"] == "missing":
+                    words.append(f"parameter '{where}' is missing")
+                else:
+                    # Before the words of a check of ours the library puts its own.
+                    message = problem["msg"].removeprefix("Value error, ")
+                    words.append(f"'{where}': {message[:1].lower()}{message[1:]}")
+            if len(problems) > ERRORS_SHOWN_MAX:
+                words.append(f"and {len(problems) - ERRORS_SHOWN_MAX} more problems")
+            raise ArgumentsWrong("; ".join(words) + ".") from error
 
 
-def parse_arguments(model: type[BaseModel] | Parameters, text: str) -> Any:
+def parse_arguments(parameters: Parameters, text: str) -> Any:
     """The arguments of a call. Raises ArgumentsWrong with a text that the model can act on."""
     data = read_object(text)
     if data is None:
         raise ArgumentsWrong(NOT_JSON)
-    return _parsed(model, data) if isinstance(model, type) else model.parse(data)
-
-
-def _parsed(model: type[BaseModel], data: dict[str, Any]) -> BaseModel:
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        raise ArgumentsWrong(_readable(error, model)) from error
-
-
-def schema_of(model: type[BaseModel] | Parameters) -> Mapping[str, Any]:
-    """A JSON schema without what no model needs: titles, nulls, refusal of unknown names."""
-    return _own_schema(model) if isinstance(model, type) else model.schema()
-
-
-@lru_cache(maxsize=KNOWN_SCHEMAS_MAX)
-def _own_schema(model: type[BaseModel]) -> Mapping[str, Any]:
-    """Each agent has the same tools, and pydantic takes half a millisecond for one."""
-    schema: dict[str, Any] = _slim(model.model_json_schema())
-    schema.pop("description", None)  # the docstring; the tool has a description of its own
-    schema.setdefault("properties", {})
-    return schema
+    return parameters.parse(data)
 
 
 def _slim(node: Any) -> Any:
@@ -129,32 +132,8 @@ def _slim(node: Any) -> Any:
         if key in {"properties", "$defs"}:  # names of parameters, not keywords
             slim[key] = {name: _slim(part) for name, part in value.items()}
         elif key == "anyOf":
-            slim.update(_without_null(value))
+            real = [_slim(choice) for choice in value if choice != {"type": "null"}]
+            slim |= real[0] if len(real) == 1 else {"anyOf": real}
         elif key not in {"title", "additionalProperties"} and (key, value) != ("default", None):
             slim[key] = _slim(value)
     return slim
-
-
-def _without_null(choices: list[Any]) -> dict[str, Any]:
-    real = [_slim(choice) for choice in choices if choice != {"type": "null"}]
-    return dict(real[0]) if len(real) == 1 else {"anyOf": real}
-
-
-def _readable(error: ValidationError, model: type[BaseModel]) -> str:
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    words = [_problem(problem, model) for problem in problems[:ERRORS_SHOWN_MAX]]
-    if len(problems) > ERRORS_SHOWN_MAX:
-        words.append(f"and {len(problems) - ERRORS_SHOWN_MAX} more problems")
-    return "; ".join(words) + "."
-
-
-def _problem(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
-    where = ".".join(str(part)[:60] for part in problem["loc"]) or "the arguments"
-    if problem["type"] == "extra_forbidden":
-        known = ", ".join(model.model_fields) or "none"
-        return f"unknown parameter '{where}' (known: {known})"
-    if problem["type"] == "missing":
-        return f"parameter '{where}' is missing"
-    # Before the words of a check of ours the library puts its own.
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"'{where}': {message[:1].lower()}{message[1:]}"

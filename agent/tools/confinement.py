@@ -113,7 +113,12 @@ def _confinement(
         opened_fixed += _plain_folder(people / caller.person_id)
     for path in (*fixed, *covered):
         _check_no_link(path, root)
-    _check_case_matters(root)
+    # Where it does not, a file that is covered could be reached by another spelling.
+    if os.path.lexists(root / _FILES[0].swapcase()) and _FILES[0].swapcase() not in _names(root):
+        raise ConfinementRefused(
+            "the workspace lies on a file system that ignores case, where a program cannot be kept "
+            "from single files: move it to another one"
+        )
     opened = _plain_folder(own_results)
     return Confinement(
         workspace=root,
@@ -198,15 +203,6 @@ def _check_no_link(path: Path, root: Path) -> None:
                 "exchange: put the file or folder itself in its place"
             )
         inner = inner.parent
-
-
-def _check_case_matters(root: Path) -> None:
-    """Where it does not, a file that is covered could be reached by another spelling."""
-    if os.path.lexists(root / _FILES[0].swapcase()) and _FILES[0].swapcase() not in _names(root):
-        raise ConfinementRefused(
-            "the workspace lies on a file system that ignores case, where a program cannot be kept "
-            "from single files: move it to another one"
-        )
 
 
 def _outermost(covered: Sequence[Path], *, but: Sequence[Path]) -> Iterator[Path]:

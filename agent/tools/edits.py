@@ -22,54 +22,38 @@ class ChangedMeanwhile(Exception):
     """A file is no longer the one that was read; nothing was written."""
 
 
-def replace(name: str, folder: int, content: bytes) -> None:
+def replace(
+    name: str, folder: int, content: bytes, *, is_due: Callable[[os.stat_result | None], bool]
+) -> None:
     """Atomic: after a kill there is the old content or the new one. A link swapped in under `name`
     is replaced itself. Who may read, write and run a file stays as it was; a new one is for the
-    owner of the process alone. Raises OSError, and then nothing was written."""
-    _replace(name, folder, content, check=lambda: None)
+    owner of the process alone.
 
-
-def replace_unchanged(
-    name: str, folder: int, content: bytes, *, former: os.stat_result | None
-) -> None:
-    """As `replace`, if the file is still the one of `former` (None: if there is still none).
-
-    Raises ChangedMeanwhile. Looked at last of all, so that hardly anything fits in between.
-    """
-
-    def check() -> None:
-        if _identity(_status(name, folder)) != _identity(former):
-            raise ChangedMeanwhile
-
-    _replace(name, folder, content, check=check)
-
-
-def _replace(name: str, folder: int, content: bytes, *, check: Callable[[], None]) -> None:
+    Raises OSError, and ChangedMeanwhile where `is_due` refuses the file that is there at the last
+    moment; then nothing was written."""
     part = f".{secrets.token_hex(8)}.part"
     try:
         handle = os.open(part, _CREATE, _NEW_MODE, dir_fd=folder)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
-            _take_over_mode(file.fileno(), _status(name, folder))
+            former = _status(name, folder)
+            if former is not None and stat.S_ISREG(former.st_mode):
+                # Without setuid and its kin. Some file systems, such as FAT, have one mode and take
+                # no other: asked for what is there already, they are not asked.
+                mode = former.st_mode & _MODE_BITS
+                if os.fstat(file.fileno()).st_mode & _MODE_BITS != mode:
+                    os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        check()
+        # Looked at last of all, so that hardly anything fits in between.
+        if not is_due(_status(name, folder)):
+            raise ChangedMeanwhile
         os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
     except (OSError, ChangedMeanwhile):
         with suppress(OSError):
             os.unlink(part, dir_fd=folder)
         raise
     os.fsync(folder)
-
-
-def _take_over_mode(handle: int, former: os.stat_result | None) -> None:
-    """Without setuid and its kin. Some file systems, such as FAT, have one mode and take no other:
-    asked for what is there already, they are not asked."""
-    if former is None or not stat.S_ISREG(former.st_mode):
-        return
-    mode = former.st_mode & _MODE_BITS
-    if os.fstat(handle).st_mode & _MODE_BITS != mode:
-        os.fchmod(handle, mode)
 
 
 def is_leftover(name: str) -> bool:
@@ -84,10 +68,12 @@ def _status(name: str, folder: int) -> os.stat_result | None:
         return None
 
 
-def _identity(status: os.stat_result | None) -> tuple[int, ...]:
-    if status is None:
-        return ()
-    return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+def is_same(now: os.stat_result | None, former: os.stat_result | None) -> bool:
+    """Whether a file is still the one that was looked at; None where there was none."""
+    if now is None or former is None:
+        return now is former
+    seen = ("st_dev", "st_ino", "st_mtime_ns", "st_size")
+    return all(getattr(now, name) == getattr(former, name) for name in seen)
 
 
 # --- beside -------------------------------------------------------------------------------------

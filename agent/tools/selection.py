@@ -15,8 +15,7 @@ from agent.guards.loose_json import called_name
 from agent.prompt.context import PromptContext
 from agent.prompt.prefix_cache import tools_part
 from agent.prompt.scene import PromptKind
-from agent.tools.discovery import ToolRanking
-from agent.tools.routes import RouteFile
+from agent.tools.discovery import RouteFile, ToolRanking
 from agent.tools.tool import ToolCard
 from agent.tools.toolbox import Reach, Toolbox
 from memory.records.messages import ConversationId, RunId, TurnInput
@@ -177,7 +176,13 @@ def select(
     for name in situation.required:
         if name in places:
             reasons.setdefault(name, Reason.REQUIRED)
-    ordered = _ordered(reasons, situation, places, options.core)
+    # What was offered before in its order, then what is new. New ones stand in the order of the
+    # toolbox, so that equal sets are equal requests, whoever asks; the core first, since it is
+    # what all conversations begin with.
+    before = [name for name in dict.fromkeys(situation.current) if name in reasons]
+    core = [name for name in options.core if name in reasons and name not in before]
+    new = set(reasons).difference(before, core)
+    ordered = [*before, *core, *sorted(new, key=places.__getitem__)]
     return Selection(
         picked=tuple(ranking.picked(name, reasons[name]) for name in ordered),
         left_out=tuple(name for name in wanted if name not in reasons),
@@ -276,47 +281,23 @@ def _wanted(
         wanted |= dict.fromkeys(kept, Reason.KEPT)
     if situation.is_small_talk:
         return wanted
-    fitting = _fitting(ranking, options, core=options.core)
+    # The few best whatever their score, then those that are close enough.
+    others = [one for one in ranking.ranked if one.id not in options.core]
+    fitting: dict[str, Reason] = {}
+    for place, one in enumerate(others[: options.best_max]):
+        is_close = 0 < one.score >= options.words_min * others[0].score
+        if ranking.cosine_best > 0:
+            is_close = one.cosine >= options.cosine_min
+        if place < options.best_always:
+            fitting[one.id] = Reason.BEST
+        elif is_close:
+            fitting[one.id] = Reason.FITS
     for card in situation.candidates:
         if card.group in situation.groups or (card.server and card.server in situation.groups):
             fitting.setdefault(card.name, Reason.ROUTE)
     for name in sorted(fitting, key=lambda name: (-ranking.score(name), name)):
         wanted.setdefault(name, fitting[name])
     return wanted
-
-
-def _fitting(
-    ranking: _Ranking, options: SelectionOptions, *, core: Collection[str]
-) -> dict[str, Reason]:
-    """The few best whatever their score, then those that are close enough."""
-    others = [one for one in ranking.ranked if one.id not in core]
-    found: dict[str, Reason] = {}
-    for place, one in enumerate(others[: options.best_max]):
-        is_close = 0 < one.score >= options.words_min * others[0].score
-        if ranking.cosine_best > 0:
-            is_close = one.cosine >= options.cosine_min
-        if place < options.best_always:
-            found[one.id] = Reason.BEST
-        elif is_close:
-            found[one.id] = Reason.FITS
-    return found
-
-
-def _ordered(
-    names: Collection[str],
-    situation: Situation,
-    places: Mapping[str, int],
-    core: Sequence[str],
-) -> list[str]:
-    """What was offered before in its order, then what is new.
-
-    New ones stand in the order of the toolbox, so that equal sets are equal requests, whoever
-    asks; the core first, since it is what all conversations begin with.
-    """
-    before = [name for name in dict.fromkeys(situation.current) if name in names]
-    core = [name for name in core if name in names and name not in before]
-    new = set(names).difference(before, core)
-    return [*before, *core, *sorted(new, key=places.__getitem__)]
 
 
 def _unknown(

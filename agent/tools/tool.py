@@ -43,7 +43,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from agent.tools.arguments import Parameters, ToolSignature, schema_of
+from agent.tools.arguments import Parameters, ToolSignature
 from memory.records.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Redo
 from memory.records.request import ToolSpec
@@ -76,7 +76,7 @@ class ToolCard:
 
     name: str
     description: str
-    arguments: type[BaseModel] | Parameters
+    arguments: Parameters
     group: str
     effect: Effect
     redo: Redo
@@ -92,7 +92,7 @@ class ToolCard:
     def spec(self) -> ToolSpec:
         """The tool as a model sees it."""
         return ToolSpec(
-            name=self.name, description=self.description, parameters=schema_of(self.arguments)
+            name=self.name, description=self.description, parameters=self.arguments.schema()
         )
 
 
@@ -162,7 +162,7 @@ class OwnWords(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """The protected file that a call changed (`agent.tools.former_files`), and what its person is
+    """The protected file that a call changed (`agent.tools.groups.files`), and what its person is
     told of that; both may be empty."""
 
     path: str = ""

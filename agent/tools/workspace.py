@@ -20,16 +20,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
-from typing import NoReturn
 from urllib.parse import quote, unquote
 
 from agent.tools.edits import (
     TooMuchBeside,
     id_of,
     is_leftover,
+    is_same,
     many_named,
     replace,
-    replace_unchanged,
 )
 from agent.tools.tool import Caller
 from memory.records.errors import Permanent, StorageFull, StorageReadOnly
@@ -140,21 +139,25 @@ class Workspace:
             if not parts:
                 raise IsADirectoryError
             try:
-                return self._opened(path, parts, bytes_max)
+                with self._folder(parts[:-1]) as folder:
+                    _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
+                    handle = os.open(parts[-1], _READ, dir_fd=folder)
             except FileNotFoundError:
                 if missing is None:
                     raise
                 return FileRead(content=missing, status=None)
-
-    def _opened(self, path: str, parts: Parts, bytes_max: int) -> FileRead:
-        with self._folder(parts[:-1]) as folder:
-            _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
-            handle = os.open(parts[-1], _READ, dir_fd=folder)
-        with os.fdopen(handle, "rb") as file:
-            # Before it is read: what another program writes meanwhile makes it another file.
-            status = os.fstat(file.fileno())
-            self._check_names(status, path)
-            return FileRead(content=_read_file(file.fileno(), path, bytes_max), status=status)
+            with os.fdopen(handle, "rb") as file:
+                # Before it is read: what another program writes meanwhile makes it another file.
+                status = os.fstat(handle)
+                _check_kind(status, path)
+                self._check_names(status, path)
+                content = file.read(bytes_max + 1)  # a file can grow while it is read
+        if len(content) > bytes_max:
+            raise PathRefused(
+                f"{_shown(path)} is too large to read: {status.st_size:,} bytes "
+                f"(at most {bytes_max:,})"
+            )
+        return FileRead(content=content, status=status)
 
     def _check_names(self, status: os.stat_result, path: str) -> None:
         """Hard links of a package store or of git are fine; one to our own database is not."""
@@ -185,7 +188,7 @@ class Workspace:
                     _check_kind(os.lstat(parts[-1], dir_fd=folder), path)
                 except FileNotFoundError:
                     is_new = True
-                replace(parts[-1], folder, content)
+                replace(parts[-1], folder, content, is_due=lambda _: True)
                 return is_new
 
     def look(self, path: str, caller: Caller, *, missing: bytes | None = None) -> FileRead:
@@ -206,7 +209,7 @@ class Workspace:
             self._replacing,
             self._folder(parts[:-1], make=is_new) as folder,
         ):
-            replace_unchanged(parts[-1], folder, content, former=former.status)
+            replace(parts[-1], folder, content, is_due=lambda now: is_same(now, former.status))
         return is_new
 
     def steering(self, path: str, caller: Caller) -> str:
@@ -294,18 +297,18 @@ class Workspace:
             raise PathRefused(f"{_shown(path)} is outside the workspace: '~' is not available")
         if any(unquote(part) == ".." for part in path.split("/")):
             raise PathRefused(f"{_shown(path)} may not contain '..'")
-        parts = tuple(part for part in self._below_root(path).split("/") if part not in {"", "."})
+        below = path
+        if path.startswith("/"):
+            root = next((one for one in self._named_roots if Path(path).is_relative_to(one)), None)
+            if root is None:
+                raise PathRefused(
+                    f"{_shown(path)} is outside the workspace: give a path relative to it"
+                )
+            below = str(Path(path).relative_to(root))
+        parts = tuple(part for part in below.split("/") if part not in {"", "."})
         if len(parts) > DEPTH_MAX:
             raise PathRefused(f"{_shown(path)} is too deep (at most {DEPTH_MAX} folders)")
         return parts
-
-    def _below_root(self, path: str) -> str:
-        if not path.startswith("/"):
-            return path
-        for root in self._named_roots:
-            if Path(path).is_relative_to(root):
-                return str(Path(path).relative_to(root))
-        raise PathRefused(f"{_shown(path)} is outside the workspace: give a path relative to it")
 
     @contextmanager
     def _folder(self, parts: Parts, *, make: bool = False) -> Iterator[int]:
@@ -313,7 +316,10 @@ class Workspace:
         handle = os.open(self._root, _FOLDER)
         try:
             for part in parts:
-                outer, handle = handle, _entered(part, handle, make=make)
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, 0o700, dir_fd=handle)
+                outer, handle = handle, os.open(part, _INNER_FOLDER, dir_fd=handle)
                 os.close(outer)
             yield handle
         finally:
@@ -335,23 +341,20 @@ class FilesBelow:
         while waiting:
             folder = waiting.pop()
             inner = []
-            for entry in self._entries(folder):
+            try:
+                found = self._workspace.entries(folder, self._caller, entries_max=FILES_BELOW_MAX)
+            except PathRefused:
+                if folder == self._top:
+                    raise
+                self.passed_over += 1
+                continue
+            for entry in found.entries:
                 below = entry.name if folder == "." else f"{folder}/{entry.name}"
                 if entry.kind == "folder":
                     inner.append(below)
                 elif entry.kind == "file":
                     yield below
             waiting.extend(reversed(inner))
-
-    def _entries(self, folder: str) -> tuple[FolderEntry, ...]:
-        try:
-            found = self._workspace.entries(folder, self._caller, entries_max=FILES_BELOW_MAX)
-        except PathRefused:
-            if folder == self._top:
-                raise
-            self.passed_over += 1
-            return ()
-        return found.entries
 
 
 def closed_to(caller: Caller, parts: Parts) -> str:
@@ -392,13 +395,6 @@ def _folded(name: str) -> str:
     return text.rstrip(". ") or text
 
 
-def _entered(part: str, outer: int, *, make: bool) -> int:
-    if make:
-        with suppress(FileExistsError):
-            os.mkdir(part, 0o700, dir_fd=outer)
-    return os.open(part, _INNER_FOLDER, dir_fd=outer)
-
-
 def _check_kind(status: os.stat_result, path: str) -> None:
     """Refuses all but regular files, before an open that could have effects of its own."""
     if stat.S_ISDIR(status.st_mode):
@@ -407,21 +403,6 @@ def _check_kind(status: os.stat_result, path: str) -> None:
         raise PathRefused(f"{_shown(path)} is a link, and links are not followed")
     if not stat.S_ISREG(status.st_mode):
         raise PathRefused(f"{_shown(path)} is not a regular file")
-
-
-def _read_file(handle: int, path: str, bytes_max: int) -> bytes:
-    status = os.fstat(handle)
-    _check_kind(status, path)
-    chunks: list[bytes] = []
-    left = bytes_max + 1  # a file can grow while it is read
-    while left > 0 and (chunk := os.read(handle, min(left, 1 << 20))):
-        chunks.append(chunk)
-        left -= len(chunk)
-    if left <= 0:
-        raise PathRefused(
-            f"{_shown(path)} is too large to read: {status.st_size:,} bytes (at most {bytes_max:,})"
-        )
-    return b"".join(chunks)
 
 
 def _check_size(content: bytes, bytes_max: int) -> None:
@@ -462,17 +443,13 @@ def _in_plain_words(path: str) -> Iterator[None]:
     except IsADirectoryError as error:
         raise PathRefused(f"{_shown(path)} {_SENTENCES[errno.EISDIR]}") from error
     except OSError as error:
-        _refuse(error, path)
-
-
-def _refuse(error: OSError, path: str) -> NoReturn:
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        raise StorageFull("the disk is full; nothing was written") from error
-    if error.errno == errno.EROFS:
-        raise StorageReadOnly("the workspace cannot be written; nothing was changed") from error
-    sentence = _SENTENCES.get(error.errno or 0, f"cannot be used ({error.strerror})")
-    refused = PathMissing if error.errno == errno.ENOENT else PathRefused
-    raise refused(f"{_shown(path)} {sentence}") from error
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StorageFull("the disk is full; nothing was written") from error
+        if error.errno == errno.EROFS:
+            raise StorageReadOnly("the workspace cannot be written; nothing was changed") from error
+        sentence = _SENTENCES.get(error.errno or 0, f"cannot be used ({error.strerror})")
+        refused = PathMissing if error.errno == errno.ENOENT else PathRefused
+        raise refused(f"{_shown(path)} {sentence}") from error
 
 
 def _shown(path: str) -> str:

@@ -61,15 +61,15 @@ class PromptDiff:
 
 
 def diff(before: PromptView, after: PromptView) -> PromptDiff:
-    """From `before` to `after`, in the order of `after`; what went stands at the end."""
-    layers = [_change(before.row(row.name), row) for row in _layers(after)]
+    """Compare `before` with `after`, in the order of `after`; what went stands at the end."""
     gone = [row for row in _layers(before) if after.row(row.name) is None]
     return PromptDiff(
         before=before,
         after=after,
-        layers=(
-            *(change for change in layers if change is not None),
-            *(_gone(row, after) for row in gone),
+        layers=tuple(
+            change
+            for row in (*_layers(after), *gone)
+            if (change := _change(row, before.row(row.name), after)) is not None
         ),
         tools_came=tuple(name for name in after.tools if name not in before.tools),
         tools_went=tuple(name for name in before.tools if name not in after.tools),
@@ -88,28 +88,24 @@ def _history(view: PromptView) -> int:
     return row.tokens if row else 0
 
 
-def _change(before: PromptRow | None, after: PromptRow) -> LayerChange | None:
-    if before is not None and before.digest == after.digest:
+def _change(row: PromptRow, old: PromptRow | None, after: PromptView) -> LayerChange | None:
+    new = after.row(row.name)
+    if new is None:
+        change = Change.SPARED if row.name in after.spared else Change.WENT
+    elif old is None:
+        change = Change.CAME
+    elif old.digest == new.digest:
         return None
-    return LayerChange(
-        name=after.name,
-        where=after.where,
-        change=Change.CAME if before is None else Change.CHANGED,
-        tokens_before=before.tokens if before else 0,
-        tokens_after=after.tokens,
-        lines=_lines(before.text if before else "", after.text),
-    )
-
-
-def _gone(row: PromptRow, after: PromptView) -> LayerChange:
-    spared = row.name in after.spared
+    else:
+        change = Change.CHANGED
+    is_spared = change is Change.SPARED
     return LayerChange(
         name=row.name,
         where=row.where,
-        change=Change.SPARED if spared else Change.WENT,
-        tokens_before=row.tokens,
-        tokens_after=0,
-        lines=() if spared else _lines(row.text, ""),
+        change=change,
+        tokens_before=old.tokens if old else 0,
+        tokens_after=new.tokens if new else 0,
+        lines=() if is_spared else _lines(old.text if old else "", new.text if new else ""),
     )
 
 

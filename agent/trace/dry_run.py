@@ -10,17 +10,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from agent.budget.ledger import charge_of
-from agent.budget.payment import NO_PAYMENT, Payment
-from agent.prompt.context import PromptOccasion
+from agent.budget.payment import NO_PAYMENT, Payment, unheard
 from agent.prompt.prefix_cache import schema_tokens, tools_part
-from agent.prompt.scene import PromptKind
+from agent.prompt.scene import PromptOccasion
 from agent.prompt.tokens import estimate_tokens, text_of
-from agent.trace.inspect import PromptView, view_of_plan
+from agent.trace.inspect import view_of_plan
 from agent.trace.sent import Where
 from agent.turn.steps.plan import PromptPlan
 from memory.records.hidden_text import visible
 from memory.records.messages import RunId, TurnInput
-from memory.records.ports import Model, Models
+from memory.records.ports import Models
 from memory.records.request import ModelRequest
 from memory.records.schedule import FREE_RUN, RunCost
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult, Usage
@@ -101,39 +100,67 @@ class DryRunner:
         self._payment = payment
 
     async def rehearse(self, turn: TurnInput | None) -> DryRunReport:
-        """What would be sent for a turn; None, or one that is a single call, asks no model."""
+        """Return what would be sent for a turn; None, or one that is a single call, asks no
+        model."""
         if turn is None or (turn.job is not None and turn.job.call is not None):
             return NO_MODEL
-        plan = await self._plan(turn)
+        plan = await self._plan_of(PromptOccasion.of(turn))
         view = view_of_plan(plan, former=None, answer_tokens_max=self._options.output_tokens_max)
         tokens = view.tokens
         if plan.tools:
             tokens += schema_tokens(plan.tools) - tools_part(plan.tools).tokens
+        calls, output = CALLS_USUAL if plan.tools else 1, OUTPUT_USUAL
+        if turn.job is not None and turn.job.is_heartbeat:
+            calls, output = 1, OUTPUT_OF_NOTHING
+        # Each call reads what those before it have said: on average, half of all answers but one.
+        each = Usage(prompt=tokens + output * (calls - 1) // 2, completion=output)
+        dollars = await self._priced(turn.message.address.key, each)
+        # All that follows the system message, in its order.
+        places = {Where.HISTORY, Where.WORDS, Where.BLOCK}
+        user = "\n\n".join(row.text for row in view.rows if row.where in places and row.text)
         return DryRunReport(
             system=self._options.redact(plan.prompt.system),
-            user=self._options.redact(_user_text(view)),
+            user=self._options.redact(user),
             tools=view.tools,
             tokens=tokens,
             model=plan.model.name,
-            cost=await self._cost(turn, tokens, has_tools=bool(plan.tools)),
+            cost=RunCost(
+                calls=calls,
+                tokens=(each.prompt + each.completion) * calls,
+                dollars=None if dollars is None else dollars * calls,
+            ),
         )
 
     async def ask(self, turn: TurnInput) -> Heard:
         """What the model says now, every call of a tool blocked."""
-        plan = await self._plan(turn)
+        redact = self._options.redact
+        plan = await self._plan_of(PromptOccasion.of(turn))
         model = await self._models.named(plan.model.name, agent=turn.agent)
-        entries: list[Entry] = [*plan.entries(), *_entries(plan, self._options.redact)]
+        # The words in place of a message, and what changes.
+        words = plan.prompt.user or plan.gathered.scene.turn.message.text
+        entries: list[Entry] = [*plan.entries(), Said(text=redact(words))]
+        if context := redact(plan.prompt.context):
+            entries.append(Context(text=context))
         wishes: list[ToolCall] = []
         used = Usage()
         answer = Answered(text="")
         for number in range(ROUNDS_MAX):
             request = ModelRequest(
-                system=self._options.redact(plan.prompt.system),
+                system=redact(plan.prompt.system),
                 entries=tuple(entries),
                 tools=plan.tools if number < ROUNDS_MAX - 1 else (),
                 max_output_tokens=model.traits.output_tokens(self._options.output_tokens_max),
             )
-            answer = await self._paid_for(turn, model, request)
+            async with self._payment.call(
+                model.name,
+                charge_of(RunId(""), turn),
+                tokens_in=estimate_tokens(request.system)
+                + sum(estimate_tokens(text_of(entry)) for entry in entries)
+                + tools_part(request.tools).tokens,
+                tokens_out=request.max_output_tokens,
+            ) as call:
+                answer = await model.answer(call.bounded(request), on_text=unheard)
+                call.answered(answer.usage, by=answer.model)
             used = Usage(
                 prompt=used.prompt + answer.usage.prompt,
                 completion=used.completion + answer.usage.completion,
@@ -150,57 +177,3 @@ class DryRunner:
             usage=used,
             dollars=await self._priced(turn.message.address.key, used),
         )
-
-    async def _paid_for(self, turn: TurnInput, model: Model, request: ModelRequest) -> Answered:
-        tokens = estimate_tokens(request.system) + sum(
-            estimate_tokens(text_of(entry)) for entry in request.entries
-        )
-        async with self._payment.call(
-            model.name,
-            charge_of(RunId(""), turn),
-            tokens_in=tokens + tools_part(request.tools).tokens,
-            tokens_out=request.max_output_tokens,
-        ) as call:
-            answer = await model.answer(call.bounded(request), on_text=_unseen)
-            call.answered(answer.usage, by=answer.model)
-            return answer
-
-    async def _plan(self, turn: TurnInput) -> PromptPlan:
-        job = turn.job
-        if job is None:
-            return await self._plan_of(PromptOccasion(turn=turn))
-        kind = PromptKind.HEARTBEAT if job.is_heartbeat else PromptKind.PROACTIVE
-        text, full = turn.message.text, job.full_context
-        return await self._plan_of(
-            PromptOccasion(turn=turn, kind=kind, task=text, full_context=full)
-        )
-
-    async def _cost(self, turn: TurnInput, tokens: int, *, has_tools: bool) -> RunCost:
-        calls, output = CALLS_USUAL if has_tools else 1, OUTPUT_USUAL
-        if turn.job is not None and turn.job.is_heartbeat:
-            calls, output = 1, OUTPUT_OF_NOTHING
-        # Each call reads what those before it have said: on average, half of all answers but one.
-        each = Usage(prompt=tokens + output * (calls - 1) // 2, completion=output)
-        dollars = await self._priced(turn.message.address.key, each)
-        return RunCost(
-            calls=calls,
-            tokens=(each.prompt + each.completion) * calls,
-            dollars=None if dollars is None else dollars * calls,
-        )
-
-
-def _entries(plan: PromptPlan, redact: Callable[[str], str]) -> list[Entry]:
-    """What this turn begins with: the words in place of a message, and what changes."""
-    text = redact(plan.prompt.user or plan.gathered.scene.turn.message.text)
-    context = redact(plan.prompt.context)
-    return [Said(text=text), *([Context(text=context)] if context else [])]
-
-
-def _user_text(view: PromptView) -> str:
-    """All that follows the system message, in its order."""
-    places = {Where.HISTORY, Where.WORDS, Where.BLOCK}
-    return "\n\n".join(row.text for row in view.rows if row.where in places and row.text)
-
-
-def _unseen(piece: str) -> None:
-    """Nobody reads it as it comes."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from agent.guards.loose_json import called_name
 from memory.records.facts import FACT_SOURCE, fact_id_of
 from memory.records.ports import Json
-from memory.records.transcript import Answered, Entry, ToolCall, ToolResult
+from memory.records.transcript import Answered, ToolCall, ToolResult
 from memory.records.turns import RecordedStep, TurnRecord
 
 HINT = "hint_"
@@ -93,6 +93,10 @@ def explained(record: TurnRecord, texts: Mapping[str, str]) -> Explained | None:
     sources = _sources(begin)
     facts = _facts(sources.pop(MEMORIES, ()))
     before = [fact for one in record.before for fact in _facts(_sources(one).get(MEMORIES, ()))]
+    models = [one.model for one in record.entries if isinstance(one, Answered) and one.model]
+    stood_in = [pair[0] for one in asked if (pair := _texts(one.get("stand_in")))]
+    cheaper = [str(one["cheaper"]) for one in asked if one.get("cheaper")]
+    usual = str(begin.get("model", ""))
     return Explained(
         facts=facts,
         facts_before=tuple(fact for fact in dict.fromkeys(before) if fact not in facts),
@@ -100,41 +104,36 @@ def explained(record: TurnRecord, texts: Mapping[str, str]) -> Explained | None:
         picked=tuple((str(one[0]), str(one[1])) for one in _rows(begin.get("picked"), 2)),
         offered=Counter(str(one[1]) for one in _rows(begin.get("offered"), 2)),
         calls=tuple(_calls(record)),
-        thought=_thought(begin, asked, record.entries),
+        thought=Thought(
+            usual=usual,
+            answered=models[-1] if models else usual,
+            stand_in=stood_in[-1] if stood_in else "",
+            cheaper=cheaper[-1] if cheaper else "",
+            direct=bool(begin.get("direct")),
+        ),
         requests=len(asked),
-        errors=tuple(kind for one in asked if (kind := _error(one))),
+        errors=tuple(
+            str(error.get("kind", ""))
+            for one in asked
+            if isinstance(error := one.get("error"), dict) and error.get("kind")
+        ),
         acted=tuple(_acted(record, asked, len(begins), texts)),
     )
 
 
 def _sources(begin: Json) -> dict[str, tuple[str, ...]]:
     """What each layer is from."""
-    layers = _maps(begin.get("layers"))
-    return {str(layer.get("name")): _texts(layer.get("sources")) for layer in layers}
+    layers = begin.get("layers")
+    return {
+        str(layer.get("name")): _texts(layer.get("sources"))
+        for layer in (layers if isinstance(layers, list) else ())
+        if isinstance(layer, dict)
+    }
 
 
 def _facts(sources: Sequence[str]) -> tuple[int, ...]:
     keys = (one.removeprefix(FACT_SOURCE) for one in sources if one.startswith(FACT_SOURCE))
     return tuple(found for key in keys if (found := fact_id_of(key)) is not None)
-
-
-def _thought(begin: Json, asked: Sequence[Json], entries: Sequence[Entry]) -> Thought:
-    models = [entry.model for entry in entries if isinstance(entry, Answered) and entry.model]
-    stood_in = [pair[0] for one in asked if (pair := _texts(one.get("stand_in")))]
-    cheaper = [str(one["cheaper"]) for one in asked if one.get("cheaper")]
-    usual = str(begin.get("model", ""))
-    return Thought(
-        usual=usual,
-        answered=models[-1] if models else usual,
-        stand_in=stood_in[-1] if stood_in else "",
-        cheaper=cheaper[-1] if cheaper else "",
-        direct=bool(begin.get("direct")),
-    )
-
-
-def _error(asked: Json) -> str:
-    error = asked.get("error")
-    return str(error.get("kind", "")) if isinstance(error, dict) else ""
 
 
 def _acted(
@@ -144,20 +143,17 @@ def _acted(
         if one.get("sent_from") is not None:
             yield CUT_BACK
         if hint := str(one.get("hint") or ""):
-            yield _hint_name(hint, texts)
+            # Which template it was made of; empty where that was another one then.
+            heads = (
+                (name, template.strip().partition("{{")[0])
+                for name, template in texts.items()
+                if name.startswith(HINT)
+            )
+            yield next((name for name, head in heads if head and hint.startswith(head)), "")
     if begun > 1:
         yield SUMMED_UP
     if any(call.by_rule for call in _calls(record)):
         yield BY_RULE
-
-
-def _hint_name(hint: str, texts: Mapping[str, str]) -> str:
-    """Which template a hint was made of; empty where that was another one then."""
-    for name, template in texts.items():
-        head = template.strip().partition("{{")[0]
-        if name.startswith(HINT) and head and hint.startswith(head):
-            return name
-    return ""
 
 
 # --- calls --------------------------------------------------------------------------------------
@@ -209,10 +205,6 @@ class _Times:
 
 
 # --- JSON of any version ------------------------------------------------------------------------
-
-
-def _maps(value: object) -> list[Json]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from agent.trace.sent import (
     SentRequest,
     StoredTexts,
     Where,
-    sent_by_plan,
+    recorded,
     sent_by_trace,
     why,
 )
@@ -142,25 +142,13 @@ def bill(view: PromptView, cost: Cost) -> Bill | None:
 def view_of_plan(
     plan: PromptPlan, *, former: PromptTrace | None, answer_tokens_max: int
 ) -> PromptView:
-    """What would be sent. `former` is the newest turn of the conversation that asked a model."""
-    sent, parts = sent_by_plan(plan)
-    turn = plan.gathered.scene.turn
+    """Return what would be sent. `former` is the newest turn of the conversation that asked a
+    model."""
+    trace, known, parts = recorded(plan)
+    sent = sent_by_trace(trace, known)
     before = None if former is None else sent_by_trace(former)
     prefix = compare(before.last_digests if before else None, parts)
-    return PromptView(
-        kind=sent.kind,
-        lane=turn.message.address.key,
-        person_id=turn.person_id,
-        rows=_rows(sent, prefix, before),
-        window=plan.tokens.window,
-        answer_tokens_max=answer_tokens_max,
-        tools=sent.tool_names,
-        is_first=before is None,
-        broke=why(prefix.first_changed, sent, before),
-        spared=plan.prompt.spared,
-        cuts=plan.prompt.cuts,
-        picked=plan.gathered.picked,
-    )
+    return _view(trace, sent, before, prefix, answer_tokens_max=answer_tokens_max)
 
 
 def view_of_trace(
@@ -170,13 +158,13 @@ def view_of_trace(
     answer_tokens_max: int,
     known: StoredTexts = NOTHING_KNOWN,
 ) -> PromptView:
-    """What was sent first in a turn. `former` is the turn before it in the same conversation.
+    """Return what was sent first in a turn. `former` is the turn before it in the same
+    conversation.
 
-    Raises NotRecorded for a turn of a version that did not note its layers.
+    Raise NotRecorded for a turn of a version that did not note its layers.
     """
     sent = sent_by_trace(trace, known)
     before = None if former is None else sent_by_trace(former)
-    begin = trace.begin
     noted = trace.asked[0].get("prefix", {}) if trace.asked else {}
     prefix = Prefix(
         first_changed=noted.get("first_changed", ""),
@@ -184,6 +172,19 @@ def view_of_trace(
         tokens=noted.get("tokens", 0),
         intact=noted.get("intact", True),
     )
+    view = _view(trace, sent, before, prefix, answer_tokens_max=answer_tokens_max)
+    return replace(view, requests=tuple(map(_outcome, trace.asked)))
+
+
+def _view(
+    trace: PromptTrace,
+    sent: SentRequest,
+    before: SentRequest | None,
+    prefix: Prefix,
+    *,
+    answer_tokens_max: int,
+) -> PromptView:
+    begin = trace.begin
     return PromptView(
         kind=sent.kind,
         turn=trace.run_id,
@@ -199,7 +200,6 @@ def view_of_trace(
         spared=tuple(begin.get("spared", ())),
         cuts=tuple(LayerCut(**cut) for cut in begin.get("cuts", ())),
         picked=tuple((name, why) for name, why in begin.get("picked", ())),
-        requests=tuple(_asked(step) for step in trace.asked),
     )
 
 
@@ -222,7 +222,7 @@ def newest_of(conversation: str, newest_first: Sequence[PromptTrace]) -> PromptT
     )
 
 
-def _asked(step: Json) -> RequestOutcome:
+def _outcome(step: Json) -> RequestOutcome:
     prefix, answer = step.get("prefix", {}), step.get("answer") or {}
     counted = Usage(**answer["usage"]) if answer.get("usage") else Usage()
     return RequestOutcome(
@@ -264,13 +264,10 @@ def _state(row: PromptRow, cached: int, former: SentRequest | None) -> CacheStat
         return CacheState.NEW
     if row.where is Where.HISTORY:
         return CacheState.BEHIND
-    before = _former_digest(row, former)
-    if before is None:
-        return CacheState.NEW
-    return CacheState.BEHIND if before == row.digest else CacheState.CHANGED
-
-
-def _former_digest(row: PromptRow, former: SentRequest) -> str | None:
     if row.where is Where.TOOLS:
-        return former.last_digests[0] if former.last_digests else None
-    return next((one.digest for one in former.in_system if one.name == row.name), None)
+        digests = former.last_digests[:1]
+    else:
+        digests = tuple(one.digest for one in former.in_system if one.name == row.name)
+    if not digests:
+        return CacheState.NEW
+    return CacheState.BEHIND if digests[0] == row.digest else CacheState.CHANGED

@@ -1,5 +1,5 @@
-"""What one request held, read from a plan or from the recorded steps of a turn: the same value for
-both, so that what will be sent and what was sent are looked at alike.
+"""Reads what one request held from the recorded steps of a turn; a plan is read as if it had been
+recorded, so that what will be sent and what was sent are looked at alike.
 
 Pure; called by `agent.trace.inspect`.
 """
@@ -10,19 +10,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from agent.history.window import repair
 from agent.models.chat_request import messages
 from agent.prompt.prefix_cache import TOOLS, PrefixPart, entry_parts, part_of, tools_part
 from agent.prompt.scene import PromptKind
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN
-from agent.prompt.tokens import estimate_tokens
 from agent.turn.progress import heard
-from agent.turn.steps.plan import PromptPlan
+from agent.turn.steps.plan import PromptPlan, plan_as_json
 from memory.records.errors import Permanent
+from memory.records.messages import RunId
 from memory.records.ports import Json
-from memory.records.request import PromptLayer, ToolSpec
+from memory.records.request import ToolSpec
 from memory.records.rows import PromptTrace
 from memory.records.transcript import Context, Entry, Note
 
@@ -82,14 +81,13 @@ class PromptRow:
 class SentRequest:
     """One request, its rows in the order in which they are sent; what has no tokens is left out.
 
-    `digests` are those of its parts as the guard compares them, `last_digests` those of the turn's
-    last request; empty where nothing was asked yet.
+    `last_digests` are those of the parts of the turn's last request; empty where nothing was asked
+    yet.
     """
 
     kind: str
     tool_names: tuple[str, ...]
     rows: tuple[PromptRow, ...]
-    digests: tuple[str, ...] = ()
     last_digests: tuple[str, ...] = ()
     sent_from: int | None = None
     shortened_to: int = 0
@@ -98,11 +96,6 @@ class SentRequest:
     def in_system(self) -> tuple[PromptRow, ...]:
         """The layers of the system message."""
         return tuple(row for row in self.rows if row.where is Where.SYSTEM)
-
-    @property
-    def in_block(self) -> tuple[PromptRow, ...]:
-        """The layers of the block after the person's words."""
-        return tuple(row for row in self.rows if row.where is Where.BLOCK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,102 +112,35 @@ class StoredTexts:
 NOTHING_KNOWN = StoredTexts()
 
 
-# --- what would be sent --------------------------------------------------------------------------
+# --- what was sent, and what would be ------------------------------------------------------------
 
 
-def sent_by_plan(plan: PromptPlan) -> tuple[SentRequest, tuple[PrefixPart, ...]]:
-    """What would be sent, and its parts as the guard compares them."""
-    history = plan.entries()
-    now = _entries_of_turn(plan)
-    notes = [entry for entry in now if isinstance(entry, Note)]
-    words = [entry for entry in now if not isinstance(entry, Note | Context)]
-    parts = (tools_part(plan.tools), *plan.parts, *entry_parts(repair([*history, *now])))
-    digests = tuple(part.digest for part in parts)
-    in_place = estimate_tokens(plan.prompt.user) if plan.prompt.user else 0
-    kind = plan.gathered.scene.kind.value
-    tool_names = tuple(tool.name for tool in plan.tools)
-    sent = SentRequest(
-        kind=kind,
-        tool_names=tool_names,
-        rows=_in_order(
-            PromptRow(
-                name=TOOLS,
-                where=Where.TOOLS,
-                tokens=plan.tokens.tools,
-                digest=digests[0],
-                sources=tool_names,
-                text=_tools_text(plan.tools),
-            ),
-            [_planned(layer, in_system=plan.in_system(layer)) for layer in plan.prompt.layers],
-            PromptRow(
-                name=HISTORY,
-                where=Where.HISTORY,
-                tokens=plan.tokens.history,
-                text=_as_text(repair(history)),
-            ),
-            notes,
-            _words_row(kind, plan.tokens.words + in_place, text=_as_text(words, named=False)),
-        ),
-        digests=digests,
-        last_digests=digests,
-        sent_from=plan.sent_from,
-        shortened_to=plan.shortened_to,
-    )
-    return sent, parts
+def recorded(plan: PromptPlan) -> tuple[PromptTrace, StoredTexts, tuple[PrefixPart, ...]]:
+    """Return a plan as its turn would record it, with all texts and the parts of its request.
 
-
-def _in_order(
-    tools: PromptRow,
-    layers: Sequence[PromptRow],
-    history: PromptRow,
-    notes: Sequence[Note],
-    words: PromptRow,
-) -> tuple[PromptRow, ...]:
-    noted = PromptRow(
-        name=NOTES,
-        where=Where.WORDS,
-        tokens=sum(part.tokens for part in entry_parts(notes)),
-        text=_as_text(notes, named=False),
-    )
-    in_system = [one for one in layers if one.where is Where.SYSTEM]
-    in_block = [one for one in layers if one.where is Where.BLOCK]
-    rows = (tools, *in_system, history, noted, words, *in_block)
-    return tuple(row for row in rows if row.tokens)
-
-
-def _words_row(kind: str, tokens: int, *, text: str | None) -> PromptRow:
-    """What the person wrote, or what stands in its place where nobody is there."""
-    name = WORDS if kind == PromptKind.CHAT else TASK
-    return PromptRow(name=name, where=Where.WORDS, tokens=tokens, text=text)
-
-
-def _planned(layer: PromptLayer, *, in_system: bool) -> PromptRow:
-    text = layer.render()
-    part = part_of(layer.name, text)
-    return PromptRow(
-        name=layer.name,
-        where=Where.SYSTEM if in_system else Where.BLOCK,
-        digest=part.digest,
-        tokens=part.tokens,
-        sources=layer.sources,
-        text=text,
-    )
-
-
-def _entries_of_turn(plan: PromptPlan) -> list[Entry]:
-    """What this turn would add to the history, as the assistant begins its log."""
+    So that what would be sent is read in the one way in which what was sent is.
+    """
     turn = plan.gathered.scene.turn
     if plan.prompt.user:
         turn = replace(turn, message=replace(turn.message, text=plan.prompt.user))
     notes = (Note(text=note.text, untrusted=note.untrusted) for note in plan.history.notes)
-    return [*notes, *heard(turn, context=plan.prompt.context)]
-
-
-# --- what was sent -------------------------------------------------------------------------------
+    now = (*notes, *heard(turn, context=plan.prompt.context))
+    history = repair(plan.entries())
+    parts = (tools_part(plan.tools), *plan.parts, *entry_parts(repair([*history, *now])))
+    trace = PromptTrace(
+        run_id=RunId(""),
+        lane=turn.message.address.key,
+        person_id=turn.person_id,
+        started_ms=0,
+        begin=plan_as_json(plan),
+        asked=({"digests": " ".join(part.digest for part in parts)},),
+    )
+    texts = StoredTexts(system=plan.prompt.system, tools=plan.tools, history=history, turn=now)
+    return trace, texts, parts
 
 
 def sent_by_trace(trace: PromptTrace, known: StoredTexts = NOTHING_KNOWN) -> SentRequest:
-    """What was sent first in a turn. Raises NotRecorded."""
+    """Return what was sent first in a turn. Raise NotRecorded."""
     try:
         return _read(trace, known)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -227,49 +153,56 @@ def sent_by_trace(trace: PromptTrace, known: StoredTexts = NOTHING_KNOWN) -> Sen
 def _read(trace: PromptTrace, known: StoredTexts) -> SentRequest:
     begin = trace.begin
     tokens: Mapping[str, int] = begin["tokens"]
+    tool_names = tuple(begin["tools"])
     digests = _digests(trace.asked[0]) if trace.asked else ()
     in_system = [noted for noted in begin["layers"] if noted["system"]]
     in_block = [noted for noted in begin["layers"] if not noted["system"]]
     block = begin["context"].removeprefix(f"{CONTEXT_OPEN}\n").removesuffix(f"\n{CONTEXT_CLOSE}")
-    layers = [
-        *_noted(known.system, in_system, where=Where.SYSTEM),
-        *_noted(block, in_block, where=Where.BLOCK),
-    ]
+    system_rows = list(_noted(known.system, in_system, where=Where.SYSTEM))
+    block_rows = list(_noted(block, in_block, where=Where.BLOCK))
     notes = [Note(text=note[1]) for note in begin["notes"]]
     words = [entry for entry in known.turn if not isinstance(entry, Note | Context)]
     entries = tuple(part.digest for part in entry_parts([*known.history, *known.turn]))
     proven = bool(entries) and entries == digests[1 + len(in_system) :]
     tools_proven = digests[:1] == (tools_part(known.tools).digest,)
     # Where nobody wrote a message, what stands in its place is counted with the prompt.
-    in_place = max(0, tokens["prompt"] - sum(layer.tokens for layer in layers))
+    layered = sum(layer.tokens for layer in (*system_rows, *block_rows))
+    in_place = max(0, tokens["prompt"] - layered)
     kind = begin.get("kind", PromptKind.CHAT.value)
+    rows = (
+        PromptRow(
+            name=TOOLS,
+            where=Where.TOOLS,
+            tokens=tokens["tools"],
+            digest="".join(digests[:1]),
+            sources=tool_names,
+            text=_tools_text(known.tools) if tools_proven else None,
+        ),
+        *system_rows,
+        PromptRow(
+            name=HISTORY,
+            where=Where.HISTORY,
+            tokens=tokens["history"],
+            text=_as_text(known.history) if proven else None,
+        ),
+        PromptRow(
+            name=NOTES,
+            where=Where.WORDS,
+            tokens=sum(part.tokens for part in entry_parts(notes)),
+            text=_as_text(notes, named=False),
+        ),
+        PromptRow(
+            name=WORDS if kind == PromptKind.CHAT else TASK,
+            where=Where.WORDS,
+            tokens=tokens["words"] + in_place,
+            text=_as_text(words, named=False) if proven else None,
+        ),
+        *block_rows,
+    )
     return SentRequest(
         kind=kind,
-        tool_names=tuple(begin["tools"]),
-        rows=_in_order(
-            PromptRow(
-                name=TOOLS,
-                where=Where.TOOLS,
-                tokens=tokens["tools"],
-                digest="".join(digests[:1]),
-                sources=tuple(begin["tools"]),
-                text=_tools_text(known.tools) if tools_proven else None,
-            ),
-            layers,
-            PromptRow(
-                name=HISTORY,
-                where=Where.HISTORY,
-                tokens=tokens["history"],
-                text=_as_text(known.history) if proven else None,
-            ),
-            notes,
-            _words_row(
-                kind,
-                tokens["words"] + in_place,
-                text=_as_text(words, named=False) if proven else None,
-            ),
-        ),
-        digests=digests,
+        tool_names=tool_names,
+        rows=tuple(row for row in rows if row.tokens),
         last_digests=_digests(trace.asked[-1]) if trace.asked else (),
         sent_from=begin["sent_from"],
         shortened_to=begin.get("shortened_to", 0),
@@ -277,8 +210,8 @@ def _read(trace: PromptTrace, known: StoredTexts) -> SentRequest:
 
 
 def _noted(joined: str, layers: Sequence[Json], *, where: Where) -> Iterator[PromptRow]:
-    """The layers of one message. Their texts are cut out of it by their lengths, as far as the
-    digests agree."""
+    """Return the layers of one message. Their texts are cut out of it by their lengths, as far as
+    the digests agree."""
     at = 0
     for noted in layers:
         text = joined[at : at + noted["chars"]]
@@ -313,20 +246,17 @@ def _tools_text(tools: Iterable[ToolSpec]) -> str:
 
 
 def _as_text(entries: Sequence[Entry], *, named: bool = True) -> str:
-    """Entries as a model reads them; each message after the name of its role where `named`."""
+    """Return entries as a model reads them; each message after the name of its role where
+    `named`."""
     found = []
     for message in messages("", entries):
-        content = _content(message)
-        found.append(f"[{message['role']}]\n{content}" if named else content)
+        content = message.get("content") or ""
+        parts = [part["text"] for part in content] if isinstance(content, list) else [content]
+        for call in message.get("tool_calls", ()):
+            parts.append(f"{call['function']['name']} {call['function']['arguments']}")
+        text = "\n\n".join(part for part in parts if part)
+        found.append(f"[{message['role']}]\n{text}" if named else text)
     return "\n\n".join(found)
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    content = message.get("content") or ""
-    parts = [part["text"] for part in content] if isinstance(content, list) else [content]
-    for call in message.get("tool_calls", ()):
-        parts.append(f"{call['function']['name']} {call['function']['arguments']}")
-    return "\n\n".join(part for part in parts if part)
 
 
 # --- breaking -----------------------------------------------------------------------------------
@@ -342,7 +272,7 @@ SOME = 4
 
 
 def why(changed: str, now: SentRequest, former: SentRequest | None) -> str:
-    """Which part broke the prefix, and why, as far as the two requests say; empty for none.
+    """Return which part broke the prefix, and why, as far as the two requests say; empty for none.
 
     `changed` is what the guard named (`agent.prompt.prefix_cache.Prefix.first_changed`).
     """
@@ -351,7 +281,13 @@ def why(changed: str, now: SentRequest, former: SentRequest | None) -> str:
     if former is None:
         return f"{changed}: another text than in the request before"
     if changed == TOOLS:
-        return f"{TOOLS}: {_why_tools(now, former)}"
+        if moved := _came_and_went(now.tool_names, former.tool_names):
+            return f"{TOOLS}: {moved}"
+        if former.last_digests and former.last_digests[0] == tools_part(()).digest:
+            return f"{TOOLS}: the request before offered none, for it asked to sum up"
+        if now.tool_names != former.tool_names:
+            return f"{TOOLS}: they stand in another order"
+        return f"{TOOLS}: a description or parameter changed"
     layer = next((one for one in now.in_system if one.name == changed), None)
     before = next((one for one in former.in_system if one.name == changed), None)
     if layer is not None and (before is None or before.digest != layer.digest):
@@ -361,17 +297,13 @@ def why(changed: str, now: SentRequest, former: SentRequest | None) -> str:
         return f"{_some(gone)}: no longer there, so that what follows moved up"
     if layer is not None:
         return f"{layer.name}: it stands in another place"
-    return f"{HISTORY}: {_why_history(changed, now, former)}"
-
-
-def _why_tools(now: SentRequest, former: SentRequest) -> str:
-    if moved := _came_and_went(now.tool_names, former.tool_names):
-        return moved
-    if former.last_digests and former.last_digests[0] == tools_part(()).digest:
-        return "the request before offered none, for it asked to sum up"
-    if now.tool_names != former.tool_names:
-        return "they stand in another order"
-    return "a description or parameter changed"
+    if now.sent_from is not None:
+        summed_up = any(row.name == "previous conversation" for row in now.rows)
+        reason = "they were summed up" if summed_up else "there was no room"
+        return f"{HISTORY}: older messages are no longer sent, for {reason}"
+    if now.shortened_to != former.shortened_to:
+        return f"{HISTORY}: old tool results are sent shortened from now on"
+    return f"{HISTORY}: {changed} differs from what was sent before"
 
 
 def _why_layer(layer: PromptRow, before: PromptRow | None) -> str:
@@ -386,16 +318,6 @@ def _why_layer(layer: PromptRow, before: PromptRow | None) -> str:
     if len(layer.sources) == len(before.sources) == 1 and moved:
         return f"its text is from {layer.sources[0]} now, not from {before.sources[0]}"
     return moved or f"its text changed ({_some(layer.sources)})"
-
-
-def _why_history(changed: str, now: SentRequest, former: SentRequest) -> str:
-    if now.sent_from is not None:
-        summed_up = any(layer.name == "previous conversation" for layer in now.rows)
-        why = "they were summed up" if summed_up else "there was no room"
-        return f"older messages are no longer sent, for {why}"
-    if now.shortened_to != former.shortened_to:
-        return "old tool results are sent shortened from now on"
-    return f"{changed} differs from what was sent before"
 
 
 def _came_and_went(now: Sequence[str], before: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ import structlog
 from agent.files.attachments import STEP as FILES
 from agent.files.attachments import brought, left_alone
 from agent.subagents.subagents import PeopleDrafts, is_subagents_end, unreadable
-from agent.tools.agents import SUBAGENT_STATUS
+from agent.tools.groups.agents import SUBAGENT_STATUS
 from agent.turn.active_runs import Suspended
 from agent.turn.end import Named, TurnEndBuilder, Typed, nameless
 from agent.turn.loop import Loop
@@ -185,27 +185,32 @@ class Assistant:
                     ending.hear()
                     trouble = await self._loop.call(ctx, now, turn.job.call)
                 else:
-                    await self._begin(ctx, now, ending)
+                    # The messages and files that begin the turn, then its prompt.
+                    ending.turns += [TurnInput.from_json(one) for one in await ctx.receive()]
+                    tokens = 0
+                    for number, one in enumerate(ending.turns):
+                        # What a voice note says is among the words from then on.
+                        came = await brought(ctx, one)
+                        ending.turns[number] = came.turn
+                        if came.note is not None:
+                            ending.files[number] = came.note
+                            tokens += came.tokens
+                    turn = ending.turns[0]
+                    now.state = replace(now.state, turn=turn)
+                    request = BeginRequest(turn=turn, brought_tokens=tokens)
+                    output = await ctx.step("begin", request)
+                    now.state = replace(now.state, prompt=FixedPrompt.from_json(output))
+                    ending.hear()
+                    if turn.report is not None:
+                        # Another conversation may have begun here since the task was given.
+                        here = ConversationId(output["conversation"])
+                        now.state = replace(now.state, turn=replace(turn, conversation=here))
                     trouble = await self._loop.run(ctx, now)
                 end = ending.failed(trouble) if trouble else ending.answered()
             except TurnStopped as stop:
                 end = ending.stopped(stop.reason)
         del self._endings[ctx.run_id]
         return ending.told_on(end)
-
-    async def _begin(self, ctx: TurnContext, now: TurnProgress, ending: TurnEndBuilder) -> None:
-        """Take in the messages and files that begin the turn, and fix its prompt."""
-        ending.turns += [TurnInput.from_json(other) for other in await ctx.receive()]
-        came = await _opened(ctx, ending)
-        request = BeginRequest(turn=now.state.turn, brought_tokens=came)
-        output = await ctx.step("begin", request)
-        turn, prompt = now.state.turn, FixedPrompt.from_json(output)
-        now.state = replace(now.state, prompt=prompt)
-        ending.hear()
-        if turn.report is not None:
-            # Another conversation may have begun here since the task was given.
-            turn = replace(turn, conversation=ConversationId(output["conversation"]))
-            now.state = replace(now.state, turn=turn)
 
     def failed(self, run: NewRun, error: Exception | None) -> TurnEnd:
         """The end of a turn that broke. See `memory.records.ports.TurnProgram.failed`."""
@@ -246,17 +251,3 @@ class Assistant:
 
     def _ending(self, run_id: RunId, now: TurnProgress) -> TurnEndBuilder:
         return TurnEndBuilder(run_id, now, typed=self._typed, named=self._named)
-
-
-async def _opened(ctx: TurnContext, ending: TurnEndBuilder) -> int:
-    """Opens the files of the messages that begin a turn; the tokens that these add to it, 0 where
-    none came. What a voice note says is among the words from then on."""
-    tokens = 0
-    for number, turn in enumerate(ending.turns):
-        came = await brought(ctx, turn)
-        ending.turns[number] = came.turn
-        if came.note is not None:
-            ending.files[number] = came.note
-            tokens += came.tokens
-    ending.now.state = replace(ending.now.state, turn=ending.turns[0])
-    return tokens

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from agent.guards.repetition import is_empty
@@ -114,7 +115,11 @@ class TurnEndBuilder:
             now.add(Said(text=prompt.user or turn.message.text))
             return
         if turn.origin is Origin.SUBAGENT:
-            now.add(Said(text=turn.message.text, by=_whose_words(turn)))
+            # Words that no person wrote, and that may rest on text from outside, are somebody's
+            # (`agent.policy.taint`).
+            by = ASKED_BY if turn.task is not None and turn.task.tainted else ""
+            by = by if turn.report is None else turn.report.child
+            now.add(Said(text=turn.message.text, by=by))
             if prompt.context:
                 now.add(Context(text=prompt.context))
             return
@@ -125,15 +130,29 @@ class TurnEndBuilder:
 
     def answered(self) -> TurnEnd:
         """The sunny end."""
-        reply = reply_of(self.now.state.entries) if self._is_chat() else self._last_words()
-        last = self.now.state.entries[-1]
+        reply, last = reply_of(self.now.state.entries), self.now.state.entries[-1]
+        if isinstance(last, Answered) and not self._is_chat():
+            # Of a run that nobody watches its last answer counts, without what it said on the way
+            # to it, also where that answer is that there is nothing to report.
+            text = visible(last.text)
+            if not is_empty(text):
+                reply = text
+            elif self.turn.job is not None and declines(last.text):
+                reply = ""
         if isinstance(last, Answered) and last.finish in CUT_NOTICES:
             reply = f"{reply}\n\n{CUT_NOTICES[last.finish]}"
         if self.now.state.sent_from is not None and self._is_chat():
             reply = f"{SHRUNK_NOTICE}\n\n{reply}"
-        for line in self._about_models():
-            reply = f"{reply}\n\n{line}"
-        notice = "" if self._is_owner_alone() else "\n\n".join(self.now.state.for_owner)
+        state, where = self.now.state, self.turn.message.address
+        stand_in = state.stand_in if self._is_chat() else None
+        # Who answered in place of the usual model, unless it did last time too; and to the owner
+        # alone, what they have to see to (SPEC §8.3).
+        if stand_in is not None and stand_in[0] != state.prompt.answered_last:
+            line = STAND_IN_NOTICE.format(answered=stand_in[0], usual=stand_in[1])
+            reply = f"{reply}\n\n{self._typed(line, where)}"
+        for text in state.for_owner if self._is_owner_alone() else ():
+            reply = f"{reply}\n\n{self._typed(f'_({text})_', where)}"
+        notice = "" if self._is_owner_alone() else "\n\n".join(state.for_owner)
         return self._end(RunStatus.DONE, InboxState.REPLIED, reply, owner_notice=notice)
 
     def told_on(self, end: TurnEnd) -> TurnEnd:
@@ -249,43 +268,9 @@ class TurnEndBuilder:
             self.hear()
         self.now.close(INTERRUPTED)
 
-    def _about_models(self) -> list[str]:
-        """Who answered in place of the usual model, unless it did last time too; and to the owner
-        alone, what they have to see to (SPEC §8.3)."""
-        lines: list[str] = []
-        if not self._is_chat():
-            return lines
-        answered_last = self.now.state.prompt.answered_last
-        if self.now.state.stand_in is not None and self.now.state.stand_in[0] != answered_last:
-            answered, usual = self.now.state.stand_in
-            lines.append(STAND_IN_NOTICE.format(answered=answered, usual=usual))
-        if self._is_owner_alone():
-            lines += [f"_({text})_" for text in self.now.state.for_owner]
-        return [self._typed(line, self.turn.message.address) for line in lines]
-
     def _is_owner_alone(self) -> bool:
         here = self.turn.role is Role.OWNER and not self.turn.message.is_group
         return here and self._is_chat()
-
-    def _last_words(self) -> str:
-        """The result of a run that nobody watches: its last answer, without what it said on the way
-        to it, also where that answer is that there is nothing to report."""
-        last = self.now.state.entries[-1]
-        if not isinstance(last, Answered):
-            return reply_of(self.now.state.entries)
-        text = visible(last.text)
-        if is_empty(text):
-            is_silent = self.turn.job is not None and declines(last.text)
-            return "" if is_silent else reply_of(self.now.state.entries)
-        return text
-
-
-def _whose_words(turn: TurnInput) -> str:
-    """Who made the words of a turn that no person began, where they may rest on text from outside;
-    empty where they do not (`agent.policy.taint`)."""
-    if turn.report is not None:
-        return turn.report.child
-    return ASKED_BY if turn.task is not None and turn.task.tainted else ""
 
 
 # --- calls in doubt ------------------------------------------------------------------------------
@@ -308,39 +293,29 @@ def nameless(tool: str) -> str:
 
 
 def doubts(entries: Sequence[Entry], named: Named, *, is_shared: bool) -> list[str]:
-    """A sentence of Markdown for each such call of a turn, in order. Where others read along
+    """Return a sentence of Markdown for each such call of a turn, in order. Where others read along
     (`is_shared`) it does not say with which arguments."""
-    return [DOUBT.format(what=_what(call, named, is_shared)) for call in _doubted(entries)]
-
-
-def _doubted(entries: Sequence[Entry]) -> list[ToolCall]:
     found = []
     calls: dict[str, ToolCall] = {}  # ids may come again from one answer to another
     for entry in entries:
-        match entry:
-            case Answered():
-                calls = {call.id: call for call in entry.calls}
-            # A server could write the same words: its results are never ours.
-            case ToolResult(content=content, ok=False, untrusted=False) if content == UNKNOWN_FATE:
-                if (call := calls.get(entry.call_id)) is not None:
-                    found.append(call)
-            case _:
-                pass
+        if isinstance(entry, Answered):
+            calls = {call.id: call for call in entry.calls}
+        # A server could write the same words: its results are never ours.
+        if not isinstance(entry, ToolResult) or entry.ok or entry.untrusted:
+            continue
+        call = calls.get(entry.call_id) if entry.content == UNKNOWN_FATE else None
+        if call is None:
+            continue
+        with suppress(ArgumentsWrong):  # then it is told as it was written
+            call = resolved(call)
+        asked = "" if is_shared else _asked(call.arguments)
+        what = named(call.name)
+        found.append(DOUBT.format(what=f"{what} (`{asked}`)" if asked else what))
     return found
 
 
-def _what(call: ToolCall, named: Named, is_shared: bool) -> str:
-    try:
-        meant = resolved(call)
-    except ArgumentsWrong:
-        meant = call
-    what = named(meant.name)
-    asked = "" if is_shared else _asked(meant.arguments)
-    return f"{what} (`{asked}`)" if asked else what
-
-
 def _asked(arguments: str) -> str:
-    """The values in one short line, which ends no span of code."""
+    """Return the values in one short line, which ends no span of code."""
     try:
         values = json.loads(arguments)
     except (ValueError, RecursionError):

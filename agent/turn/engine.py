@@ -366,7 +366,13 @@ class LocalEngine:
                     with turn.limited(limit_s, TIME_LIMIT):
                         end = await self._program.run(turn, run.payload)
             except Suspended:
-                return self._suspend(queue, turn)
+                # The queue is free, unless the turn was woken or stopped while it unwound.
+                stored = replace(turn.stored, stopping=turn.stop_reason)
+                if turn.stop_reason or turn.run_id in self._woken:
+                    queue.add(stored, fresh=False)
+                else:
+                    self._suspended[turn.run_id] = stored
+                return
             except StorageError:
                 raise
             except Exception as error:  # a turn's entry (STYLE §7)
@@ -391,14 +397,6 @@ class LocalEngine:
             ]
             ended = [one for key in awaited for one in self._end_queue(key, PARENT_ENDED, by=None)]
             await self._write_stopping(ended, PARENT_ENDED)
-
-    def _suspend(self, queue: ConversationQueue, turn: RunningTurn) -> None:
-        """Free the queue, unless the turn was woken or stopped while it unwound."""
-        stored = replace(turn.stored, stopping=turn.stop_reason)
-        if turn.stop_reason or turn.run_id in self._woken:
-            queue.add(stored, fresh=False)
-        else:
-            self._suspended[turn.run_id] = stored
 
 
 def _parent_lane(run: NewRun) -> str:

@@ -19,8 +19,7 @@ from agent.guards.tool_call_text import without_calls
 from agent.history.window import share_out, shorten, unanswered
 from agent.prompt.scene import PromptKind
 from agent.prompt.tokens import brought_tokens, tokens_of
-from agent.tools.call import NO_OUTPUT
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import NO_OUTPUT, Toolbox
 from agent.turn.progress import (
     CALLS_MAX,
     ModelTrouble,
@@ -33,10 +32,9 @@ from agent.turn.progress import (
 from agent.turn.steps.model import HISTORY_SHARES
 from agent.turn.steps.tools import UNKNOWN_FATE, CallRunner
 from memory.records.hidden_text import declines, visible
-from memory.records.messages import TurnInput
 from memory.records.ports import Json, TurnContext
 from memory.records.transcript import Answered, Context, Note, ToolCall, entry_from_json
-from memory.records.turns import BeginRequest, FixedPrompt, TurnState
+from memory.records.turns import BeginRequest, FixedPrompt
 
 EMPTY_RETRIES_MAX = 1
 """Guard (e): one retry, then an honest notice (SPEC §8.6)."""
@@ -96,16 +94,16 @@ class Loop:
         Raises TurnStopped once the turn has to end; its open calls are then closed by the caller.
         """
         calls = CallRunner(self._toolbox, ctx, now)
+        turn = now.state.turn
         # A task has its own number of rounds, and a job may.
-        own = (
-            now.state.turn.task.steps_max
-            if now.state.turn.task is not None
-            else now.state.turn.job and now.state.turn.job.steps_max
-        )
-        steps_max = own or self._others.get(now.state.turn.agent, self._steps_max)
+        own = turn.task.steps_max if turn.task is not None else turn.job and turn.job.steps_max
+        steps_max = own or self._others.get(turn.agent, self._steps_max)
         for number in range(steps_max + 1):
-            if _is_spent(now.state):
-                now.sum_up()
+            if turn.task is not None and turn.task.tokens_max:
+                usages = [one.usage for one in now.state.entries if isinstance(one, Answered)]
+                # A subagent's model calls have used up what its task may cost.
+                if sum(one.prompt + one.completion for one in usages) >= turn.task.tokens_max:
+                    now.sum_up()
             now.begin_round(is_last=number == steps_max)
             answer: Answered | ModelTrouble | None = None
             while answer is None:
@@ -177,7 +175,9 @@ class Loop:
             answer, again = self._checked(answer, now)
             if again:
                 return None
-        if answer.calls or _is_said(answer, now.state.turn):
+        # Of a job silence is an answer, if it was meant; in a chat it is none.
+        is_meant = now.state.turn.job is not None and declines(answer.text)
+        if answer.calls or is_meant or not is_empty(visible(answer.text)):
             now.again("")
             return answer
         if answer.finish == "filter":
@@ -257,30 +257,6 @@ def _with_query(value: Any, query: str) -> Any:
             return value
 
 
-async def _summed_up(ctx: TurnContext, now: TurnProgress, output: Json) -> bool:
-    """Sums up the older history, once in a turn, before any of it is dropped (SPEC §8.5); False
-    when that makes nothing smaller.
-
-    The turn then begins anew on what is left: the block after its first words tells the summary.
-    """
-    before = now.state.prompt
-    if not before.compacts or not output["turns_sent"]:
-        return False
-    now.state = replace(now.state, prompt=replace(before, compacts=False))
-    came = sum(map(brought_tokens, now.state.entries))
-    request = BeginRequest(turn=now.state.turn, overflow=True, brought_tokens=came)
-    again = FixedPrompt.from_json(await ctx.step("begin", request))
-    if again.since <= before.since:
-        return False
-    # What was read on the way stays read: a summary may rest on it.
-    prompt = replace(again, compacts=False, tainted=again.tainted or before.tainted)
-    now.state = replace(
-        now.state, prompt=prompt, sent_from=again.since, shortened_to=again.shortened_to
-    )
-    _tell(now, again.context)
-    return True
-
-
 async def _made_smaller(ctx: TurnContext, now: TurnProgress, output: Json) -> bool:
     """Make the next request smaller. Return False if nothing more may go.
 
@@ -294,8 +270,22 @@ async def _made_smaller(ctx: TurnContext, now: TurnProgress, output: Json) -> bo
         return True
     if room and _share_out(now, over, least=room // ROUND_SHARE):
         return True
-    if await _summed_up(ctx, now, output):
-        return True
+    before = now.state.prompt
+    if before.compacts and output["turns_sent"]:
+        # The older history is summed up, once in a turn, before any of it is dropped (SPEC §8.5).
+        # The turn then begins anew on what is left: the block after its words tells the summary.
+        now.state = replace(now.state, prompt=replace(before, compacts=False))
+        came = sum(map(brought_tokens, now.state.entries))
+        request = BeginRequest(turn=now.state.turn, overflow=True, brought_tokens=came)
+        again = FixedPrompt.from_json(await ctx.step("begin", request))
+        if again.since > before.since:
+            # What was read on the way stays read: a summary may rest on it.
+            prompt = replace(again, compacts=False, tainted=again.tainted or before.tainted)
+            now.state = replace(
+                now.state, prompt=prompt, sent_from=again.since, shortened_to=again.shortened_to
+            )
+            _tell(now, again.context)
+            return True
     if output["turns_sent"] > 0 and now.state.shrinks + 1 < len(HISTORY_SHARES):
         now.state = replace(now.state, shrinks=now.state.shrinks + 1)
         # What the block spared stood in history that is gone now: it is told with all its layers.
@@ -334,27 +324,17 @@ def _tell(now: TurnProgress, context: str) -> None:
     now.state = replace(now.state, entries=tuple(entries))
 
 
-def _is_spent(state: TurnState) -> bool:
-    """Whether a subagent's model calls have used up what its task may cost."""
-    if state.turn.task is None or not state.turn.task.tokens_max:
-        return False
-    used = (entry.usage for entry in state.entries if isinstance(entry, Answered))
-    return sum(usage.prompt + usage.completion for usage in used) >= state.turn.task.tokens_max
-
-
 def _down_the_ladder(now: TurnProgress) -> bool:
     """Take the next try after a malformed call (SPEC §8.4). Return False when none is left.
 
     The same once more with a hint, a little warmer; then with what was said last; then without
     tools, to sum up what they gave or in plain text.
     """
-    now.state = replace(now.state, malformed=now.state.malformed + 1)
-    match now.state.malformed:
+    state = now.state = replace(now.state, malformed=now.state.malformed + 1)
+    match state.malformed:
         case 1:
-            left = now.state.rounds_left
-            now.state = replace(
-                now.state, rounds_left=MALFORMED_STEPS_MAX if left is None else left
-            )
+            left = MALFORMED_STEPS_MAX if state.rounds_left is None else state.rounds_left
+            now.state = replace(state, rounds_left=left)
             now.again("malformed")
         case 2:
             said = reply_of(now.state.entries)
@@ -365,9 +345,3 @@ def _down_the_ladder(now: TurnProgress) -> bool:
         case _:
             return False
     return True
-
-
-def _is_said(answer: Answered, turn: TurnInput) -> bool:
-    """Of a job silence is an answer, if it was meant; in a chat it is none."""
-    is_meant = turn.job is not None and declines(answer.text)
-    return is_meant or not is_empty(visible(answer.text))

@@ -138,18 +138,16 @@ def without_surplus(entries: Sequence[Entry]) -> list[Entry]:
     for entry in entries:
         results = results + 1 if isinstance(entry, ToolResult) else 0
         if isinstance(entry, Answered):
-            kept.append(_with_first_calls(entry))
+            kept.append(_first_calls(entry))
         elif results <= CALLS_MAX:
             kept.append(entry)
     return kept
 
 
+@changed_once
 def _first_calls(answer: Answered) -> Answered:
     is_short = len(answer.calls) <= CALLS_MAX
     return answer if is_short else replace(answer, calls=answer.calls[:CALLS_MAX])
-
-
-_with_first_calls = changed_once(_first_calls)
 
 
 NOTHING = "nothing_to_report"

@@ -95,7 +95,10 @@ def parse_url(text: str) -> WebUrl:
         raise UrlRefused(
             "The web address holds a blank, a backslash or a control character; write it encoded."
         )
-    scheme = _scheme(text)
+    found = _SCHEME.match(text)
+    scheme = found[1].lower() if found else ""
+    if scheme not in PORTS:
+        raise UrlRefused("Only web addresses that begin with http:// or https:// can be read.")
     parts = _PARTS.fullmatch(text)
     if parts is None:
         raise UrlRefused("That is no web address; it has to look like https://example.com/page.")
@@ -148,14 +151,6 @@ def _closed(written: str) -> str:
     return written
 
 
-def _scheme(text: str) -> str:
-    found = _SCHEME.match(text)
-    scheme = found[1].lower() if found else ""
-    if scheme not in PORTS:
-        raise UrlRefused("Only web addresses that begin with http:// or https:// can be read.")
-    return scheme
-
-
 def _encoded(part: str) -> str:
     return quote(_STRAY_PERCENT.sub("%25", part), safe=_SAFE_IN_PATH)
 
@@ -169,7 +164,14 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
         inner, closed, rest = authority[1:].partition("]")
         if not closed:
             raise UrlRefused("The web address has an IPv6 address without its closing bracket.")
-        return _ipv6(inner), _port(rest)
+        try:
+            # A zone, behind a percent sign, names an interface of this machine.
+            address = ipaddress.IPv6Address("" if "%" in inner else inner)
+        except ValueError as error:
+            raise UrlRefused(
+                "The web address has no valid IPv6 address in its brackets."
+            ) from error
+        return str(address), _port(rest)
     host, colon, port = authority.partition(":")
     return parse_host(host), _port(colon + port)
 
@@ -180,15 +182,6 @@ def _port(text: str) -> int | None:
     if not re.fullmatch(r":[0-9]{1,5}", text) or not 0 < int(text[1:]) < 65_536:
         raise UrlRefused("The port of the web address is not a number from 1 to 65535.")
     return int(text[1:])
-
-
-def _ipv6(text: str) -> str:
-    try:
-        if "%" in text:  # a zone names an interface of this machine
-            raise ValueError
-        return str(ipaddress.IPv6Address(text))
-    except ValueError as error:
-        raise UrlRefused("The web address has no valid IPv6 address in its brackets.") from error
 
 
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
@@ -205,12 +198,8 @@ def parse_host(text: str) -> str:
     host = host.removesuffix(".")
     if len(host) > HOST_CHARS_MAX or not all(map(_LABEL.fullmatch, host.split("."))):
         raise UrlRefused("The web address has no valid host name.")
-    if _NUMBER_LIKE.fullmatch(host.rpartition(".")[2]):
-        return _ipv4(host)
-    return host
-
-
-def _ipv4(host: str) -> str:
+    if not _NUMBER_LIKE.fullmatch(host.rpartition(".")[2]):
+        return host
     try:
         return str(ipaddress.IPv4Address(host))
     except ValueError as error:
@@ -328,18 +317,15 @@ class AllowedHosts:
         An entry that is a name opens private and loopback addresses. Link-local ones, where
         clouds keep keys, are opened by their number alone: who answers for a name is another.
         """
+        inner = embedded_in(address) or address
+        opened = not (inner.is_link_local or inner.is_multicast or inner.is_unspecified)
         return any(
-            entry.port in {None, port} and _covers(entry.where, host, address)
+            (opened and entry.where == host)
+            if isinstance(entry.where, str)
+            else (address in entry.where or inner in entry.where)
             for entry in self.entries
+            if entry.port in {None, port}
         )
-
-
-def _covers(where: str | IPNetwork, host: str, address: IPAddress) -> bool:
-    inner = embedded_in(address) or address
-    if not isinstance(where, str):
-        return address in where or inner in where
-    opened = not (inner.is_link_local or inner.is_multicast or inner.is_unspecified)
-    return where == host and opened
 
 
 def allowed_hosts(entries: Iterable[str]) -> AllowedHosts:

@@ -6,17 +6,16 @@ The one module that knows the library for it. Pure, and slow for pages that are 
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import json
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import date
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.sandbox.worker import Bounds, NoRoom, answer_of, bound_itself
+from agent.sandbox.worker import Worker, bound_itself
 from memory.records.errors import Permanent, Temporary
 from memory.records.text import clean, without_surrogates
 
@@ -79,10 +78,15 @@ class Article:
     whole: bool = True
 
 
+_OPENING = re.compile(r"<[A-Za-z]")
+
+
 def article(html: str, *, url: str) -> Article:
     """The text of a page; links are made absolute by `url`. Raises NotReadable."""
     html = without_surrogates(html.replace("\x00", ""))
-    read = _bounded(html)
+    read = html[:HTML_CHARS_MAX]
+    too_many = next(islice(_OPENING.finditer(read), TAGS_MAX, None), None)
+    read = read if too_many is None else read[: too_many.start()]
     markdown = _markdown(read, url, _UNWANTED, drop_forms=True)
     if len(markdown) < THIN_CHARS:
         # Some sites put all of a page into a form, or its text into what looks like a menu.
@@ -92,21 +96,10 @@ def article(html: str, *, url: str) -> Article:
     title, published = _head(read)
     return Article(
         markdown=markdown,
-        title=_line(title)[:TITLE_CHARS_MAX],
+        title=" ".join(clean(title).split())[:TITLE_CHARS_MAX],
         published=published,
         whole=len(read) >= len(html),
     )
-
-
-_OPENING = re.compile(r"<[A-Za-z]")
-
-
-def _bounded(html: str) -> str:
-    html = html[:HTML_CHARS_MAX]
-    for count, tag in enumerate(_OPENING.finditer(html)):
-        if count == TAGS_MAX:
-            return html[: tag.start()]
-    return html
 
 
 def _weight(markdown: str) -> int:
@@ -173,42 +166,21 @@ def _head(html: str) -> tuple[str, str]:
     tags = {re.sub("[-_:]", ".", name.lower()): text for name, text in document.meta_tags.items()}
     social = {name.lower(): text for name, text in document.open_graph.items()}
     title = social.get("title") or document.title or ""
-    linked = [_linked_date(part.raw_json) for part in found.structured_data]
-    dates = (*(tags.get(name, "") for name in _DATES), *linked)
-    return title, next((date for date in map(_date, dates) if date), "")
+    dates = (*(tags.get(name, "") for name in _DATES), *_LINKED_DATE.findall(html[:HEAD_CHARS]))
+    return title, next((day for day in map(_date, dates) if day), "")
 
 
-_DATE_PUBLISHED = "datePublished"
-
-
-def _linked_date(text: str) -> str:
-    """Of JSON-LD: that of the first thing which has one."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return ""
-    things = data if isinstance(data, list) else [data]
-    for thing in things[:20]:
-        if isinstance(thing, Mapping):
-            graph = thing.get("@graph")
-            inner = graph if isinstance(graph, list) else []
-            for each in (thing, *inner[:20]):
-                if isinstance(each, Mapping) and isinstance(each.get(_DATE_PUBLISHED), str):
-                    return str(each[_DATE_PUBLISHED])
-    return ""
+_LINKED_DATE = re.compile(r'"datePublished"\s*:\s*"([^"]{8,40})"')
+"""Of JSON-LD, whatever it is about."""
 
 
 def _date(text: str) -> str:
     """The day, as an ISO date; empty where it is none. Nothing else of it is kept."""
     found = re.match(r"\s*(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)", text)
     try:
-        return f"{datetime(*map(int, found.groups())):%Y-%m-%d}" if found else ""  # type: ignore[arg-type]  # noqa: DTZ001
+        return date(int(found[1]), int(found[2]), int(found[3])).isoformat() if found else ""
     except ValueError:
         return ""
-
-
-def _line(text: str) -> str:
-    return " ".join(clean(text).split())
 
 
 # --- charsets -----------------------------------------------------------------------------------
@@ -258,7 +230,11 @@ def text_of(body: bytes, charset: str = "", *, may_name_its_own: bool = True) ->
             return body[len(mark) :].decode(name, "replace")
     said = [_known(charset)]
     if may_name_its_own:
-        said.append(_known(_own_word(body)))
+        head = body[:_LOOKED_AT_BYTES]
+        found = _XML.search(head) or _META.search(head)
+        word = found[1].decode("ascii").lower() if found else ""
+        # It was read as ASCII, so it is not UTF-16, whatever it says.
+        said.append("utf-8" if word.startswith("utf-16") else _known(word))
     candidates = [name for name in (*said, "utf-8") if name]
     for name in candidates:
         try:
@@ -266,13 +242,6 @@ def text_of(body: bytes, charset: str = "", *, may_name_its_own: bool = True) ->
         except UnicodeDecodeError:
             continue
     return body.decode(candidates[0] if candidates[0] != "utf-8" else "cp1252", "replace")
-
-
-def _own_word(body: bytes) -> str:
-    head = body[:_LOOKED_AT_BYTES]
-    found = _XML.search(head) or _META.search(head)
-    name = found[1].decode("ascii").lower() if found else ""
-    return "utf-8" if name.startswith("utf-16") else name  # it was read as ASCII, so it is not
 
 
 def _known(name: str) -> str:
@@ -307,29 +276,22 @@ class PageReader:
     """Reads pages, a few at once. `read_s` is the limit of one, in seconds."""
 
     def __init__(self, *, read_s: float = READ_S) -> None:
-        self._read_s = read_s
-        self._bounds = Bounds(read_s=read_s, answer_bytes_max=ANSWER_BYTES_MAX)
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._worker = Worker(
+            __name__, read_s=read_s, answer_bytes_max=ANSWER_BYTES_MAX, at_once=AT_ONCE
+        )
 
     async def article(self, html: str, *, url: str) -> Article:
-        """The text of a page. Raises TooTangled, NoRoom, NotReadable."""
+        """Return the text of a page. Raises TooTangled, NoRoom, NotReadable."""
         html = without_surrogates(html[: HTML_CHARS_MAX + 1])
         asked = json.dumps({"html": html, "url": url}, ensure_ascii=False).encode()
+        sorry = "The page could not be read, since {why}; try again later."
         try:
-            async with asyncio.timeout(2 * self._read_s), self._places:
-                answer = await answer_of(__name__, asked, self._bounds)
+            return Article(**json.loads(await self._worker.answer(asked, sorry=sorry)))
         except TimeoutError as error:
             raise TooTangled(
                 "The page is so tangled that its text could not be read in time; look for another "
                 "page that says the same."
             ) from error
-        except OSError as error:
-            raise NoRoom(
-                "The page could not be read, since this machine has no room for another process "
-                "now; try again later."
-            ) from error
-        try:
-            return Article(**json.loads(answer))
         except (ValueError, TypeError) as error:  # it ended without a word
             raise NotReadable("The page could not be made into text.") from error
 

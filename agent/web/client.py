@@ -274,14 +274,20 @@ class WebClient:
     ) -> Fetched:
         content_type, charset = _content_type(response.headers.get("Content-Type", ""))
         failed = response.status >= 400
-        if not failed:
-            _check_type(content_type, request, url)
+        wanted = not request.types or any(fnmatchcase(content_type, t) for t in request.types)
+        # An answer that says nothing of its type is let pass: many small servers do not.
+        if content_type and not wanted and not failed:
+            raise OtherKind(
+                f"{url.host} sent a file of another kind than was wanted.",
+                content_type=content_type,
+            )
         bytes_max = request.bytes_max or self._options.body_bytes_max
         if failed:
             bytes_max = min(bytes_max, ERROR_BYTES_MAX)
         elif (response.content_length or 0) > bytes_max:
             raise _too_large(url, bytes_max)
         encoding = response.headers.get("Content-Encoding", "")
+        pause = response.headers.get("Retry-After", "").strip()
         body = bytearray()
         async with aclosing(_inflated(response.content.iter_any(), encoding, url)) as pieces:
             async for piece in pieces:
@@ -296,7 +302,7 @@ class WebClient:
             content_type=content_type,
             charset=charset,
             body=bytes(body[:bytes_max]),
-            retry_after_s=_seconds(response.headers.get("Retry-After", "")),
+            retry_after_s=float(pause) if re.fullmatch(r"[0-9]{1,6}", pause) else None,
         )
 
 
@@ -393,23 +399,10 @@ def _content_type(header: str) -> tuple[str, str]:
     )
 
 
-def _check_type(content_type: str, request: WebRequest, url: WebUrl) -> None:
-    """An answer that says nothing of its type is let pass: many small servers do not."""
-    wanted = not request.types or any(fnmatchcase(content_type, kind) for kind in request.types)
-    if content_type and not wanted:
-        raise OtherKind(
-            f"{url.host} sent a file of another kind than was wanted.", content_type=content_type
-        )
-
-
 def _too_large(url: WebUrl, bytes_max: int) -> AnswerRefused:
     return AnswerRefused(
         f"What {url.host} sends is larger than {bytes_max / 1_000_000:g} MB; it was not read."
     )
-
-
-def _seconds(retry_after: str) -> float | None:
-    return float(retry_after) if re.fullmatch(r"[0-9]{1,6}", retry_after.strip()) else None
 
 
 def _trouble(error: Exception) -> str:

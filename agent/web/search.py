@@ -10,19 +10,20 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html.parser import HTMLParser
-from typing import Literal, Protocol, assert_never
+from typing import Annotated, Literal, Protocol, assert_never
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
-    TypeAdapter,
     ValidationError,
 )
 
@@ -38,6 +39,7 @@ SEARCH_S = 20.0
 ANSWER_BYTES_MAX = 2_000_000
 TITLE_CHARS_MAX = 200
 SNIPPET_CHARS_MAX = 500
+DATE_CHARS_MAX = 40
 PAGE_CHARS_MAX = 1_000_000
 
 BASE_URLS: dict[ServiceName, str] = {
@@ -65,14 +67,35 @@ class SearchOptions:
     api_key: SecretStr = field(default=SecretStr(""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchHit:
-    """One hit. `date` is as the service tells it, or empty."""
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 
-    title: str
-    url: str
-    snippet: str = ""
-    date: str = ""
+
+def _plain(chars_max: int) -> BeforeValidator:
+    """Plain text of bounded length, empty where a service says null."""
+
+    def plain(text: object) -> object:
+        if not isinstance(text, str):
+            return "" if text is None else text
+        words = " ".join(html.unescape(_TAG.sub("", clean(text[: 20 * chars_max]))).split())
+        return words if len(words) <= chars_max else f"{words[: chars_max - 1]}…"
+
+    return BeforeValidator(plain)
+
+
+class SearchHit(BaseModel):
+    """One hit, by the names that SearXNG, Brave and Tavily give its parts. `date` is as the service
+    tells it, or empty."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    title: Annotated[str, _plain(TITLE_CHARS_MAX)] = ""
+    url: Annotated[str, AfterValidator(str.strip)]
+    snippet: Annotated[str, _plain(SNIPPET_CHARS_MAX)] = Field(
+        default="", validation_alias=AliasChoices("content", "description")
+    )
+    date: Annotated[str, _plain(DATE_CHARS_MAX)] = Field(
+        default="", validation_alias=AliasChoices("publishedDate", "published_date", "age")
+    )
 
 
 class SearchService(Protocol):
@@ -126,17 +149,15 @@ class _HitLine:
             raise SearchMisconfigured(f"web.search_url: {error}") from error
         self._client = client
         self._base = str(url).rstrip("/")
-        self._also = allowed_hosts([_place(url.host, url.port)] if by_owner else [])
+        host = f"[{url.host}]" if ":" in url.host else url.host
+        self._also = allowed_hosts([f"{host}:{url.port}"] if by_owner else [])
 
     async def ask(self, request: WebRequest, *, name: str) -> Fetched:
         """The service's answer; `request.url` is what follows its address. Raises AssistantError
         in the service's name for whatever is no success."""
-        whole = WebRequest(
+        whole = replace(
+            request,
             url=self._base + request.url,
-            method=request.method,
-            headers=request.headers,
-            secrets=request.secrets,
-            body=request.body,
             also=self._also,
             bytes_max=ANSWER_BYTES_MAX,
             total_s=SEARCH_S,
@@ -145,10 +166,6 @@ class _HitLine:
         if answer.status != 200:
             raise _failure(answer, name)
         return answer
-
-
-def _place(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _failure(answer: Fetched, name: str) -> AssistantError:
@@ -179,34 +196,25 @@ def _failure(answer: Fetched, name: str) -> AssistantError:
 # --- services with an API ------------------------------------------------------------------------
 
 
-class _Hit(BaseModel):
-    """A hit, by the names that SearXNG, Brave and Tavily give its parts."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    title: str | None = ""
-    url: str
-    snippet: str | None = Field(default="", validation_alias=AliasChoices("content", "description"))
-    date: str | None = Field(
-        default="", validation_alias=AliasChoices("publishedDate", "published_date", "age")
-    )
-
-
 class _Hits(BaseModel):
-    results: list[_Hit]
+    results: list[SearchHit] = []
 
 
-class _BraveWeb(BaseModel):
-    results: list[_Hit] = []
+class _FullAnswer(BaseModel):
+    results: list[SearchHit]
+
+    @property
+    def hits(self) -> list[SearchHit]:
+        return self.results
 
 
 class _BraveAnswer(BaseModel):
     """Without hits it has no part about the web, or an empty one."""
 
-    web: _BraveWeb | None = None
+    web: _Hits | None = None
 
     @property
-    def results(self) -> list[_Hit]:
+    def hits(self) -> list[SearchHit]:
         return self.web.results if self.web else []
 
 
@@ -219,34 +227,23 @@ class JsonSearch:
         line: _HitLine,
         name: str,
         request: Callable[[str, int], WebRequest],
-        answer: type[_Hits] | type[_BraveAnswer] = _Hits,
+        answer: type[_FullAnswer | _BraveAnswer] = _FullAnswer,
     ) -> None:
         self._line = line
         self._name = name
         self._request = request
-        self._answer = TypeAdapter[_Hits | _BraveAnswer](answer)
+        self._answer = answer
 
     async def search(self, query: str, count: int) -> Sequence[SearchHit]:
         answer = await self._line.ask(self._request(query, count), name=self._name)
         try:
-            found = self._answer.validate_json(answer.body)
+            found = self._answer.model_validate_json(answer.body)
         except ValidationError as error:
             raise SearchFailed(
                 f"What the search service {self._name} answered cannot be read; check "
                 "web.search_url."
             ) from error
-        return _usable(
-            (
-                SearchHit(
-                    title=hit.title or "",
-                    url=hit.url,
-                    snippet=hit.snippet or "",
-                    date=hit.date or "",
-                )
-                for hit in found.results
-            ),
-            count,
-        )
+        return _usable(found.hits, count)
 
 
 def _asked_of_searxng(query: str, count: int) -> WebRequest:
@@ -350,54 +347,28 @@ class _DuckDuckGoPage(HTMLParser):
 
     def _take(self) -> None:
         if self._link and not self._is_ad:
-            self.hits.append(
-                SearchHit(
-                    title="".join(self._title),
-                    url=_led_to(self._link),
-                    snippet="".join(self._snippet),
-                )
-            )
+            # Links go through a counter that has the real one as `uddg`.
+            url = self._link
+            try:
+                parts = urlsplit(url)
+                wanted = parse_qs(parts.query, max_num_fields=20).get("uddg")
+                url = wanted[0] if wanted and parts.path.startswith("/l/") else url
+            except ValueError:
+                url = ""
+            title, snippet = "".join(self._title), "".join(self._snippet)
+            self.hits.append(SearchHit(title=title, url=url, snippet=snippet))
         self._link, self._title, self._snippet, self._reading = "", [], [], ""
 
 
-def _led_to(link: str) -> str:
-    """Where a hit leads: its links go through a counter that has the real one as `uddg`."""
-    try:
-        parts = urlsplit(link)
-        wanted = parse_qs(parts.query, max_num_fields=20).get("uddg")
-    except ValueError:
-        return ""
-    return wanted[0] if wanted and parts.path.startswith("/l/") else link
-
-
-# --- what is taken of an answer ----------------------------------------------------------------
-
-
 def _usable(hits: Iterable[SearchHit], count: int) -> list[SearchHit]:
-    """Those that lead to a web page, each once, as plain text of bounded length."""
+    """Those that lead to a web page, each once; one without a title is called by its address."""
     taken: dict[str, SearchHit] = {}
     for hit in hits:
-        url = hit.url.strip()
         try:
-            parse_url(url)
+            parse_url(hit.url)
         except UrlRefused:
             continue
-        title = _plain(hit.title, TITLE_CHARS_MAX)
-        found = SearchHit(
-            title=title or url,
-            url=url,
-            snippet=_plain(hit.snippet, SNIPPET_CHARS_MAX),
-            date=_plain(hit.date, 40),
-        )
-        taken.setdefault(url, found)
+        taken.setdefault(hit.url, hit if hit.title else hit.model_copy(update={"title": hit.url}))
         if len(taken) == count:
             break
     return list(taken.values())
-
-
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
-
-
-def _plain(text: str, chars_max: int) -> str:
-    words = " ".join(html.unescape(_TAG.sub("", clean(text[: 20 * chars_max]))).split())
-    return words if len(words) <= chars_max else f"{words[: chars_max - 1]}…"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bot.app.memory import Memories
     from bot.app.tools import Abilities
     from bot.app.upkeep import Housekeeping
-    from bot.commands.conversation import SessionCommands
+    from bot.commands.conversation import SessionService
     from bot.commands.logs import LogReader
     from bot.commands.mcp import McpService
     from bot.commands.pairing import PairingQuestions
@@ -235,7 +235,7 @@ class App:
 
     @property
     def choice(self) -> Choice:
-        """The usual model, and why it was chosen."""
+        """Return the usual model, and why it was chosen."""
         return self.models.models.main.choice
 
     def redact(self, text: str) -> str:
@@ -248,11 +248,11 @@ class App:
         return person.name if person is not None else ""
 
     def acts_not(self) -> bool:
-        """Whether the owner paused everything, or the clock is doubted."""
+        """Return whether the owner paused everything, or the clock is doubted."""
         return self.budget.hand.paused is not None or bool(self.clock.doubt)
 
     def are_settings_changed(self) -> bool:
-        """Whether the settings on the disk are others than those in use."""
+        """Return whether the settings on the disk are others than those in use."""
         from bot.settings.home import settings_changed
 
         return settings_changed(self.home, self._digest, self.env)
@@ -348,15 +348,14 @@ class App:
     @cached_property
     def logs(self) -> LogReader:
         from bot.commands.logs import LogReader
-        from bot.settings.options import host_zone
 
-        return LogReader(self.home.log_file, self.redact, host_zone=host_zone())
+        return LogReader(self.home.log_file, self.redact)
 
     @cached_property
     def why(self) -> WhyCommand:
-        from bot.app.commands import why_desk_of
+        from bot.app.commands import why_of
 
-        return why_desk_of(self)
+        return why_of(self)
 
     @service("bot.app.upkeep:Housekeeping", "troubles")
     def housekeeping(self) -> Housekeeping:
@@ -521,11 +520,11 @@ class App:
 
         return self.entered(aftermath_of(self))
 
-    @service("bot.commands.conversation:SessionCommands", "list", "show", "whole", "clear")
-    def sessions(self) -> SessionCommands:
-        from bot.commands.conversation import SessionCommands
+    @service("bot.commands.conversation:SessionService", "list", "show", "whole", "clear")
+    def sessions(self) -> SessionService:
+        from bot.commands.conversation import SessionService
 
-        return SessionCommands(self.memories.sessions)
+        return SessionService(self.memories.sessions)
 
 
 @asynccontextmanager

@@ -10,19 +10,20 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
-from bot.channels.base import Channel, SentMessage
+from agent.files.values import FileUnavailable
+from bot.channels.base import NO_REACTIONS, Channel, DeliveryRefused, NotSent, Reacted, SentMessage
 from bot.channels.console import ConsoleChannel
 from bot.channels.tokens import PAUSES_S, TokenNotices, TokenRefused
 from bot.commands import table as commands
 from bot.inbox.intake import Intake
 from bot.lean import load_without
 from bot.people.access import Access
-from memory.records.errors import SettingsWrong, StorageError
-from memory.records.messages import Address, Role
+from memory.records.errors import Permanent, SettingsWrong, StorageError, Temporary
+from memory.records.messages import Address, Attachment, IncomingMessage, Role
 from memory.records.usage import UsageQuery, UsageSum
 from memory.stores.approvals import SqliteApprovals, SqliteCards
 from scheduler.clock.machine import CheckedClock
@@ -40,6 +41,14 @@ TELL_S = 10.0
 """Time limit of one message that cannot wait in the outbox."""
 
 
+class NoReaction(Permanent):
+    """A reaction that is not shown, and will not be."""
+
+
+class NoReactionNow(Temporary):
+    """A reaction that is not shown now."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Channels:
     """The terminal always, the platforms where they are set up."""
@@ -53,16 +62,16 @@ class Channels:
 
     @property
     def platforms(self) -> Sequence[TelegramChannel | SlackChannel]:
-        """Those that are set up."""
+        """Return those that are set up."""
         return [one for one in (self.telegram, self.slack) if one is not None]
 
     @property
     def by_name(self) -> Mapping[str, Channel]:
-        """All of them."""
+        """Return all of them."""
         return {one.name: one for one in (self.console, *self.platforms)}
 
     async def take_in(self, intake: Intake) -> None:
-        """Serves every platform until cancelled.
+        """Serve every platform until cancelled.
 
         Raises SettingsWrong when none of them accepts us. If only some refuse us, that is told and
         they are tried again.
@@ -94,7 +103,7 @@ class Channels:
                 group.create_task(kept(platform), name=platform.name)
 
     async def fetch_waiting(self, intake: Intake) -> None:
-        """Takes in what waits at the platforms, and hands it on; for `run --once`. What somebody
+        """Take in what waits at the platforms, and hand it on; for `run --once`. What somebody
         wrote too fast is handed on as their minutes have room for it."""
         for platform in self.platforms:
             await platform.fetch_waiting(intake)
@@ -104,7 +113,15 @@ class Channels:
     async def tell_owner_at_once(self, text: str) -> None:
         """Send past the outbox, for when nothing can be stored any more, to the first of the
         owner's private chats that takes it. Never fails."""
-        for lane in await self._owners_chats():
+        owner = self.access.owner_id()
+        person = None if owner is None else self.access.person(owner)
+        lanes: Sequence[str] = ()
+        if owner is not None and person is not None:
+            try:
+                lanes = await self.access.private_chats(owner)
+            except StorageError:
+                lanes = person.addresses
+        for lane in lanes:
             address = Address.parse(lane)
             channel = self.by_name.get(address.channel)
             if channel is None or channel is self.console:
@@ -118,18 +135,42 @@ class Channels:
                 return
         log.warning("channel.owner_untold")
 
-    async def _owners_chats(self) -> Sequence[str]:
-        owner = self.access.owner_id()
-        if owner is None:
-            return ()
-        try:
-            return await self.access.private_chats(owner)
-        except StorageError:
-            people = self.access.directory.people
-            return next(person.addresses for person in people if person.id == owner)
+    async def react(self, address: Address, message_id: str, emoji: str) -> str:
+        """Set a reaction at once: one that comes late says nothing any more.
+
+        Return what is shown now. Raise NoReaction, NoReactionNow.
+        """
+        channel = self.by_name.get(address.channel)
+        if channel is None:
+            raise NoReaction(NO_REACTIONS)
+        match await channel.react(address, message_id, emoji):
+            case Reacted(shown=shown):
+                return shown
+            case NotSent(reason=reason, retry_after_s=after_s):
+                raise NoReactionNow(
+                    f"the reaction could not be set now ({reason}); go on without it",
+                    retry_after_s=after_s,
+                )
+            case DeliveryRefused(reason=reason):
+                raise NoReaction(reason)
+            case other:
+                assert_never(other)
+
+    async def acknowledge(self, message: IncomingMessage) -> None:
+        """Show that it was taken in, where its channel does so."""
+        channel = self.by_name.get(message.address.channel)
+        if channel is not None:
+            await channel.acknowledge(message)
+
+    async def fetch(self, address: Address, attachment: Attachment, bytes_max: int) -> bytes:
+        """Return the whole of a file of a message. Raise FileUnavailable, Temporary."""
+        channel = self.by_name.get(address.channel)
+        if channel is None:
+            raise FileUnavailable("files cannot be fetched where this message came from")
+        return await channel.fetch(attachment, bytes_max=bytes_max)
 
     def can_deliver(self, lane: str) -> bool:
-        """A reply to the terminal waits until somebody is there, perhaps for days."""
+        """Return whether a reply can go there: to the terminal only while somebody is at it."""
         return self.console.attended or not lane.startswith(f"{self.console.name}:")
 
 
@@ -138,7 +179,13 @@ def menus_of(access: Access) -> Menus:
     also what else the person there may type."""
     from bot.channels.telegram.api import EVERYBODY
 
-    whole = {role: _menu(role) for role in Role}
+    # A menu shows plain text.
+    whole: dict[Role, Menu] = {
+        role: tuple(
+            (one.name, one.help.replace("`", "")) for one in commands.COMMANDS if role in one.roles
+        )
+        for role in Role
+    }
     found = {EVERYBODY: whole[Role.GUEST]}
     for person in access.directory.people:
         for address in person.addresses:
@@ -147,12 +194,6 @@ def menus_of(access: Access) -> Menus:
             if is_chat and person.role is not Role.GUEST:
                 found[chat] = whole[person.role]
     return found
-
-
-def _menu(role: Role) -> Menu:
-    """What this role may type. A menu shows plain text."""
-    rows = (one for one in commands.COMMANDS if role in one.roles)
-    return tuple((one.name, one.help.replace("`", "")) for one in rows)
 
 
 def _settings_wrong(error: BaseException) -> Iterator[SettingsWrong]:

@@ -1,27 +1,23 @@
 """What jobs, tools and the budget know of chats, and how they reach them: who may hear what where,
-messages besides the answer, reactions, files, and notices to the owner.
+messages besides the answer, and notices to the owner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Awaitable, Callable, Sequence
 from zoneinfo import ZoneInfo
 
 import structlog
 
-from agent.files.values import FileUnavailable
-from agent.tools.messages import FileToSend, OwnChat
+from agent.tools.groups.messages import FileToSend, OwnChat
 from agent.turn.agents import Bindings
-from bot.channels.base import NO_REACTIONS, Channel, DeliveryRefused, NotSent, Reacted
 from bot.markup.command_text import as_typed
 from bot.outbox.outbox import NewFile, Outbox
 from bot.people.access import Access
 from bot.people.approvals import is_shared
 from bot.people.timezone import zone_of
 from bot.settings.options import host_zone
-from memory.records.errors import Permanent, Temporary
-from memory.records.messages import Address, Attachment, IncomingMessage, PersonId
+from memory.records.messages import Address, PersonId
 from memory.records.rows import Button, NewMessage, Person
 from memory.records.usage import NOBODY, Notice
 from memory.stores.conversations import SqliteConversations
@@ -42,7 +38,7 @@ class Chats:
         self._private: dict[PersonId, frozenset[str]] = {}
 
     async def load(self) -> None:
-        """Reads which chats are whose alone. Raises StorageError."""
+        """Read which chats are whose alone. Raise StorageError."""
         for person in self._access.directory.people:
             chats = await self._access.private_chats(person.id)
             self._private[person.id] = frozenset(chats)
@@ -68,19 +64,20 @@ class Chats:
 
     def heard(self, person_id: PersonId, lane: str) -> None:
         """This person wrote in this private chat."""
+        # Where somebody wrote alone once, they may hear what is theirs from then on.
         if not is_shared(lane):
             self._private[person_id] = self._private.get(person_id, frozenset()) | {lane}
 
     def is_group(self, lane: str) -> bool:
-        """Whether others read along there."""
+        """Return whether others read along there."""
         return is_shared(lane)
 
     def agent_at(self, lane: str) -> str:
-        """The name of the agent that answers there."""
+        """Return the name of the agent that answers there."""
         return self._bindings.agent_of(lane)
 
     def zone(self, person_id: PersonId) -> ZoneInfo:
-        """The person's, else this machine's."""
+        """Return the person's, else this machine's."""
         found = self._access.person(person_id)
         named = zone_of(found.time_zone) if found is not None and found.time_zone else None
         return named or zone_of(host_zone()) or ZoneInfo("UTC")
@@ -90,54 +87,15 @@ class Chats:
         return self._access.owner_id()
 
     async def home_of(self, person_id: PersonId) -> str:
-        """The private chat that unasked words go to; empty where there is none. Raises
+        """Return the private chat that unasked words go to; empty where there is none. Raise
         StorageError."""
         chats = await self._access.private_chats(person_id)
         self._private[person_id] = frozenset(chats) | self._private.get(person_id, frozenset())
         return next(iter(chats), "")
 
 
-class NoReaction(Permanent):
-    """A reaction that is not shown, and will not be."""
-
-
-class NoReactionNow(Temporary):
-    """A reaction that is not shown now."""
-
-
-class Reactions:
-    """Sets them at once: a reaction that comes late says nothing any more."""
-
-    def __init__(self, channels: Callable[[], Mapping[str, Channel]]) -> None:
-        self._channels = channels
-
-    async def react(self, address: Address, message_id: str, emoji: str) -> str:
-        """What is shown now. Raises NoReaction, NoReactionNow."""
-        channel = self._channels().get(address.channel)
-        if channel is None:
-            raise NoReaction(NO_REACTIONS)
-        match await channel.react(address, message_id, emoji):
-            case Reacted(shown=shown):
-                return shown
-            case NotSent(reason=reason, retry_after_s=after_s):
-                raise NoReactionNow(
-                    f"the reaction could not be set now ({reason}); go on without it",
-                    retry_after_s=after_s,
-                )
-            case DeliveryRefused(reason=reason):
-                raise NoReaction(reason)
-            case other:
-                assert_never(other)
-
-    async def acknowledge(self, message: IncomingMessage) -> None:
-        """Shows that it was taken in, where its channel does so."""
-        channel = self._channels().get(message.address.channel)
-        if channel is not None:
-            await channel.acknowledge(message)
-
-
 class BotMessenger:
-    """Implements `agent.tools.messages.Messenger` over the outbox."""
+    """Implements `agent.tools.groups.messages.Messenger` over the outbox."""
 
     def __init__(
         self, access: Access, conversations: SqliteConversations, outbox: Callable[[], Outbox]
@@ -149,7 +107,7 @@ class BotMessenger:
         self._outbox = outbox
 
     async def chats(self, person_id: PersonId) -> Sequence[OwnChat]:
-        """Where this person alone reads; the terminal is no place that waits."""
+        """Return where this person alone reads; the terminal is no place that waits."""
         return [OwnChat(lane=lane) for lane in await self._access.private_chats(person_id)]
 
     async def send(self, lane: str, text: str, *, untrusted: bool) -> None:
@@ -169,20 +127,6 @@ class BotMessenger:
             words = f"\n\n{caption}" if caption else ""
             text = f"{NOTED_FILE}{file.path}{words}"
             await self._conversations.note(conversation, text, untrusted=untrusted)
-
-
-class ChannelFiles:
-    """Fetches files of messages from the channels, by name."""
-
-    def __init__(self, channels: Callable[[], Mapping[str, Channel]]) -> None:
-        self._channels = channels
-
-    async def fetch(self, address: Address, attachment: Attachment, bytes_max: int) -> bytes:
-        """The whole of it. Raises FileUnavailable, Temporary."""
-        channel = self._channels().get(address.channel)
-        if channel is None:
-            raise FileUnavailable("files cannot be fetched where this message came from")
-        return await channel.fetch(attachment, bytes_max=bytes_max)
 
 
 class OwnerNotices:

@@ -8,21 +8,16 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from agent.budget.circuit_breaker import RESUME
 from agent.budget.service import UsageService
-from bot.app.chats import Reactions
 from bot.channels.base import Pressed
-from bot.commands.conversation import CompactionCommands, SubagentCommands
+from bot.commands.command import Tools
 from bot.commands.jobs.commands import JobCommands, TimeQuestions
 from bot.commands.jobs.heartbeat import HeartbeatCommands
-from bot.commands.memory.commands import PrivateCommand
-from bot.commands.memory.undo import UndoCommand
-from bot.commands.models import ModelCommand
 from bot.commands.pairing import PairingQuestions
 from bot.commands.people import PeopleCommands
-from bot.commands.status import BotStatus, StatusSources
-from bot.commands.table import Tools
-from bot.commands.trace.prompts import ContextCommand
-from bot.commands.usage import NOT_PAUSED, UsageCommand, names_of
+from bot.commands.status import BotStatus
+from bot.commands.usage import FOR_OWNER, NOT_PAUSED, names_of, resumed
 from bot.inbox.intake import Intake, IntakeHooks
 from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
@@ -61,10 +56,12 @@ def usage_of(app: App) -> UsageService:
 
 def status_of(app: App) -> BotStatus:
     """Build what says how the bot is doing."""
-    watched = StatusSources(
+    return BotStatus(
+        clock=app.clock,
+        since_s=app.clock.monotonic(),
         usage=app.usage,
         choice=app.choice,
-        models=ModelCommand(app.models),
+        models=app.models,
         access=app.access,
         channels=app.channels.by_name,
         engine=app.engine,
@@ -81,8 +78,8 @@ def status_of(app: App) -> BotStatus:
         log=app.logs,
         free_bytes=lambda: disk_usage(app.home.data).free,
         host_zone=ZoneInfo(host_zone()),
+        is_changed=app.are_settings_changed,
     )
-    return BotStatus(watched, clock=app.clock, changed=app.are_settings_changed)
 
 
 def pairing_of(app: App) -> PairingQuestions:
@@ -99,66 +96,61 @@ def job_commands_of(app: App) -> JobCommands:
     """Build what answers commands about jobs and events."""
     cards, jobs = _cards(app), app.calendar.jobs
     questions = TimeQuestions(jobs, cards, clock=app.clock)
-    return JobCommands(jobs, app.calendar.events, questions, cards)
+    await_zone = app.calendar.zones.await_zone
+    return JobCommands(jobs, app.calendar.events, questions, cards, await_zone=await_zone)
 
 
-def why_desk_of(app: App) -> WhyCommand:
+def why_of(app: App) -> WhyCommand:
     """Build what answers `/why`."""
-    from bot.commands.trace.why import WhyCommand, WhySources
+    from bot.commands.trace.why import WhyCommand
     from memory.stores.traces import SqliteTraces
 
     def server_of(name: str) -> str:
         tool = app.abilities.toolbox.get(name)
         return tool.card.server if tool is not None else ""
 
-    sources = WhySources(
+    return WhyCommand(
+        records=SqliteTraces(app.database),
         facts=app.memories.facts,
         jobs=app.calendar.store,
-        memory=app.memories.commands,
+        memories=app.memories.commands,
         counted=app.budget.flush,
         texts=app.library.texts,
         name_of=app.name_of,
         server_of=server_of,
         redact=app.redact,
+        host_zone=host_zone(),
     )
-    return WhyCommand(SqliteTraces(app.database), sources, host_zone=host_zone())
 
 
 def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
     """Build what slash commands act on."""
-    settings = app.settings
     return Tools(
+        clock=app.clock,
+        host_zone=host_zone(),
         engine=app.engine,
-        lanes=app.engine.lanes,
         conversations=app.conversations,
+        compactor=app.memories.compactor,
+        compactions=SqliteCompactions(app.database),
+        subagents=app.abilities.subagents,
+        workspace=app.abilities.workspace,
         status=app.status,
-        context=ContextCommand(app.prompts),
+        prompts=app.prompts,
         why=lambda: app.why,
         logs=app.logs,
-        models=ModelCommand(app.models),
+        models=app.models,
         skills=app.abilities.skills,
-        usage=UsageCommand(app.usage, clock=app.clock),
-        agents=SubagentCommands(app.abilities.subagents, app.engine, clock=app.clock),
+        usage=app.usage,
         approvals=app.approvals,
-        compacting=CompactionCommands(
-            app.memories.compactor,
-            SqliteCompactions(app.database),
-            app.conversations,
-            busy=app.engine.busy,
-            host_zone=host_zone(),
-        ),
+        memory=app.memories.service,
+        memories=app.memories.commands,
         schedule=schedule,
         heartbeat=HeartbeatCommands(app.calendar.jobs, app.calendar.heartbeats),
-        memory=app.memories.commands,
-        undo=UndoCommand(
-            app.memories.service, app.abilities.workspace, clock=app.clock, host_zone=host_zone()
-        ),
-        private=PrivateCommand(app.memories.service),
         people=PeopleCommands(
             app.access,
             clock=app.clock,
             host_zone=host_zone(),
-            language=settings.prompt.language,
+            language=app.settings.prompt.language,
             asking=app.pairing,
         ),
         snippets=app.snippets,
@@ -168,7 +160,6 @@ def tools_of_commands(app: App, schedule: JobCommands) -> Tools:
 def intake_of(app: App) -> Intake:
     """Build the way in of every message, command and press."""
     schedule = job_commands_of(app)
-    reactions = Reactions(lambda: app.channels.by_name)
     per_minute = app.settings.access.messages_per_minute
     return Intake(
         SqliteInbox(app.database),
@@ -182,7 +173,7 @@ def intake_of(app: App) -> Intake:
             presses={
                 "ok": app.approvals.press,
                 "brake": _brake_press(app),
-                "mem": app.memories.commands.press,
+                "mem": app.memories.questions.press,
                 "job": schedule.press,
                 "why": lambda pressed, person: app.why.press(pressed, person),  # loaded when asked
                 "zone": app.calendar.zones.press,
@@ -198,7 +189,7 @@ def intake_of(app: App) -> Intake:
                 after_hours=app.settings.history.idle_reset_hours,
                 busy=app.engine.busy,
             ),
-            acknowledge=reactions.acknowledge if app.settings.telegram.ack_reaction else None,
+            acknowledge=app.channels.acknowledge if app.settings.telegram.ack_reaction else None,
             stranger=app.pairing.asked,
             heard=app.chats.heard,
             answered=app.calendar.zones.after,
@@ -211,12 +202,15 @@ def _cards(app: App) -> QuestionMessages:
 
 
 def _brake_press(app: App) -> Callable[[Pressed, Person], Awaitable[str]]:
-    """What the brake's button does: only for those who may resume. Its card then says so."""
+    """Build what the brake's button does: only for those who may resume. Its card then says so."""
 
     async def press(pressed: Pressed, person: Person) -> str:
-        said = await UsageCommand(app.usage, clock=app.clock).pressed(pressed.data, person)
-        if said is None or person.role is not Role.OWNER:
-            return said or TOO_OLD
+        if pressed.data != RESUME.data:
+            return TOO_OLD
+        # A card in a group can be pressed by everybody there.
+        if person.role is not Role.OWNER:
+            return FOR_OWNER
+        said = await resumed(app.usage)
         zone = zone_for(Scope.PERSON, person.time_zone, ZoneInfo(host_zone()))
         since = app.clock.now().astimezone(zone)
         outcome = TOO_OLD if said == NOT_PAUSED else GOING_ON.format(since=f"{since:%H:%M}")

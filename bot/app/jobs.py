@@ -21,13 +21,15 @@ from memory.stores.approvals import SqliteCards
 from memory.stores.jobs import SqliteJobs
 from memory.stores.schedule import SqliteEvents, SqliteHeartbeats, SqliteSwitches, SqliteTellings
 from scheduler.jobs.events import EventService
-from scheduler.jobs.forecast import Forecaster, Rules
+from scheduler.jobs.forecast import Rules
 from scheduler.jobs.heartbeats import HeartbeatService
 from scheduler.jobs.service import JobService
 from scheduler.jobs.skill_jobs import SkillJobs
 from scheduler.jobs.times import TimeReader
-from scheduler.kinds.dry_run import JobDryRuns, JobTurns, PastCosts
+from scheduler.kinds.dry_run import JobDryRuns, PastCosts
+from scheduler.kinds.kinds import TurnKind, read_list
 from scheduler.notify.delivery import read_hours
+from scheduler.notify.findings import has_tasks
 
 if TYPE_CHECKING:
     from bot.app.app import App
@@ -136,13 +138,13 @@ class Calendar:
     def dry_runs(self) -> JobDryRuns:
         """Build what says beforehand what jobs do; without a running bot the calls of a rehearsal
         are neither counted nor bounded."""
-        settings, clock = self.app.settings, self.app.clock
-        turns = JobTurns(self.app.chats, self.app.abilities.shelf.current, self.app.home.workspace)
+        settings, workspace = self.app.settings, self.app.home.workspace
 
         async def rules() -> Rules:
+            agents = settings.agents.by_name
             return Rules(
                 daily_max=settings.scheduler.daily_max,
-                heartbeats=await turns.have_tasks(settings.agents.by_name),
+                heartbeats=any([has_tasks(await read_list(workspace, one)) for one in agents]),
                 hours=read_hours(settings.heartbeat.active_hours),
             )
 
@@ -153,10 +155,8 @@ class Calendar:
         priced = self.app.models.dollars
         return JobDryRuns(
             self.jobs,
-            Forecaster(
-                self.store, self.notifications, self.app.chats.zone, clock=clock, rules=rules
-            ),
-            turns,
+            self.notifications,
+            self.turns,
             DryRunner(
                 self.app.beginning.plan,
                 self.app.models,
@@ -165,8 +165,19 @@ class Calendar:
                 payment=payment,
             ),
             self.skill_jobs,
-            clock=clock,
+            clock=self.app.clock,
+            rules=rules,
             past=PastCosts(self.store, self.app.usage_store, priced, payment=payment),
+        )
+
+    @cached_property
+    def turns(self) -> TurnKind:
+        """Build what makes the turns of jobs."""
+        return TurnKind(
+            self.app.chats,
+            self.app.abilities.shelf.current,
+            self.app.home.workspace,
+            start_conversation=lambda lane: self.app.conversations.start_new(lane),
         )
 
 

@@ -9,9 +9,10 @@ from datetime import UTC
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.budget.ledger import background_charge
+from agent.history.compaction import SqliteCompactor
 from agent.history.summaries import Summaries
-from agent.learning.extraction import ExtractionOptions, Extractor
+from agent.learning.extraction import Extractor
 from agent.learning.insights import InsightMaker
 from agent.prompt import tokens
 from agent.subagents.background import Background, BackgroundOptions
@@ -28,7 +29,7 @@ from memory.facts.recall import SqliteRecall
 from memory.facts.store import SqliteFacts
 from memory.records import words
 from memory.records.facts import CompactionWanted
-from memory.records.messages import Role
+from memory.records.usage import Purpose
 from memory.search.archive import SqliteArchive
 from memory.search.documents import SqliteDocuments
 from memory.search.indexes import Indexes
@@ -53,12 +54,12 @@ class Memories:
 
     @cached_property
     def embedding(self) -> Embedding:
-        """The embedder; nothing heavy is loaded before something is searched."""
+        """Return the embedder; nothing heavy is loaded before something is searched."""
         return Embedding(enabled=self.app.settings.memory.embeddings)
 
     @cached_property
     def facts(self) -> SqliteFacts:
-        """What is known about people."""
+        """Return what is known about people."""
         indexes = Indexes(self.app.database, embedding=self.embedding)
         return SqliteFacts(self.app.database, indexes)
 
@@ -111,39 +112,23 @@ class Memories:
     @cached_property
     def extractor(self) -> Extractor:
         """Build what looks for facts in conversations."""
-        chosen = self.app.settings.memory.extraction
         return Extractor(
             SqliteLines(self.app.database, self.app.access.person),
             self.facts,
             self.background,
             self.app.library.texts,
-            options=ExtractionOptions(
-                exchanges_max=chosen.max_turns,
-                messages_min=chosen.min_messages,
-                confidence_min=chosen.confidence_min,
-                facts_max=chosen.facts_max,
-            ),
+            options=self.app.settings.memory.extraction,
         )
 
     @cached_property
     def compactor(self) -> SqliteCompactor:
         """Build what sums up what is older in a conversation."""
-        chosen = self.app.settings.history
         return SqliteCompactor(
             SqliteCompactions(self.app.database),
             self.app.models,
             Summaries(self.background, self.app.library.texts),
             host_zone=zone_of(host_zone()) or UTC,
-            options=CompactionOptions(
-                tokens_max=chosen.tokens_max,
-                window_share=chosen.window_share,
-                messages_max=chosen.messages_max,
-                every_s=chosen.compact_every_s,
-                tail_tokens=chosen.tail_tokens,
-                tail_exchanges=chosen.tail_exchanges,
-                confidence_min=chosen.boundary_confidence,
-                summary_tokens=chosen.summary_tokens,
-            ),
+            options=self.app.settings.history,
             now_ms=self.app.database.now_ms,
             extract=self.extractor.everything
             if self.app.settings.memory.extraction.enabled
@@ -161,15 +146,9 @@ class Memories:
         async def compact(ended: EndedTurn) -> None:
             turn = ended.turn
             if turn.job is None:
-                await compactor.compact(
-                    CompactionWanted(
-                        conversation=ended.end.conversation,
-                        lane=turn.message.address.key,
-                        person_id=turn.person_id,
-                        is_owner=turn.role is Role.OWNER,
-                        time_zone=turn.time_zone,
-                    )
-                )
+                where = ended.end.conversation
+                charge = background_charge(Purpose.COMPACTION, turn, where)
+                await compactor.compact(CompactionWanted(charge=charge))
 
         async def index(ended: EndedTurn) -> None:
             await archive.index_new()
@@ -194,7 +173,7 @@ class Memories:
 
     @cached_property
     def service(self) -> MemoryService:
-        """What a person may see and change of their memories."""
+        """Return what a person may see and change of their memories."""
         app = self.app
         return MemoryService(
             app.database,
@@ -216,7 +195,7 @@ class Memories:
 
     @cached_property
     def questions(self) -> ForgetQuestions:
-        """What asks before it erases."""
+        """Return what asks before it erases."""
         app = self.app
         return app.entered(
             ForgetQuestions(self.service, app.outbox, clock=app.clock, root=app.home.path)
@@ -224,7 +203,7 @@ class Memories:
 
     @cached_property
     def commands(self) -> MemoryCommands:
-        """What answers `/memory`."""
+        """Return what answers `/memory`."""
         return MemoryCommands(self.service, self.questions, host_zone=host_zone())
 
     def idle_timers(self) -> IdleTimers:

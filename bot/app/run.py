@@ -66,8 +66,8 @@ def terminal_operations(
     clock: Clock,
     greeting: Mapping[str, str],
 ) -> Mapping[str, Operation]:
-    """A conversation in the terminal. `settled` returns once nothing of a chat runs, waits or is on
-    its way."""
+    """Build what a conversation in the terminal asks for. `settled` returns once nothing of a chat
+    runs, waits or is on its way."""
 
     async def attach(request: Request, emit: Emit) -> Request:
         await access.owner_of_this_machine()
@@ -81,8 +81,8 @@ def terminal_operations(
         return {}
 
     async def say(request: Request, emit: Emit) -> Request:
-        """`state`; to who wants its answer alone (`once`) also the ids of `others`, messages that
-        do not belong to it, and whether these are shown elsewhere (`shared`)."""
+        """Return `state`; to who wants its answer alone (`once`) also the ids of `others`, messages
+        that do not belong to it, and whether these are shown elsewhere (`shared`)."""
         if not str(request["text"]).strip():
             return {}
         await access.owner_of_this_machine()
@@ -108,7 +108,7 @@ def terminal_operations(
 
 
 def operations_of(app: App) -> Mapping[str, Operation]:
-    """All that the private socket of a running bot offers."""
+    """Return all that the private socket of a running bot offers."""
     return {
         "call": lambda request, emit: call_method(app, request, emit),
         **terminal_operations(

@@ -5,10 +5,7 @@ the cheap checks before it.
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -16,35 +13,24 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agent.skills.library import SkillLibrary
-from agent.skills.skill import Skill
-from agent.tools.arguments import ArgumentsWrong, parse_arguments
-from agent.tools.exec import Order, Runner
-from agent.tools.tool import Caller, Effect
-from agent.tools.toolbox import Toolbox
 from agent.turn.aftermath import EndedTurn, FollowUp
-from agent.web.client import ClientOptions, WebClient, WebRequest
+from agent.web.client import ClientOptions, WebClient
 from bot.commands.jobs.messages import missed_cards, stopped_card
 from bot.markup.command_text import as_typed
 from bot.settings.home import shipped
 from bot.settings.options import allowed_hosts_of
-from memory.records.errors import AssistantError, Permanent, StorageError
+from memory.records.errors import AssistantError, StorageError
 from memory.records.jobs import Job, JobKind, Misfires, Taken
-from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
+from memory.records.messages import PersonId
 from memory.records.ports import JobEnd, StoredRun
 from memory.records.rows import NewMessage
 from memory.records.schedule import due_words
-from scheduler.clock.outcomes import ASKED, Followers, Outcomes
+from scheduler.clock.outcomes import ASKED, Outcomes
 from scheduler.clock.timetable import Kind, Timetable, TimetableHooks
-from scheduler.kinds.agent_turn import (
-    HeartbeatKind,
-    TurnKind,
-    usable_skill,
-)
-from scheduler.kinds.checks import Check, FileMarks, Means
-from scheduler.kinds.message import MessageKind
+from scheduler.kinds.checks import Check, CheckMeans, FileMarks
+from scheduler.kinds.kinds import HeartbeatKind, MessageKind
 from scheduler.notify.delivery import Notifier, NotifyOptions, read_hours
-from scheduler.notify.trivial import phrases_of
+from scheduler.notify.findings import phrases_of
 
 if TYPE_CHECKING:
     from bot.app.app import App
@@ -56,15 +42,6 @@ LOOK_EVERY_S = 60.0
 
 NEXT_TOLD = 3
 """Jobs that /status names."""
-
-
-def skill_finder(library: SkillLibrary) -> Callable[[str], Awaitable[Skill]]:
-    """Finds the skill of a job as it is now. Raises SkillGone."""
-
-    async def skill(name: str) -> Skill:
-        return usable_skill(await library.current(), name)
-
-    return skill
 
 
 class Schedules:
@@ -92,7 +69,8 @@ class Schedules:
             self.jobs,
             self.notifier,
             clock=app.clock,
-            hears=Followers(stopped=self._stopped, beat=self._beat),
+            stopped=self._stopped,
+            beat=self._beat,
         )
         self.timetable = Timetable(
             self.jobs,
@@ -138,7 +116,7 @@ class Schedules:
         self._group.create_task(self._see_to(end), name="job end")
 
     def _kinds(self, app: App) -> Mapping[JobKind, Kind]:
-        turns = TurnKind(self.chats, app.conversations.start_new, skill_finder(app.abilities.shelf))
+        turns = app.calendar.turns
         return {
             JobKind.MESSAGE: MessageKind(self.chats),
             **dict.fromkeys((JobKind.AGENT, JobKind.SKILL, JobKind.TOOL), turns),
@@ -208,10 +186,7 @@ class Schedules:
     async def _stopped(self, job: Job, why: str) -> None:
         log.warning("job.stopped", job=job.key, why=why)
         if self.chats.may_hear(job.person_id, job.deliver_to):
-            await self._say(stopped_card(job.deliver_to, job, why))
-
-    async def _say(self, card: NewMessage) -> None:
-        await self._outbox.say(_as_typed(card))
+            await self._outbox.say(_as_typed(stopped_card(job.deliver_to, job, why)))
 
     async def _beat(self, job: Job, outcome: str, why: str) -> None:
         await self.heartbeats.beat(job.agent, outcome, why)
@@ -250,11 +225,13 @@ def _checks(app: App) -> tuple[Check, ...]:
     """Build the cheap looks of `heartbeat.checks`."""
     if not app.settings.heartbeat.checks:
         return ()
-    client = WebClient(ClientOptions(allowed=allowed_hosts_of(app.settings)))
-    means = CheckMeans(
-        client, app.abilities.toolbox, app.abilities.runner, owner=app.access.owner_id
+    acts = CheckMeans(
+        app.home.workspace,
+        WebClient(ClientOptions(allowed=allowed_hosts_of(app.settings))),
+        app.abilities.toolbox,
+        app.abilities.runner,
+        owner=app.access.owner_id,
     )
-    acts = Means(folder=app.home.workspace, fetch=means.fetch, call=means.call, run=means.run)
     marks = FileMarks(app.home.database.parent / "checks.json")
     return tuple(Check(text, acts, marks) for text in app.settings.heartbeat.checks)
 
@@ -273,75 +250,3 @@ def _notify_options(app: App) -> NotifyOptions:
         phrases=lambda: phrases_of(app.library.texts()["words_trivial"]),
         likeness=likeness,
     )
-
-
-COMMAND_TIMEOUT_S = 30.0
-_EXIT_CODE = re.compile(r"exit code (\d+)")
-
-
-class CheckNotMade(Permanent):
-    """A check cannot be made; the sentence says why."""
-
-
-class CheckMeans:
-    """Fetches, calls and runs for checks. Everything raises AssistantError."""
-
-    def __init__(
-        self,
-        client: WebClient,
-        toolbox: Toolbox,
-        runner: Runner,
-        *,
-        owner: Callable[[], PersonId | None],
-    ) -> None:
-        self._client = client
-        self._toolbox = toolbox
-        self._runner = runner
-        self._owner = owner
-
-    async def fetch(self, url: str) -> str:
-        """The text of a page, as it came."""
-        fetched = await self._client.fetch(WebRequest(url=url))
-        if fetched.status >= 400:
-            raise CheckNotMade(f"the page answered with HTTP status {fetched.status}")
-        return fetched.body.decode(fetched.charset or "utf-8", "replace")
-
-    async def call(self, name: str) -> str:
-        """What a tool that changes nothing says, called without arguments."""
-        await self._toolbox.ready()
-        tool = self._toolbox.get(name)
-        if tool is None:
-            raise CheckNotMade(f"there is no tool {name[:64]!r}")
-        if tool.card.effect is not Effect.NONE:
-            raise CheckNotMade(f"{name} changes something, so it is no check")
-        try:
-            arguments = parse_arguments(tool.card.arguments, json.dumps({}))
-        except ArgumentsWrong as error:
-            raise CheckNotMade(f"{name} cannot be called without arguments: {error}") from error
-        return await tool.run(arguments, self._caller())
-
-    async def run(self, command: str) -> int:
-        """The exit code of a program, run as `exec` runs one."""
-        try:
-            words = shlex.split(command)
-        except ValueError as error:
-            raise CheckNotMade(f"{command[:80]!r} cannot be read: {error}") from error
-        order = Order(command=words, folder=self._runner.root, timeout_s=COMMAND_TIMEOUT_S)
-        found = _EXIT_CODE.search(await self._runner.run(order, self._caller()))
-        if found is None:
-            raise CheckNotMade("the program did not end by itself")
-        return int(found[1])
-
-    def _caller(self) -> Caller:
-        owner = self._owner()
-        if owner is None:
-            raise CheckNotMade("nobody owns this bot yet")
-        return Caller(
-            person_id=owner,
-            role=Role.OWNER,
-            address=Address(channel="job", chat_id="check"),
-            conversation=ConversationId("check"),
-            run_id=RunId("check"),
-            unattended=True,
-            agreed=True,
-        )

@@ -17,25 +17,22 @@ from agent.models.choose import beside
 from agent.skills.library import SkillLibrary
 from agent.skills.service import SkillService
 from agent.subagents.subagents import Subagents
-from agent.tools.agents import AgentTools, SystemTools
 from agent.tools.discovery import DiscoveryTools, ToolRanking
-from agent.tools.exec import ExecTools, Runner
-from agent.tools.files import FileTools, ResultStore
-from agent.tools.knowledge import KnowledgeTools
-from agent.tools.memory import FactTools
-from agent.tools.messages import MessageTools, SendableFiles
-from agent.tools.notes import Notes, NoteTools
-from agent.tools.profile import PersonContext, ProfileTools
-from agent.tools.scripts import ScriptTools
-from agent.tools.skills import SkillTools
+from agent.tools.groups.agents import AgentTools, SystemTools
+from agent.tools.groups.exec import ExecTools, Runner
+from agent.tools.groups.files import FileTools, ResultStore
+from agent.tools.groups.knowledge import KnowledgeTools
+from agent.tools.groups.memory import FactTools, PersonContext
+from agent.tools.groups.messages import MessageTools, SendableFiles
+from agent.tools.groups.notes import Notes, NoteTools, ProfileTools
+from agent.tools.groups.skills import ScriptTools, SkillTools
+from agent.tools.groups.web import WebPages, WebSearch
 from agent.tools.tool import Tool, tools_of
 from agent.tools.toolbox import Reach, Toolbox
-from agent.tools.web import WebPages, WebSearch
 from agent.tools.workspace import Workspace
 from agent.web.client import ClientOptions, WebClient
 from agent.web.search import search_service
-from bot.app.chats import BotMessenger, ChannelFiles, Reactions
-from bot.app.schedules import skill_finder
+from bot.app.chats import BotMessenger
 from bot.settings.options import (
     allowed_hosts_of,
     exec_options_of,
@@ -49,14 +46,13 @@ from bot.settings.options import (
     search_options_of,
     servers_of,
     steering_of,
-    wish_of,
 )
 from memory.records.errors import AssistantError, SettingsWrong
 from memory.records.messages import DEFAULT_AGENT
 from memory.search.vectors import ranker_maker
 from memory.stores.switches import SqliteSkillRecords, SqliteToolApprovals
 from memory.stores.traces import SqliteFormerFiles
-from scheduler.jobs.tool_calls import ToolCalls
+from scheduler.jobs.times import ToolCalls
 from scheduler.jobs.tools import schedule_tools
 
 if TYPE_CHECKING:
@@ -74,14 +70,14 @@ class Abilities:
 
     @cached_property
     def workspace(self) -> Workspace:
-        """The folder in which tools act."""
+        """Return the folder in which tools act."""
         app = self.app
         steering = steering_of(app.home, app.settings)
         return Workspace(app.home.workspace, home=app.home.path, steering=steering)
 
     @cached_property
     def shelf(self) -> SkillLibrary:
-        """The skills that there are."""
+        """Return the skills that there are."""
         app = self.app
         return SkillLibrary(
             places_of(app.home, app.settings),
@@ -93,7 +89,7 @@ class Abilities:
 
     @cached_property
     def skills(self) -> SkillService:
-        """What shows, makes and changes skills."""
+        """Return what shows, makes and changes skills."""
         app = self.app
         folder = app.home.workspace / "skills"
         records = SqliteSkillRecords(app.database)
@@ -101,7 +97,7 @@ class Abilities:
 
     @cached_property
     def subagents(self) -> Subagents:
-        """What hands tasks on."""
+        """Return what hands tasks on."""
         app = self.app
         return Subagents(
             app.journal,
@@ -112,7 +108,7 @@ class Abilities:
 
     @cached_property
     def servers(self) -> McpServers | None:
-        """The MCP servers; None if there are none: then nothing of them is loaded."""
+        """Return the MCP servers; None if there are none: then nothing of them is loaded."""
         options = servers_of(self.app.settings)
         if not options:
             return None
@@ -165,7 +161,14 @@ class Abilities:
         own: list[Tool] = [
             *tools_of(FileTools(self.workspace, former)),
             *tools_of(
-                MessageTools(messenger, files, Reactions(lambda: self.app.channels.by_name).react)
+                MessageTools(
+                    messenger,
+                    files,
+                    # Asked for when called: a command that lists tools builds no channel.
+                    lambda address, message_id, emoji: self.app.channels.react(
+                        address, message_id, emoji
+                    ),
+                )
             ),
             *tools_of(SystemTools(lambda **of: self.app.status.told(**of))),
             *tools_of(SkillTools(self.shelf, self.skills)),
@@ -182,7 +185,7 @@ class Abilities:
                     lambda name, caller: self.reach.tool(name, caller),
                     policy=policy_of(self.app.settings),
                 ),
-                skill=skill_finder(self.shelf),
+                shelf=self.shelf.current,
             ),
             *_web_tools(self.app),
         ]
@@ -192,7 +195,7 @@ class Abilities:
             own += tools_of(ExecTools(self.runner), timeout_s=timeout_s)
             own += tools_of(ScriptTools(self.shelf, self.runner, given), timeout_s=timeout_s)
         if all(map(find_spec, ("smbus2", "spidev"))):  # the extra `hardware`
-            from agent.tools.hardware import Buses, hardware_tools
+            from agent.tools.groups.hardware import Buses, hardware_tools
 
             own += hardware_tools(Buses())
         toolbox = Toolbox(own, self.servers if self.app.is_running else None)
@@ -227,7 +230,7 @@ def attached_files_of(app: App) -> AttachedFiles:
     """Build the step that opens the files of messages."""
     wanted = app.settings.attachments
     return AttachedFiles(
-        ChannelFiles(lambda: app.channels.by_name).fetch,
+        app.channels.fetch,
         app.abilities.workspace,
         app.models,
         clock=app.clock,
@@ -249,16 +252,16 @@ def _transcriber_of(app: App) -> PaidTranscriber | None:
     name = settings.llm.transcription_model.strip()
     if not name:
         return None
-    from agent.models.speech import Speech
+    from agent.models.litellm import Speech
 
-    main = wish_of(settings)
+    main = settings.llm
     if "/" in main.model and "/" not in name:
         name = f"openai/{name}"  # a bare name is one of OpenAI's, or of the one server that is set
     wanted = beside(main, name)
     speech = Speech(
         name,
         api_base=wanted.api_base,
-        api_key=wanted.api_key,
+        api_key=wanted.api_key.get_secret_value(),
         timeout_s=settings.llm.timeout_s,
     )
     return PaidTranscriber(speech.name, speech.text, payment=Payment(budget=app.budget))

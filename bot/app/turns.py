@@ -19,8 +19,8 @@ from agent.policy.gate import Gate
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import TextFiles
 from agent.subagents.subagents import PeopleDrafts
-from agent.tools.files import ResultStore
-from agent.tools.routes import RouteFile
+from agent.tools.discovery import RouteFile
+from agent.tools.groups.files import ResultStore
 from agent.tools.selection import ToolSelector
 from agent.turn.aftermath import Aftermath, FollowUp
 from agent.turn.assistant import Assistant

@@ -84,7 +84,12 @@ class Housekeeping:
         while True:
             if doubt := self._clock.doubt:
                 if doubted_s >= TOLD_AFTER_S and not is_told:
-                    is_told = await self._told(doubt)
+                    log.error("clock.doubted_still", why=doubt)
+                    try:
+                        await self._tell(Notice(key="clock", text=doubt, buttons=(RESUME,)))
+                        is_told = True
+                    except AssistantError as error:  # it is tried again with the next look
+                        log.error("clock.untold", why=str(error))
                 doubted_s += DOUBTED_EVERY_S
                 await self._clock.sleep(DOUBTED_EVERY_S)
                 continue
@@ -112,15 +117,6 @@ class Housekeeping:
             outage.tell(UNFORESEEN, task=name)
         else:
             outage.over()
-
-    async def _told(self, doubt: str) -> bool:
-        log.error("clock.doubted_still", why=doubt)
-        try:
-            await self._tell(Notice(key="clock", text=doubt, buttons=(RESUME,)))
-        except AssistantError as error:
-            log.error("clock.untold", why=str(error))
-            return False
-        return True
 
 
 def housekeeping_of(app: App) -> Housekeeping:

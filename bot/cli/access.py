@@ -29,15 +29,29 @@ def list_people(as_json: out.AsJson = False) -> None:
     if as_json:
         out.print_json(found)
         return
+    # A table has it in its title; a pipe has no titles.
     if not out.is_terminal():
         out.print_lines([(f"policy\t{found['policy']}", "")])
+    rows = []
+    for person in found["people"]:
+        about = [person["time_zone"]] if person["time_zone"] else []
+        if then_ms := person["last_seen_ms"]:  # as this terminal has it
+            at = datetime.fromtimestamp(then_ms / 1000, tz=UTC).astimezone()
+            about.append(f"wrote {at:%Y-%m-%d %H:%M}")
+        about.append(person["id"])
+        addresses = ", ".join(person["addresses"])
+        rows.append((person["role"], addresses, person["name"], "; ".join(about)))
+    rows += [("group chat", chat, "", state) for chat, state in found["chats"].items()]
+    rows += [("asked", entry["address"], "", f"code {entry['code']}") for entry in found["asking"]]
+    rows += [("denied", address, "", "") for address in found["denied"]]
+    rows += [("allow_from", address, "", "by the settings") for address in found["allow_from"]]
     columns: out.Columns[tuple[str, ...]] = {
         "Who": lambda row: row[0],
         "Address": lambda row: row[1],
         "Name": lambda row: row[2],
         "About": lambda row: row[3],
     }
-    out.print_rows(_rows(found), columns, title=f"Policy: {found['policy']}")
+    out.print_rows(rows, columns, title=f"Policy: {found['policy']}")
     if not found["people"] and out.is_terminal():
         typer.echo("Nobody yet: write to the bot, then approve the code it gives you.")
 
@@ -52,13 +66,13 @@ def approve(
 ) -> None:
     """Let somebody in, or admit a group chat. The first one approved becomes the owner."""
     done = call(App.access.approve, who, role=role)
-    _show({"text": done.text, "address": done.address}, as_json=as_json)
+    out.say(done.text, as_json=as_json, address=done.address)
 
 
 @app.command("deny")
 def deny(who: Who, as_json: out.AsJson = False) -> None:
     """Shut somebody or a group chat out."""
-    _show({"text": call(App.access.deny, who)}, as_json=as_json)
+    out.say(call(App.access.deny, who), as_json=as_json)
 
 
 @app.command("role")
@@ -68,13 +82,13 @@ def role(
     as_json: out.AsJson = False,
 ) -> None:
     """Give somebody another role. One owner is always left."""
-    _show({"text": call(App.access.set_role, who, role)}, as_json=as_json)
+    out.say(call(App.access.set_role, who, role), as_json=as_json)
 
 
 @app.command("remove")
 def remove(who: Known, as_json: out.AsJson = False) -> None:
     """Make somebody a stranger again. What runs for them now goes on to its end."""
-    _show({"text": call(App.access.remove, who)}, as_json=as_json)
+    out.say(call(App.access.remove, who), as_json=as_json)
 
 
 @app.command("link")
@@ -86,27 +100,4 @@ def link(
     as_json: out.AsJson = False,
 ) -> None:
     """Join one more address to somebody: both then share what is remembered, no transcripts."""
-    _show({"text": call(App.access.link, who, address)}, as_json=as_json)
-
-
-def _show(answer: dict[str, str], *, as_json: bool) -> None:
-    out.render(answer, [(answer["text"], "")], as_json=as_json)
-
-
-def _rows(answer: out.Json) -> list[tuple[str, ...]]:
-    rows = [_person(person) for person in answer["people"]]
-    rows += [("group chat", chat, "", state) for chat, state in answer["chats"].items()]
-    rows += [("asked", entry["address"], "", f"code {entry['code']}") for entry in answer["asking"]]
-    rows += [("denied", address, "", "") for address in answer["denied"]]
-    rows += [("allow_from", address, "", "by the settings") for address in answer["allow_from"]]
-    return rows
-
-
-def _person(person: out.Json) -> tuple[str, ...]:
-    zone = [person["time_zone"]] if person["time_zone"] else []
-    seen = []
-    if then_ms := person["last_seen_ms"]:
-        at = datetime.fromtimestamp(then_ms / 1000, tz=UTC).astimezone()  # as this terminal has it
-        seen = [f"wrote {at:%Y-%m-%d %H:%M}"]
-    about = "; ".join([*zone, *seen, person["id"]])
-    return person["role"], ", ".join(person["addresses"]), person["name"], about
+    out.say(call(App.access.link, who, address), as_json=as_json)

@@ -23,7 +23,7 @@ BUSY_TRIES, BUSY_PAUSE_S = 50, 0.1
 
 @asynccontextmanager
 async def reach(home: Opened) -> AsyncIterator[ControlClient]:
-    """A client of the running bot; if none runs, one is opened in this process meanwhile."""
+    """Open a client of the running bot; if none runs, one is opened in this process meanwhile."""
     async with AsyncExitStack() as stack:
         yield await running_or(stack, home, lambda: _own_bot(home))
 
@@ -94,7 +94,7 @@ async def _own_bot(home: Opened) -> AsyncIterator[ControlClient]:
 async def running_or(
     stack: AsyncExitStack, home: Opened, here: Callable[[], AbstractAsyncContextManager[T]]
 ) -> ControlClient | T:
-    """The running bot, or what `here` opens. Raises HomeBusy when there is long neither."""
+    """Return the running bot, or what `here` opens. Raise HomeBusy when there is long neither."""
     tries = 0
     while True:
         try:
@@ -102,6 +102,7 @@ async def running_or(
         except NotRunning:
             tries += 1
         try:
+            # A bot that starts or stops holds the home's lock while its socket is not there.
             return await stack.enter_async_context(here())
         except HomeBusy:
             if tries >= BUSY_TRIES:

@@ -39,7 +39,7 @@ class Opened:
 
 @contextmanager
 def exit_for() -> Iterator[None]:
-    """Says what went wrong in one message, without a traceback."""
+    """Say what went wrong in one message, without a traceback."""
     try:
         yield
     except (AssistantError, ExceptionGroup) as error:
@@ -57,30 +57,26 @@ def last_words() -> Iterator[None]:
     try:
         yield
     except (AssistantError, ExceptionGroup) as error:
-        if sentences := _sentences(error):
-            _log_end(" ".join(sentences))
+        import structlog
+
+        from bot.settings.home import find_home
+        from bot.settings.load import load
+        from bot.settings.logging import secrets_of, set_up
+        from bot.settings.schema.settings import LoggingSettings
+
+        env = dict(os.environ)
+        home = find_home(env)
+        sentences = _sentences(error)
+        if not sentences or not home.logs.is_dir():
+            raise
+        try:
+            settings = load(home.path, env)
+            logging, secrets = settings.logging, secrets_of(settings, env)
+        except SettingsWrong:  # whose sentences quote no value of a secret
+            logging, secrets = LoggingSettings(), ()
+        with set_up(logging, secrets=secrets, stream=_Nowhere(), file=home.log_file):
+            structlog.get_logger(__name__).critical("bot.ended", why=" ".join(sentences))
         raise
-
-
-def _log_end(why: str) -> None:
-    import structlog
-
-    from bot.settings.home import find_home
-    from bot.settings.load import load
-    from bot.settings.logging import secrets_of, set_up
-    from bot.settings.schema.settings import LoggingSettings
-
-    env = dict(os.environ)
-    home = find_home(env)
-    if not home.logs.is_dir():
-        return
-    try:
-        settings = load(home.path, env)
-        logging, secrets = settings.logging, secrets_of(settings, env)
-    except SettingsWrong:  # whose sentences quote no value of a secret
-        logging, secrets = LoggingSettings(), ()
-    with set_up(logging, secrets=secrets, stream=_Nowhere(), file=home.log_file):
-        structlog.get_logger(__name__).critical("bot.ended", why=why)
 
 
 def _sentences(error: BaseException) -> list[str]:
@@ -101,7 +97,7 @@ class _Nowhere(StringIO):
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """What a nest of exception groups holds."""
+    """Return what a nest of exception groups holds."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _leaves(inner)
@@ -110,8 +106,8 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_unread(error: Exception) -> bool:
-    """Whether who read the output has left, and nothing else went wrong. Another pipe or socket
-    that breaks is a fault."""
+    """Return whether who read the output has left, and nothing else went wrong. Another pipe or
+    socket that breaks is a fault."""
     if not all(isinstance(leaf, BrokenPipeError) for leaf in _leaves(error)):
         return False
     try:
@@ -123,7 +119,7 @@ def _is_unread(error: Exception) -> bool:
 
 
 def read_home() -> Opened:
-    """The home, made ready, and its settings. Raises SettingsWrong, StorageError."""
+    """Return the home, made ready, and its settings. Raise SettingsWrong, StorageError."""
     from bot.settings.home import find_home, prepare, settings_digest
     from bot.settings.load import load
 
@@ -189,7 +185,7 @@ def logged_apart(home: Opened) -> Iterator[None]:
 
 @contextmanager
 def opened(*, log_to_terminal: bool) -> Iterator[Opened]:
-    """`read_home` and `logged` in one: what most commands begin with."""
+    """Do `read_home` and `logged` in one, as most commands begin."""
     home = read_home()
     with logged(home, to_terminal=log_to_terminal):
         yield home

@@ -54,12 +54,27 @@ def doctor(
     if fix:
         results = mend_all(results)
     if as_json:
-        checks = [_row(one) for one in results]
+        checks = [
+            {
+                "name": one.check,
+                "level": one.finding.level,
+                "text": one.finding.text,
+                "fix": "" if one.mended else one.finding.fix,
+                "fixed": one.mended,
+            }
+            for one in results
+        ]
         out.print_json({"ok": is_well(results), "checks": checks})
     elif out.is_terminal():
         _print_table(results)
     else:
-        out.print_lines((_line(one), "") for one in results)
+        columns: out.Columns[Result] = {
+            "Level": lambda one: one.finding.level.value,
+            "Check": lambda one: one.check,
+            "Found": lambda one: one.finding.text,
+            "Fix": lambda one: f"fixed: {one.mended}" if one.mended else one.finding.fix,
+        }
+        out.print_rows(results, columns)
     if not is_well(results):
         raise typer.Exit(FAILED)
 
@@ -102,22 +117,6 @@ def _cleaned(
         )
         for one in results
     ]
-
-
-def _row(one: Result) -> out.Json:
-    return {
-        "name": one.check,
-        "level": one.finding.level,
-        "text": one.finding.text,
-        "fix": "" if one.mended else one.finding.fix,
-        "fixed": one.mended,
-    }
-
-
-def _line(one: Result) -> str:
-    """For a pipe: level, check, what was found, what to do."""
-    fix = f"fixed: {one.mended}" if one.mended else one.finding.fix
-    return out.tabbed(one.finding.level.value, one.check, one.finding.text, fix).rstrip("\t")
 
 
 def _print_table(results: Sequence[Result]) -> None:

@@ -7,12 +7,11 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from getpass import getpass
 from io import StringIO
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,10 +24,7 @@ if TYPE_CHECKING:
     from bot.settings.schema.settings import Settings
     from bot.setup.steps import Plan, SetupState
 
-T = TypeVar("T")
-
 LOOK_S = 2.0
-LINE_BYTES_MAX = 4_096
 
 
 def init(
@@ -84,7 +80,7 @@ class _Here:
         return cls(home=home, env=env, settings=load(home.path, env))
 
     def situation(self) -> SetupState:
-        """Looks at the database and for a running bot; changes nothing."""
+        """Look at the database and for a running bot; change nothing."""
         from bot.doctor.checks import manifest
         from bot.settings.options import host_zone
         from bot.setup.steps import SetupState
@@ -126,45 +122,41 @@ async def _is_running(home: Home) -> bool:
 
 
 def _guided(here: _Here) -> bool:
-    """Whether the bot is to be started now."""
+    """Return whether the bot is to be started now."""
+    from bot.settings.edit import write
+    from bot.settings.home import prepare
+    from bot.setup.terminal import SetupTerminal
     from bot.setup.wizard import ask_all, checked, summary
 
-    desk, situation = ConsoleTerminal(), here.situation()
+    terminal, situation = SetupTerminal(), here.situation()
     with silent_logs():
-        plan = ask_all(desk, situation)
-    desk.title("To be saved")
+        plan = ask_all(terminal, situation)
+    terminal.title("To be saved")
     if plan.is_empty and here.home.config.exists():
-        desk.say("Nothing new: everything stays as it is.")
+        terminal.say("Nothing new: everything stays as it is.")
     else:
         checked(here.home.config, plan, here.env)
         for line in summary(plan):
-            desk.say(f"  {line}")
-        if not desk.confirm(f"Save this in {here.home.path}?"):
+            terminal.say(f"  {line}")
+        if not terminal.confirm(f"Save this in {here.home.path}?"):
             raise KeyboardInterrupt
-        _save(here, plan, situation)
-        desk.good("Saved.")
+        # Config first, then people: whoever is interrupted in between can run it again.
+        prepare(here.home)
+        write(here.home.config, plan.changes)
+        if plan.owner is not None or plan.name or plan.zone:
+            opened = read_home()
+            with logged(opened, to_terminal=False):
+                asyncio.run(_introduce(opened, plan, situation))
+        terminal.good("Saved.")
     if situation.is_running:
-        desk.say("A bot runs on this home: restart it for the new settings to take effect.")
+        terminal.say("A bot runs on this home: restart it for the new settings to take effect.")
         return False
-    desk.say(f"The command that starts it: {start_command()}")
-    return desk.confirm("Start it now?")
-
-
-def _save(here: _Here, plan: Plan, situation: SetupState) -> None:
-    """Config first, then people: whoever is interrupted in between can run it again."""
-    from bot.settings.edit import write
-    from bot.settings.home import prepare
-
-    prepare(here.home)
-    write(here.home.config, plan.changes)
-    if plan.owner is not None or plan.name or plan.zone:
-        opened = read_home()
-        with logged(opened, to_terminal=False):
-            asyncio.run(_introduce(opened, plan, situation))
+    terminal.say(f"The command that starts it: {start_command()}")
+    return terminal.confirm("Start it now?")
 
 
 async def _introduce(opened: Opened, plan: Plan, situation: SetupState) -> None:
-    """Makes the owner, and keeps how they are called and where they live."""
+    """Make the owner, and keep how they are called and where they live."""
     from bot.app.app import App
     from bot.cli.client import with_bot
     from bot.settings.home import HomeLock
@@ -222,78 +214,13 @@ def _without_asking(here: _Here) -> None:
 
 
 def start_command() -> str:
-    """What to type in this shell to start the bot."""
+    """Return what to type in this shell to start the bot."""
     if shutil.which("hearthbot"):
         return "hearthbot run"
     program = sys.argv[0]
     if program.endswith("hearthbot"):
         return f"{shlex.quote(program)} run"
     return f"{shlex.quote(sys.executable)} -m bot run"
-
-
-# --- the terminal: questions, hidden lines, and waiting -----------------------------------------
-
-
-class ConsoleTerminal:
-    """Implements `bot.setup.steps.SetupTerminal` on standard input and output: a terminal.
-
-    The end of the input counts as Ctrl-C: a half-answered set-up is not saved.
-    """
-
-    def title(self, text: str) -> None:
-        """A new step begins."""
-        typer.secho(f"\n{text}", bold=True)
-
-    def say(self, text: str) -> None:
-        """What one has to know or do."""
-        typer.echo(text)
-
-    def good(self, text: str) -> None:
-        """Something works."""
-        typer.secho(f"✓ {text}", fg="green")
-
-    def bad(self, text: str) -> None:
-        """Something does not."""
-        typer.secho(f"✗ {text}", fg="red")
-
-    def ask(self, question: str, *, default: str = "") -> str:
-        """One line; Enter is the default."""
-        shown = f"{question} [{default}] " if default else f"{question} "
-        return _line(lambda: input(shown)).strip() or default
-
-    def ask_secret(self, question: str) -> str:
-        """One line that is not shown."""
-        return _line(lambda: getpass(f"{question}: "))
-
-    def confirm(self, question: str, *, default: bool = True) -> bool:
-        """Yes or no; asked again until it is one."""
-        while True:
-            typed = self.ask(f"{question} {'[Y/n]' if default else '[y/N]'}").lower()
-            if typed in {"", "y", "yes", "n", "no"}:
-                return default if not typed else typed.startswith("y")
-
-    def pick(self, question: str, options: Sequence[str], *, default: int) -> int:
-        """The place of one of the options."""
-        for number, option in enumerate(options, start=1):
-            typer.echo(f"  {number:2}  {option}")
-        while True:
-            typed = self.ask(question, default=str(default + 1))
-            if typed.isdecimal() and 1 <= int(typed) <= len(options):
-                return int(typed) - 1
-            self.bad(f"A number from 1 to {len(options)}, please.")
-
-    def live(self, doing: str, work: Coroutine[Any, Any, T]) -> T:
-        """Runs it to its end, with a spinner."""
-        from rich.console import Console
-
-        with Console().status(f"{doing} …"):
-            return asyncio.run(work)
-
-    def live_or_enter(self, doing: str, work: Coroutine[Any, Any, T]) -> T | None:
-        """The same, but Enter ends it without a result."""
-        # One plain line: a spinner would draw over what is typed meanwhile.
-        typer.echo(f"{doing} …")
-        return asyncio.run(_unless_enter(work))
 
 
 @contextmanager
@@ -304,31 +231,3 @@ def silent_logs() -> Iterator[None]:
 
     with set_up(LoggingSettings(), secrets=(), stream=StringIO(), file=None):
         yield
-
-
-def _line(read: Callable[[], str]) -> str:
-    try:
-        return read()
-    except EOFError:
-        raise KeyboardInterrupt from None
-
-
-async def _unless_enter(work: Coroutine[Any, Any, T]) -> T | None:
-    loop = asyncio.get_running_loop()
-    pressed = asyncio.Event()
-
-    def read() -> None:
-        # One line comes at a time. At the end of the input there is nothing more to wait for.
-        os.read(sys.stdin.fileno(), LINE_BYTES_MAX)
-        pressed.set()
-
-    loop.add_reader(sys.stdin.fileno(), read)
-    doing, waiting = asyncio.ensure_future(work), asyncio.ensure_future(pressed.wait())
-    try:
-        await asyncio.wait({doing, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        return doing.result() if doing.done() else None
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-        doing.cancel()
-        waiting.cancel()
-        await asyncio.gather(doing, waiting, return_exceptions=True)

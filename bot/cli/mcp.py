@@ -77,8 +77,8 @@ LINES_MAX = 60
 
 
 def waiting_lines(found: out.Json, *, full: bool = False) -> out.Lines:
-    """What an approval would let in: of a changed tool what is different (`-` was, `+` is). With
-    `full` nothing is cut, and what has not changed is listed too."""
+    """Return what an approval would let in: of a changed tool what is different (`-` was, `+` is).
+    With `full` nothing is cut, and what has not changed is listed too."""
     for tool in found["tools"]:
         yield f"{tool['name']}: {tool['state']}", "head"
         now = [*_about(tool["description"]), *_parameters(tool["parameters"])]
@@ -111,8 +111,8 @@ def _about(description: str) -> list[str]:
 
 
 def _parameters(schema: Mapping[str, Any]) -> list[str]:
-    """All that the schema says. Long texts are wrapped, so that a change at their end is a line of
-    its own."""
+    """Return all that the schema says. Long texts are wrapped, so that a change at their end is a
+    line of its own."""
     text = json.dumps(schema, ensure_ascii=False, indent=2)
     return ["parameters:", *(part for line in text.splitlines() for part in _wrapped(line))]
 

@@ -361,7 +361,16 @@ def export(
         if path is None:
             typer.echo(text, nl=False)
         else:
-            _write_new(path, text)
+            from bot.settings.home import write_private
+
+            if path.exists():
+                raise Permanent(
+                    f"{path} is there already, so nothing was written. Name another file."
+                )
+            try:
+                write_private(path, text.encode("utf-8", "replace"))
+            except OSError as error:
+                raise StorageError(f"{path} could not be written ({error.strerror}).") from error
         counts = {part: len(taken[part]) for part in ("facts", "documents", "notes")}
         return {"person": who.id, "path": str(path), "format": form, **counts}
 
@@ -370,17 +379,6 @@ def export(
     if path is not None:
         counts = ", ".join(f"{done[part]:,} {part}" for part in ("facts", "documents", "notes"))
         out.render(done, [(f"Written to {path}: {counts}.", "good")], as_json=as_json)
-
-
-def _write_new(path: Path, text: str) -> None:
-    from bot.settings.home import write_private
-
-    if path.exists():
-        raise Permanent(f"{path} is there already, so nothing was written. Name another file.")
-    try:
-        write_private(path, text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise StorageError(f"{path} could not be written ({error.strerror}).") from error
 
 
 @app.command("import")

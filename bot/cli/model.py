@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +18,7 @@ from bot.cli.client import ask_running
 from bot.cli.context import FAILED, Opened, exit_for, opened
 
 if TYPE_CHECKING:
-    from agent.models.download import Progress, Pulled
+    from agent.models.download import Progress
     from agent.models.health import RestingModel
     from agent.models.service import (
         ListedModel,
@@ -37,7 +36,7 @@ TRY_S = 60.0
 """One question takes no longer, whatever `llm.timeout_s` allows."""
 
 USES = {
-    "answers": "answers",
+    "answers": "usual",
     "stands in": "stands in for it",
     "cheap": "work behind the scenes",
     "local": "on this machine",
@@ -69,13 +68,17 @@ def list_models(
         out.print_lines([(found.why, "")])
     out.print_rows(found.models, _MODEL_COLUMNS)
     if is_terminal:
-        out.print_lines(_below(found, resting))
+        lines = [f"{found.more} more on this machine: --all shows them."] if found.more else []
+        for state in resting:
+            left = max(1, round(state.seconds / 60))
+            lines.append(f"Left alone for another {left} min: {state.name}. {state.why}")
+        out.print_lines((line, "") for line in lines)
     if whole:
         out.print_rows(found.providers, _PROVIDER_COLUMNS)
 
 
 async def _listed(home: Opened, *, whole: bool) -> tuple[ModelList, Sequence[RestingModel]]:
-    """The list, and the models that a running bot leaves alone."""
+    """Return the list, and the models that a running bot leaves alone."""
     from bot.rpc import NotRunning
 
     found = await (await _service(home)).listing(whole=whole)
@@ -93,16 +96,11 @@ async def _service(home: Opened) -> ModelService:
     return ModelService(finder_of(home.settings, home.env), models)
 
 
-def _figures(row: ListedModel) -> tuple[str, str, str]:
-    """Window, price and remarks, as text."""
+def _price(row: ListedModel) -> str:
     into, out = row.dollars_in, row.dollars_out
     if into is None or out is None:
-        price = "price unknown"
-    elif into == out == 0:
-        price = "free"
-    else:
-        price = f"${into:g} in, ${out:g} out"
-    return f"{row.window:,}", price, row.about
+        return "price unknown"
+    return "free" if into == out == 0 else f"${into:g} in, ${out:g} out"
 
 
 def _wants(provider: ListedProvider) -> str:
@@ -112,20 +110,12 @@ def _wants(provider: ListedProvider) -> str:
     return f"{' or '.join(provider.variables)} {state}"
 
 
-def _below(found: ModelList, resting: Sequence[RestingModel]) -> out.Lines:
-    if found.more:
-        yield f"{found.more} more on this machine: --all shows them.", ""
-    for state in resting:
-        left = max(1, round(state.seconds / 60))
-        yield f"Left alone for another {left} min: {state.name}. {state.why}", ""
-
-
 _MODEL_COLUMNS: out.Columns[ListedModel] = {
     "Use": lambda one: USES[one.use],
     "Model": lambda one: one.name,
-    "Window": lambda one: _figures(one)[0],
-    "A million tokens": lambda one: _figures(one)[1],
-    "About": lambda one: _figures(one)[2],
+    "Window": lambda one: f"{one.window:,}",
+    "A million tokens": _price,
+    "About": lambda one: one.about,
 }
 _PROVIDER_COLUMNS: out.Columns[ListedProvider] = {
     "Kind": lambda one: "provider",
@@ -155,29 +145,26 @@ def try_models(
 
 
 async def _tried(home: Opened, name: str, *, quiet: bool) -> list[TriedModel]:
-    service = await _service(home)
-    tried = []
-    for one in await service.named(name):  # in turn: each has the machine, and the line, for itself
-        result = await service.try_one(one, limit_s=min(TRY_S, home.settings.llm.timeout_s))
-        tried.append(result)
-        if not quiet:
-            _print_tried(result)
-    return tried
-
-
-def _print_tried(one: TriedModel) -> None:
     from agent.budget.messages import money
 
-    if one.error:
-        typer.secho(f"✗ {one.name}: {one.error}", fg="red")
-        return
-    figures = [] if one.first_s is None else [f"first word after {one.first_s:.2f} s"]
-    figures.append(f"done after {one.seconds:.2f} s")
-    if one.usage.prompt or one.usage.completion:
-        figures.append(f"{one.usage.prompt} tokens in, {one.usage.completion} out")
-    figures.append("price unknown" if one.dollars is None else money(one.dollars))
-    typer.secho(f"✓ {one.name}: {one.text}", fg="green")
-    typer.echo(f"  {', '.join(figures)}")
+    service = await _service(home)
+    tried = []
+    for model in await service.named(name):  # in turn: each has the machine for itself
+        one = await service.try_one(model, limit_s=min(TRY_S, home.settings.llm.timeout_s))
+        tried.append(one)
+        if quiet:
+            continue
+        if one.error:
+            typer.secho(f"✗ {one.name}: {one.error}", fg="red")
+            continue
+        figures = [] if one.first_s is None else [f"first word after {one.first_s:.2f} s"]
+        figures.append(f"done after {one.seconds:.2f} s")
+        if one.usage.prompt or one.usage.completion:
+            figures.append(f"{one.usage.prompt} tokens in, {one.usage.completion} out")
+        figures.append("price unknown" if one.dollars is None else money(one.dollars))
+        typer.secho(f"✓ {one.name}: {one.text}", fg="green")
+        typer.echo(f"  {', '.join(figures)}")
+    return tried
 
 
 # --- pull ----------------------------------------------------------------------------------------
@@ -198,13 +185,14 @@ def pull(
 ) -> None:
     """Fetch a model that runs inside the bot: a GGUF file. Goes on where it broke off."""
     from agent.models import download
-    from agent.models.download import memory_bytes, memory_warning
+    from agent.models.download import memory_bytes, memory_warning, size_words
 
     with exit_for(), opened(log_to_terminal=False) as home:
         source = asyncio.run(download.find(name, env=home.env, sha256=sha256))
         warning = memory_warning(source.size, memory=memory_bytes())
         if warning:
             typer.secho(warning, err=True, fg="yellow")
+        # A stop in the middle of gigabytes is no failure: what came is good for the next try.
         try:
             folder = home.home.path / "models"
             with _progress(source.file, quiet=as_json) as progress:
@@ -223,23 +211,17 @@ def pull(
         facts = {"path": str(done.path), "size": done.size, "sha256": done.sha256}
         out.print_json({**facts, "fetched": done.fetched, "model": model})
         return
-    _print_pulled(done, model, config=home.home.config)
-
-
-def _print_pulled(done: Pulled, model: str, *, config: Path) -> None:
-    from agent.models.download import size_words
-
-    how = "was there already" if not done.fetched else f"is there: {size_words(done.size)}"
+    how = f"is there: {size_words(done.size)}" if done.fetched else "was there already"
     typer.secho(f"{done.path} {how}, sha256 {done.sha256}", fg="green")
-    typer.echo(f"To have it answer everywhere, set this in {config} and restart:\n\n  [llm]")
-    typer.echo(f'  model = "{model}"\n')
+    typer.echo(f"To have it answer everywhere, set this in {home.home.config} and restart:")
+    typer.echo(f'\n  [llm]\n  model = "{model}"\n')
     typer.echo(f"To have it in one chat, write there: /model {model}")
     typer.echo(f"To try it: hearthbot model test {model}")
 
 
 @contextmanager
 def _progress(file: str, *, quiet: bool) -> Iterator[Progress]:
-    """A bar on a terminal, a line for each tenth in a pipe; on standard error."""
+    """Show a bar on a terminal, a line for each tenth in a pipe; on standard error."""
     if quiet:
         yield lambda done, size: None
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +18,6 @@ from bot.commands.skills import counted
 if TYPE_CHECKING:
     from agent.trace.difference import PromptDiff
     from agent.trace.inspect import PromptView
-    from bot.cli.context import Opened
     from bot.commands.trace.prompts import PricedPrompt
 
 app = typer.Typer(help="What goes to the model, part by part.", no_args_is_help=True)
@@ -59,20 +59,25 @@ def show(
 
     Sizes are estimated tokens. Nothing is sent, and no model is called.
     """
+    # Before anything is opened: what cannot be asked makes no home.
     _check(chat, message=message, turn=turn, kind=kind, task=task, full=full, diff=diff)
     from agent.prompt.scene import PromptKind
 
     async def shown(bot: Bot) -> out.Json:
         if diff != NOTHING:
             return diff_json(await bot.call(App.prompts.compare, chat, *diff))
-        listed = kind == "heartbeat" and not task and not turn
+        said = task
+        if kind == "heartbeat" and not task and not turn:
+            with suppress(OSError):
+                path = bot.home.home.workspace / "HEARTBEAT.md"
+                said = path.read_text(encoding="utf-8", errors="replace")
         found = await bot.call(
             App.prompts.show,
             chat,
             turn=turn,
             message=message,
             kind=PromptKind(kind),
-            task=_heartbeat_list(bot.home) if listed else task,
+            task=said,
         )
         return prompt_json(found, full=full)
 
@@ -128,14 +133,6 @@ def _check(
         raise typer.BadParameter("--kind proactive needs the instructions", param_hint="--task")
     if kind != "chat" and message:
         raise typer.BadParameter("nobody writes there: use --task", param_hint="--message")
-
-
-def _heartbeat_list(home: Opened) -> str:
-    path = home.home.workspace / "HEARTBEAT.md"
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _print_all(lines: Iterable[str]) -> None:
@@ -218,7 +215,7 @@ def diff_json(found: PromptDiff) -> out.Json:
 
 
 def plain_lines(shown: out.Json, *, with_parts: bool = True) -> Iterator[str]:
-    """One fact a line, for other programs and for reading. Tokens are estimates."""
+    """Yield one fact a line, for other programs and for reading. Tokens are estimates."""
     yield _tabbed("kind", shown["kind"])
     yield _tabbed("chat", shown["chat"])
     yield _tabbed("turn", shown["turn"] or "now")
@@ -227,7 +224,14 @@ def plain_lines(shown: out.Json, *, with_parts: bool = True) -> Iterator[str]:
     yield _tabbed("window", shown["window"])
     yield _tabbed("answer", shown["answer_tokens"])
     yield _tabbed("cacheable", shown["cached_tokens"], percent(shown["cacheable"]))
-    yield _tabbed("money", *_costs(shown))
+    costs = shown["money"]
+    if costs is None:
+        yield _tabbed("money", PRICE_UNKNOWN)
+    else:
+        with_cache = f"{money(costs['request_with_cache'])} with cache"
+        counted_cost = costs["counted"]
+        counted_words = "" if counted_cost is None else f"{money(counted_cost)} counted"
+        yield _tabbed("money", money(costs["request"]), with_cache, counted_words)
     for part in shown["parts"] if with_parts else ():
         yield _tabbed(
             "part",
@@ -248,35 +252,20 @@ def plain_lines(shown: out.Json, *, with_parts: bool = True) -> Iterator[str]:
     for pick in shown["picked"]:
         yield _tabbed("picked", pick["name"], pick["why"])
     for number, asked in enumerate(shown["requests"], 1):
-        yield _tabbed("request", number, *_counted(asked))
+        cells: list[object] = [asked["tokens"], f"{asked['cached_tokens']} cacheable"]
+        if (used := asked["counted"]) is not None:
+            cells += [f"{used['prompt']} counted", f"{used['cached']} cached"]
+            cells.append(f"{used['completion']} answered")
+        yield _tabbed("request", number, *cells, asked["error"] or "")
 
 
 def _tabbed(*cells: object) -> str:
-    """A cell holds neither tab nor line end; empty ones at the end are left out."""
+    """Return a row whose cells hold neither tab nor line end, without empty ones at its end."""
     return "\t".join(" ".join(str(cell).split()) for cell in cells).rstrip("\t")
 
 
-def _costs(shown: out.Json) -> list[str]:
-    costs = shown["money"]
-    if costs is None:
-        return [PRICE_UNKNOWN]
-    cells = [money(costs["request"]), f"{money(costs['request_with_cache'])} with cache"]
-    if costs["counted"] is not None:
-        cells.append(f"{money(costs['counted'])} counted")
-    return cells
-
-
-def _counted(asked: out.Json) -> list[object]:
-    cells: list[object] = [asked["tokens"], f"{asked['cached_tokens']} cacheable"]
-    counted = asked["counted"]
-    if counted is not None:
-        cells += [f"{counted['prompt']} counted", f"{counted['cached']} cached"]
-        cells.append(f"{counted['completion']} answered")
-    return [*cells, asked["error"]] if asked["error"] else cells
-
-
 def text_lines(shown: out.Json) -> Iterator[str]:
-    """The parts' texts, each below a line that names it and says how long it is."""
+    """Return the parts' texts, each below a line that names it and says how long it is."""
     for part in shown["parts"]:
         text = part["text"]
         lines = [] if text is None else text.split("\n")

@@ -35,6 +35,11 @@ def render(value: object, lines: Lines, *, as_json: bool) -> None:
         print_lines(lines)
 
 
+def say(text: str, *, as_json: bool, **more: object) -> None:
+    """Print what was done in words, or the words and more as JSON."""
+    render({"text": text, **more}, ((line, "") for line in text.splitlines()), as_json=as_json)
+
+
 def print_json(value: object) -> None:
     """Print records by their fields, in one line."""
     from pydantic_core import to_jsonable_python
@@ -124,7 +129,7 @@ def print_rows(
 
 
 def _shown(value: object) -> str:
-    """A cell on a terminal."""
+    """Return a cell on a terminal."""
     match value:
         case datetime():
             return f"{value:%a} {value.day} {value:%b %H:%M %z}"

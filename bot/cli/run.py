@@ -22,13 +22,13 @@ from bot.lean import late_methods, load_without, without_garbage_search
 from memory.records.errors import SettingsWrong
 
 if TYPE_CHECKING:
-    from bot.app.app import App
+    pass
 
 log = structlog.get_logger()
 
 
 def new_app() -> typer.Typer:
-    """The command line without any command but `run`."""
+    """Return the command line without any command but `run`."""
     app = typer.Typer(
         name="hearthbot",
         help="A self-hosted personal assistant for Telegram, Slack and this terminal.",
@@ -101,6 +101,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """How the running bot is doing."""
+    # `hearthbot run` loads this module too, and needs none of these.
     from bot.app.app import App
     from bot.cli.client import ask_running
 
@@ -117,7 +118,7 @@ def _has_channel(home: Opened) -> bool:
 
 
 def _channels(home: Opened) -> list[str]:
-    """The platforms that are set up, as a person calls them."""
+    """Return the platforms that are set up, as a person calls them."""
     settings = home.settings
     found = {
         "Telegram": settings.telegram.token.get_secret_value(),
@@ -130,8 +131,14 @@ async def _run(home: Opened, *, once: bool, trust_clock: bool = False) -> None:
     stopping = asyncio.Event()
     with _stopped_by_signals(stopping, drain_s=home.settings.turns.drain_s):
         async with AsyncExitStack() as stack:
+            # What is put together here lives as long as the bot: no search would find garbage.
             with without_garbage_search(), late_methods():
-                app = _new_app(home, trust_clock=trust_clock)
+                load_without("click", "httpx")
+                from bot.app.app import App
+                from scheduler.clock.machine import CheckedClock, SystemClock
+
+                clock = CheckedClock(SystemClock(), file=home.home.database, is_trusted=trust_clock)
+                app = App(home.home, home.settings, env=home.env, digest=home.digest, clock=clock)
                 bot = await stack.enter_async_context(app.running())
             if once:
                 await bot.once(stopping)
@@ -140,15 +147,6 @@ async def _run(home: Opened, *, once: bool, trust_clock: bool = False) -> None:
             _tell(f"Serving {' and '.join(_channels(home))}. Ctrl-C stops.")
             await bot.serve(stopping)
     log.info("bot.stopped")
-
-
-def _new_app(home: Opened, *, trust_clock: bool) -> App:
-    load_without("click", "httpx")
-    from bot.app.app import App
-    from scheduler.clock.machine import CheckedClock, SystemClock
-
-    clock = CheckedClock(SystemClock(), file=home.home.database, is_trusted=trust_clock)
-    return App(home.home, home.settings, env=home.env, digest=home.digest, clock=clock)
 
 
 @contextmanager

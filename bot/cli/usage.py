@@ -56,7 +56,7 @@ def usage(
 
 
 def lines(report: UsageReport) -> Iterator[str]:
-    """One row a line, its cells parted by tabs: what it is by, its name, and the figures."""
+    """Return one row a line, its cells parted by tabs: what it is by, its name, and the figures."""
     yield out.tabbed("total", f"{report.since}..{report.until}", *_cells(report.total))
     for by, rows in report.by.items():
         for row in rows:
@@ -73,7 +73,7 @@ def _cells(row: UsageFigures) -> list[str]:
 
 
 def _budget(one: BudgetRow) -> list[str]:
-    """Whose, how much of it, and the share."""
+    """Return whose, how much of it, and the share."""
     from agent.budget.messages import amount_words, percent
     from memory.records.usage import BudgetUnit
 
@@ -91,8 +91,16 @@ def _budget(one: BudgetRow) -> list[str]:
 
 def print_tables(report: UsageReport) -> None:
     """In colour, the newest or largest rows of each."""
-    out.print_lines([(_summary(report), "head")])
+    from bot.commands.usage import cost_words
+
+    total, span = report.total, f"{report.since} to {report.until}"
+    tokens = total.prompt + total.completion
+    head = f"{span} ({report.zone}): {total.calls:,} calls, {tokens:,} tokens, {cost_words(total)}"
+    if not total.calls:
+        head = f"No model was asked from {span}."
+    out.print_lines([(head, "head")])
     for by, rows in report.by.items():
+        # A home without jobs, or with one agent, would get a table of one row without a name.
         if not rows or (by in {"job", "agent"} and [row.key for row in rows] == [""]):
             continue
         shown = rows[-ROWS_MAX:] if by == "day" else rows[:ROWS_MAX]
@@ -122,19 +130,6 @@ def _short_cost(row: UsageFigures) -> str:
     if row.unpriced == row.calls:
         return "?"
     return f"{money(row.micros / MICROS)}{' + ?' if row.unpriced else ''}"
-
-
-def _summary(report: UsageReport) -> str:
-    from bot.commands.usage import cost_words
-
-    total = report.total
-    if not total.calls:
-        return f"No model was asked from {report.since} to {report.until}."
-    tokens = total.prompt + total.completion
-    return (
-        f"{report.since} to {report.until} ({report.zone}): {total.calls:,} calls, "
-        f"{tokens:,} tokens, {cost_words(total)}"
-    )
 
 
 def _remarks(report: UsageReport) -> out.Lines:

@@ -5,29 +5,23 @@ what is in the archive alone. Built by `bot.app`, called by `bot.commands.table`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
-from agent.history.compaction import SqliteCompactor
 from agent.history.window import sent_size, since_compaction
 from bot.channels.base import is_root, threads_of
 from memory.records.errors import Permanent
 from memory.records.facts import Compaction, CompactionWanted
-from memory.records.messages import ConversationId, IncomingMessage, PersonId, Role
-from memory.records.ports import ChildRun, Clock, RunStatus, TurnEngine
-from memory.records.rows import Person
-from memory.records.transcript import Said, Session, SessionEntry, to_json
-from memory.records.usage import Scope, zone_for
-from memory.stores.compactions import SqliteCompactions
-from memory.stores.conversations import SqliteConversations
+from memory.records.messages import ConversationId, PersonId, Role
+from memory.records.ports import ChildRun, RunStatus, StoredEntry
+from memory.records.transcript import Said, Session, to_json
+from memory.records.usage import Charge, Purpose
 from memory.stores.sessions import SqliteSessions
 
 if TYPE_CHECKING:
-    from agent.subagents.subagents import Subagents
-    from bot.commands.table import CommandCall, Tools
+    from bot.commands.command import CommandCall, Tools
 
 BUSY = (
     "Something is being answered here, so I changed nothing. Say it again once that is done; "
@@ -36,90 +30,71 @@ BUSY = (
 NOTHING_TO_RESTORE = "Nothing was summed up here that I could take back."
 
 
-class CompactionCommands:
-    """Answers /compact and /restore."""
-
-    def __init__(
-        self,
-        compactor: SqliteCompactor,
-        compactions: SqliteCompactions,
-        conversations: SqliteConversations,
-        *,
-        busy: Callable[[str], bool],
-        host_zone: str,
-    ) -> None:
-        """`busy` says whether a turn runs or waits in a chat."""
-        self._compactor = compactor
-        self._compactions = compactions
-        self._conversations = conversations
-        self._busy = busy
-        self._host_zone = ZoneInfo(host_zone)
-
-    async def compact(self, message: IncomingMessage, person: Person) -> str:
-        """Sums up now what is older than the last exchanges, whatever its size."""
-        lane = message.address.key
-        conversation = await self._conversations.current(lane)
-        made = await self._compactor.compact(
-            CompactionWanted(
+async def compact(tools: Tools, asked: CommandCall) -> str:
+    """Sum up now what is older than the last exchanges, whatever its size."""
+    lane, person = asked.message.address.key, asked.person
+    conversation = await tools.conversations.current(lane)
+    made = await tools.compactor.compact(
+        CompactionWanted(
+            charge=Charge(
+                purpose=Purpose.COMPACTION,
                 conversation=conversation,
                 lane=lane,
                 person_id=person.id,
                 is_owner=person.role is Role.OWNER,
                 time_zone=person.time_zone,
-                forced=True,
-            )
+            ),
+            forced=True,
         )
-        history, _ = since_compaction(await self._conversations.history(conversation))
-        messages, tokens = sent_size(history.entries, history.shortened_to)
-        exchanges = sum(isinstance(one.entry, Said) for one in history.entries)
-        aside = await self._compactions.aside(conversation)
-        kept = (
-            _counted(exchanges, "exchange") + f" ({messages} messages, about {tokens:,} tokens)"
-            if messages
-            else "nothing"
-        )
+    )
+    history, _ = since_compaction(await tools.conversations.history(conversation))
+    messages, tokens = sent_size(history.entries, history.shortened_to)
+    exchanges = sum(isinstance(one.entry, Said) for one in history.entries)
+    kept = "nothing"
+    if messages:
+        size = f"{messages} messages, about {tokens:,} tokens"
+        kept = f"{_counted(exchanges, 'exchange')} ({size})"
+    if made is None:
         aim = "gain by summing up" if messages else "sum up"
-        parts = [
-            f"There is nothing to {aim} here yet. What I send along: {kept}."
-            if made is None
-            else _summed(made, kept)
-        ]
-        if aside.messages:
-            zone = zone_for(Scope.PERSON, person.time_zone, self._host_zone)
-            first, last = (
-                datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone)
-                for ms in (aside.first_ms, aside.last_ms)
-            )
-            parts.append(
-                f"In the archive alone: {_counted(aside.messages, 'message')}, from "
-                f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}. Nothing of it is lost: ask me "
-                "about it, and I look it up."
-            )
-        if made is not None:
-            parts.append("`/restore` takes this back.")
-        return "\n\n".join(parts)
-
-    async def restore(self, message: IncomingMessage, person: Person) -> str:
-        """Takes the last summing-up back."""
-        lane = message.address.key
-        if self._busy(lane):
-            return BUSY
-        conversation = await self._conversations.current(lane)
-        undone = await self._compactions.undo(conversation)
-        if undone is None:
-            return NOTHING_TO_RESTORE
-        history, _ = since_compaction(await self._conversations.history(conversation))
-        messages, tokens = sent_size(history.entries, history.shortened_to)
-        before = "the summary before it counts again, and " if history.compaction else ""
-        return (
-            f"Taken back: {before}from your next message on I send "
-            f"{_counted(messages, 'message')} along word for word, about {tokens:,} tokens. They "
-            "are summed up again once much more is said, or when they do not fit the model."
+        parts = [f"There is nothing to {aim} here yet. What I send along: {kept}."]
+    else:
+        parts = [_summed(made, kept)]
+    aside = await tools.compactions.aside(conversation)
+    if aside.messages:
+        zone = tools.zone(person)
+        first, last = (
+            datetime.fromtimestamp(ms / 1000, zone) for ms in (aside.first_ms, aside.last_ms)
         )
+        parts.append(
+            f"In the archive alone: {_counted(aside.messages, 'message')}, from "
+            f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}. Nothing of it is lost: ask me "
+            "about it, and I look it up."
+        )
+    if made is not None:
+        parts.append("`/restore` takes this back.")
+    return "\n\n".join(parts)
+
+
+async def restore(tools: Tools, asked: CommandCall) -> str:
+    """Take the last summing-up back."""
+    lane = asked.message.address.key
+    if tools.engine.busy(lane):
+        return BUSY
+    conversation = await tools.conversations.current(lane)
+    if await tools.compactions.undo(conversation) is None:
+        return NOTHING_TO_RESTORE
+    history, _ = since_compaction(await tools.conversations.history(conversation))
+    messages, tokens = sent_size(history.entries, history.shortened_to)
+    before = "the summary before it counts again, and " if history.compaction else ""
+    return (
+        f"Taken back: {before}from your next message on I send {_counted(messages, 'message')} "
+        f"along word for word, about {tokens:,} tokens. They are summed up again once much more is "
+        "said, or when they do not fit the model."
+    )
 
 
 def _summed(made: Compaction, kept: str) -> str:
-    """What was done, and what is kept in mind."""
+    """Return what was done, and what is kept in mind."""
     match made.kind:
         case "truncate":
             why = f" ({made.reason})" if made.reason else ""
@@ -165,63 +140,52 @@ HOW_TO_STOP = "`/agents stop NUMBER` stops one, `/stop` everything in this chat.
 USAGE = "Write `/agents` to see them, or `/agents stop NUMBER` to stop one."
 
 
-class SubagentCommands:
-    """Answers `/agents`."""
-
-    def __init__(self, children: Subagents, engine: TurnEngine, *, clock: Clock) -> None:
-        self._children = children
-        self._engine = engine
-        self._clock = clock
-
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        """The list, or what came of `stop NUMBER`. Raises StorageError."""
-        children = await self._children.of(message.address.key)
-        words = rest.split()
-        if not words:
-            return self._list(children)
-        if len(words) != 2 or words[0].lower() != "stop":
+async def subagents(tools: Tools, asked: CommandCall) -> str:
+    """List the subagents of a chat, or stop one."""
+    children = await tools.subagents.of(asked.message.address.key)
+    match asked.rest.split():
+        case []:
+            now_ms = int(tools.clock.now().timestamp() * 1000)
+            return _children_text(children, now_ms=now_ms)
+        case [verb, number] if verb.lower() == "stop":
+            pass
+        case _:
             return USAGE
-        return await self._stop(children, words[1].lstrip("#"), message, person)
+    wanted = number.lstrip("#")
+    child = next((one for one in children if str(one.number) == wanted), None)
+    if child is None:
+        return f"There is no number {wanted[:20]} here. {USAGE}"
+    # In a group a guest has no effect on others (SPEC §4).
+    bound = bound_here(asked)
+    if bound is not None and child.by != bound:
+        return f"Number {wanted} was not begun for you, so you cannot stop it."
+    if child.ended_ms is not None or not await tools.engine.cancel(child.lane):
+        return f"Number {wanted} had ended already."
+    return f"Stopped number {wanted}: {child.head}"
 
-    def _list(self, children: Sequence[ChildRun]) -> str:
-        open_ones = [child for child in children if child.ended_ms is None]
-        ended = [child for child in children if child.ended_ms is not None]
-        blocks = []
-        if open_ones:
-            blocks += ["\n".join(["At work for this chat:", *map(self._line, open_ones)])]
-        if ended:
-            lines = map(self._line, ended[:ENDED_SHOWN_MAX])
-            blocks += ["\n".join(["Ended lately:", *lines])]
-        if open_ones:
-            blocks += [HOW_TO_STOP]
-        return "\n\n".join(blocks) or NONE
 
-    def _line(self, child: ChildRun) -> str:
-        now_ms = int(self._clock.now().timestamp() * 1000)
-        how = "" if child.waits else " in the background"
+def _children_text(children: Sequence[ChildRun], *, now_ms: int) -> str:
+    open_lines, ended_lines = [], []
+    for child in children:
         if child.ended_ms is None:
+            how = "" if child.waits else " in the background"
             when = f"{STATES[child.status]}{how}, for {span(now_ms - child.created_ms)}"
+            open_lines.append(f"- {child.number}: {child.head} ({when})")
         else:
             when = f"{STATES[child.status]}, {span(now_ms - child.ended_ms)} ago"
-        return f"- {child.number}: {child.head} ({when})"
-
-    async def _stop(
-        self, children: Sequence[ChildRun], number: str, message: IncomingMessage, person: Person
-    ) -> str:
-        found = [child for child in children if str(child.number) == number]
-        if not found:
-            return f"There is no number {number[:20]} here. {USAGE}"
-        (child,) = found
-        is_bounded = message.is_group and person.role is Role.GUEST
-        if is_bounded and child.by != person.id:
-            return f"Number {number} was not begun for you, so you cannot stop it."
-        if child.ended_ms is not None or not await self._engine.cancel(child.lane):
-            return f"Number {number} had ended already."
-        return f"Stopped number {number}: {child.head}"
+            ended_lines.append(f"- {child.number}: {child.head} ({when})")
+    blocks = []
+    if open_lines:
+        blocks.append("\n".join(["At work for this chat:", *open_lines]))
+    if ended_lines:
+        blocks.append("\n".join(["Ended lately:", *ended_lines[:ENDED_SHOWN_MAX]]))
+    if open_lines:
+        blocks.append(HOW_TO_STOP)
+    return "\n\n".join(blocks) or NONE
 
 
 def span(ms: int) -> str:
-    """How long ago, as one says it: `40 s`, `3 min`, `2 h`, `5 d`."""
+    """Return how long ago, as one says it: `40 s`, `3 min`, `2 h`, `5 d`."""
     seconds = max(ms, 0) // 1000
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
@@ -232,11 +196,6 @@ def span(ms: int) -> str:
 # --- sessions -----------------------------------------------------------------------------------
 #
 # Conversations as their owner sees them: `hearthbot sessions`.
-#
-# The answers are JSON objects, documented at `session_as_json` and `entry_as_json`. Built by
-# `bot.app`, called by the command line.
-
-Json = dict[str, Any]
 
 ENTRIES_MAX = 1_000_000
 """Of one conversation: more than anybody ever said in one."""
@@ -247,42 +206,49 @@ class UnknownSession(Permanent):
     """No conversation has this id, or several begin with it."""
 
 
-class SessionCommands:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionShown:
+    """A conversation with entries of it.
+
+    They are JSON: `id`, `turn`, `at_ms`, and the entry as it is stored. Its `kind` says which it
+    is, and one of a union of records would be guessed by its fields at the other end of the socket.
+    """
+
+    session: Session
+    entries: Sequence[Mapping[str, Any]]
+
+
+class SessionService:
     """Lists, shows and erases conversations. Raises UnknownSession, StorageError."""
 
     def __init__(self, sessions: SqliteSessions) -> None:
         self._sessions = sessions
 
-    async def list(self, *, limit: int, all_lanes: bool) -> Sequence[Json]:
+    async def list(self, *, limit: int, all_lanes: bool) -> Sequence[Session]:
         """Return those that were used last."""
-        found = await self._sessions.list(limit=limit, all_lanes=all_lanes)
-        return [session_as_json(one) for one in found]
+        return await self._sessions.list(limit=limit, all_lanes=all_lanes)
 
-    async def show(self, wanted: str, *, limit: int) -> Json:
-        """`session`, and its newest `entries`."""
+    async def show(self, wanted: str, *, limit: int) -> SessionShown:
+        """Return one with its newest entries."""
         session = await self._one(wanted)
         entries = await self._sessions.last_entries(session.id, limit=limit)
-        shown = [entry_as_json(one) for one in entries]
-        return {"session": session_as_json(session), "entries": shown}
+        return SessionShown(session=session, entries=[*map(_entry_json, entries)])
 
-    async def whole(self, wanted: str) -> Json:
-        """`session`, and all its `entries`."""
+    async def whole(self, wanted: str) -> SessionShown:
+        """Return one with all its entries."""
         session = await self._one(wanted)
         entries = await self._sessions.entries(session.id, after=0, limit=ENTRIES_MAX)
-        return {
-            "session": session_as_json(session),
-            "entries": [entry_as_json(one) for one in entries],
-        }
+        return SessionShown(session=session, entries=[*map(_entry_json, entries)])
 
-    async def clear(self, wanted: str) -> Json:
-        """Erases one for good; `text` says what was done. Raises SessionBusy."""
+    async def clear(self, wanted: str) -> str:
+        """Erase one for good, and say what was done. Raise SessionBusy."""
         session = await self._one(wanted)
         await self._sessions.erase(ConversationId(session.id))
         begun = "" if session.closed_ms is not None else " A new one begins there."
-        return {
-            "text": f"Erased {session.id} of {session.lane}: {session.messages:,} messages, with "
-            f"all that was made of them. Facts stay (hearthbot memory).{begun}"
-        }
+        return (
+            f"Erased {session.id} of {session.lane}: {session.messages:,} messages, with all that "
+            f"was made of them. Facts stay (hearthbot memory).{begun}"
+        )
 
     async def _one(self, wanted: str) -> Session:
         found = await self._sessions.find(wanted.strip())
@@ -296,20 +262,8 @@ class SessionCommands:
         raise UnknownSession(f"Several begin with {wanted[:60]!r}: {names}. Write more of the id.")
 
 
-def session_as_json(session: Session) -> Json:
-    """Return the record, with `private` for whether memory is off in it."""
-    row = asdict(session)
-    return {"private": row.pop("is_private"), **row}
-
-
-def entry_as_json(entry: SessionEntry) -> Json:
-    """`id`, `turn`, `at_ms`, and the entry as it is stored: its `kind` and the fields of that."""
-    return {
-        "id": entry.id,
-        "turn": entry.run_id,
-        "at_ms": entry.at_ms,
-        **{key: value for key, value in to_json(entry.entry).items() if key != "id"},
-    }
+def _entry_json(one: StoredEntry) -> Mapping[str, Any]:
+    return {**to_json(one.entry), "id": one.id, "turn": one.run_id, "at_ms": one.at_ms}
 
 
 # --- stopping -----------------------------------------------------------------------------------
@@ -319,14 +273,14 @@ def entry_as_json(entry: SessionEntry) -> Json:
 
 
 async def stop(tools: Tools, asked: CommandCall) -> str:
-    """Ends what runs in this chat, and what waits behind it; at a channel's root that in its
-    threads too. In a group a guest ends only what they asked for themselves: a guest has no effect
-    on others (SPEC §4). In threads where they are not, that holds for all but the owner."""
+    """End what runs in this chat, and what waits behind it; at a channel's root that in its threads
+    too. In a group a guest ends only what they asked for themselves: a guest has no effect on
+    others (SPEC §4). In threads where they are not, that holds for all but the owner."""
     bound = bound_here(asked)
     ended = await tools.engine.cancel(asked.message.address.key, by=bound)
     if is_root(asked.message):
         by = bound_in_threads(asked)
-        threads = threads_of(asked.message.address, tools.lanes())
+        threads = threads_of(asked.message.address, tools.engine.lanes())
         ended += sum(
             await asyncio.gather(*(tools.engine.cancel(thread, by=by) for thread in threads))
         )
@@ -342,11 +296,11 @@ async def stop(tools: Tools, asked: CommandCall) -> str:
 
 
 def bound_here(asked: CommandCall) -> PersonId | None:
-    """Whose answers they may end in this chat: None is everybody's."""
+    """Return whose answers they may end in this chat: None is everybody's."""
     is_guest = asked.message.is_group and asked.person.role is Role.GUEST
     return asked.person.id if is_guest else None
 
 
 def bound_in_threads(asked: CommandCall) -> PersonId | None:
-    """Whose answers they may end in all threads at once: None is everybody's."""
+    """Return whose answers they may end in all threads at once: None is everybody's."""
     return None if asked.person.role is Role.OWNER else asked.person.id

@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.markup.command_text import bare
-from bot.people.timezone import zone_of
 from bot.settings.logging import LOG_FILES_MAX
-from memory.records.rows import Person
+
+if TYPE_CHECKING:
+    from bot.commands.command import CommandCall, Tools
 
 LINES, LINES_MAX = 20, 200
 BLOCK_BYTES = 65_536
@@ -89,13 +91,13 @@ class LogQuery:
         return cls(lines=lines if number else LINES_MAX, turn=others[0])
 
     def takes(self, line: Mapping[str, object]) -> bool:
-        """Whether this line is one of those."""
+        """Return whether this line is one of those."""
         if self.loud:
             return line.get("level") in LOUD
         return not self.turn or any(line.get(name) == self.turn for name in NAMED)
 
     def is_over(self, line: Mapping[str, object]) -> bool:
-        """Whether this line, and with it each before it, is older than what is wanted."""
+        """Return whether this line, and with it each before it, is older than what is wanted."""
         at = _at(str(line.get("timestamp", ""))) if self.since is not None else None
         return at is not None and self.since is not None and at < self.since
 
@@ -111,14 +113,13 @@ class FoundLines:
 class LogReader:
     """Answers `/logs`, and tells `/status` of trouble."""
 
-    def __init__(self, file: Path, redact: Callable[[str], str], *, host_zone: str) -> None:
+    def __init__(self, file: Path, redact: Callable[[str], str]) -> None:
         """`redact` takes out secrets that came to be known after a line was written."""
         self._file = file
         self._redact = redact
-        self._host_zone = host_zone
 
-    async def tell(self, person: Person, rest: str) -> str:
-        """`/logs`."""
+    async def text(self, rest: str, zone: tzinfo) -> str:
+        """Return the lines that are asked for, by this time zone."""
         wanted = LogQuery.of(rest)
         if wanted is None:
             return USE
@@ -129,7 +130,6 @@ class LogReader:
         except OSError as error:
             why = error.strerror or type(error).__name__
             return UNREADABLE.format(file=bare(str(self._file)), why=why)
-        zone: tzinfo = zone_of(person.time_zone or self._host_zone) or UTC
         reach = f"I looked back to {_time(found.since, zone)} ({zone})."
         if not found.lines:
             return f"The log has nothing of that. {reach}"
@@ -137,8 +137,8 @@ class LogReader:
         return "\n".join(["```text", *lines, "```", reach])
 
     async def lately(self, now: datetime, zone: tzinfo) -> list[str]:
-        """The newest warnings and errors of the last day for `/status`, the newest first, each in
-        plain words without markup; a log that cannot be read is said to be so."""
+        """Return the newest warnings and errors of the last day for `/status`, the newest first,
+        each in plain words without markup; a log that cannot be read is said to be so."""
         wanted = LogQuery(lines=LATELY_LINES, loud=True, since=now - LATELY)
         try:
             found = await asyncio.to_thread(
@@ -152,6 +152,11 @@ class LogReader:
         return [bare(self._redact(plain_line(line, zone))) for line in reversed(found.lines)]
 
 
+async def logs(tools: Tools, asked: CommandCall) -> str:
+    """Show the last lines of the log."""
+    return await tools.logs.text(asked.rest, tools.zone(asked.person))
+
+
 # --- the file -----------------------------------------------------------------------------------
 
 
@@ -162,7 +167,7 @@ def find(
     looked_at_bytes_max: int = LOOKED_AT_BYTES_MAX,
     block_bytes: int = BLOCK_BYTES,
 ) -> FoundLines:
-    """The last lines that are wanted, of the log file and those that it was turned over to.
+    """Return the last lines that are wanted, of the log file and those that it was turned over to.
 
     Blocks. Raises FileNotFoundError where there is no log file, OSError where it cannot be read.
     What is no line of ours is passed over.
@@ -170,7 +175,8 @@ def find(
     found: list[Mapping[str, object]] = []
     since = ""
     left = looked_at_bytes_max
-    for path in _files(file):
+    older = (file.with_name(f"{file.name}.{number}") for number in range(1, LOG_FILES_MAX))
+    for path in [file, *(path for path in older if path.exists())]:
         for raw in _backwards(path, left, block_bytes=block_bytes):
             left -= len(raw) + 1
             try:
@@ -191,17 +197,8 @@ def find(
     return FoundLines(lines=tuple(reversed(found)), since=since)
 
 
-def _files(file: Path) -> Iterator[Path]:
-    """The newest first."""
-    yield file
-    for number in range(1, LOG_FILES_MAX):
-        older = file.with_name(f"{file.name}.{number}")
-        if older.exists():
-            yield older
-
-
 def _backwards(path: Path, bytes_max: int, *, block_bytes: int) -> Iterator[bytes]:
-    """The lines of a file from its end, as far as `bytes_max` reach."""
+    """Return the lines of a file from its end, as far as `bytes_max` reach."""
     with path.open("rb") as opened:
         at = opened.seek(0, os.SEEK_END)
         end = max(0, at - max(0, bytes_max))
@@ -221,10 +218,15 @@ def _backwards(path: Path, bytes_max: int, *, block_bytes: int) -> Iterator[byte
 
 
 def line_text(line: Mapping[str, object], zone: tzinfo) -> str:
-    """`28 Nov 17:03:09 warning model.error turn=in-12 model=gpt-4.1`: one line without markup."""
+    """Return `28 Nov 17:03:09 warning model.error turn=in-12 model=gpt-4.1`: one line without
+    markup."""
     parts = [_time(str(line.get("timestamp", "")), zone), _plain(line.get("level"))]
     parts.append(_event(line))
-    parts += [f"{name}={_plain(line[name])}" for name in SHOWN if _is_shown(line.get(name))]
+    for name in SHOWN:
+        value = line.get(name)
+        is_list = isinstance(value, list) and all(isinstance(one, str | int) for one in value)
+        if value not in (None, "", []) and (is_list or isinstance(value, str | int | float)):
+            parts.append(f"{name}={_plain(value)}")
     if raised := _raised(line):
         parts.append(raised)
     elif why := _why(line):
@@ -233,8 +235,8 @@ def line_text(line: Mapping[str, object], zone: tzinfo) -> str:
 
 
 def plain_line(line: Mapping[str, object], zone: tzinfo) -> str:
-    """`28 Nov 17:03:09, warning: model error, the provider is busy`: for people who only want to
-    know whether all is well."""
+    """Return `28 Nov 17:03:09, warning: model error, the provider is busy`: for people who only
+    want to know whether all is well."""
     said = _event(line)
     if not said.startswith("("):
         said = said.replace(".", " ").replace("_", " ")
@@ -246,7 +248,7 @@ def plain_line(line: Mapping[str, object], zone: tzinfo) -> str:
 
 
 def _event(line: Mapping[str, object]) -> str:
-    """Its fixed name. What libraries log is a text of theirs, with anything in it."""
+    """Return its fixed name. What libraries log is a text of theirs, with anything in it."""
     event = line.get("event")
     if isinstance(event, str) and _EVENT.fullmatch(event):
         return event
@@ -254,8 +256,8 @@ def _event(line: Mapping[str, object]) -> str:
 
 
 def _why(line: Mapping[str, object]) -> str:
-    """A reason, which is a sentence of ours about what went wrong. That of a job may be what its
-    run said."""
+    """Return a reason, which is a sentence of ours about what went wrong. That of a job may be what
+    its run said."""
     why = line.get("why") or line.get("reason")
     if line.get("level") not in LOUD or str(line.get("event", "")).startswith("job."):
         return ""
@@ -263,7 +265,7 @@ def _why(line: Mapping[str, object]) -> str:
 
 
 def _raised(line: Mapping[str, object]) -> str:
-    """What was raised, and where: its words may be anybody's."""
+    """Return what was raised, and where: its words may be anybody's."""
     traceback = line.get("exception")
     if not isinstance(traceback, str):
         return ""
@@ -272,12 +274,6 @@ def _raised(line: Mapping[str, object]) -> str:
     places = _PLACE.findall(traceback)
     at = f" at {Path(places[-1][0]).name}:{places[-1][1]}" if places else ""
     return f"raised={_plain(kind[1]) if kind else 'an error'}{at}"
-
-
-def _is_shown(value: object) -> bool:
-    if isinstance(value, list):
-        return bool(value) and all(isinstance(one, str | int) for one in value)
-    return isinstance(value, int | float) or (isinstance(value, str) and value != "")
 
 
 def _plain(value: object, *, chars_max: int = VALUE_CHARS) -> str:

@@ -31,7 +31,7 @@ DECISIONS = {
 
 
 def health_words(health: ServerHealth) -> str:
-    """`up`, or what is wrong and when it is tried again."""
+    """Return `up`, or what is wrong and when it is tried again."""
     match health.health:
         case Health.UP:
             return "up"
@@ -45,7 +45,7 @@ def health_words(health: ServerHealth) -> str:
 
 
 def server_line(state: ServerState) -> str:
-    """One server for /status."""
+    """Return one server for /status."""
     offered = sum(tool.is_offered for tool in state.tools)
     waiting = len(state.waiting)
     words = [health_words(state.health)]
@@ -62,7 +62,7 @@ def tools_words(count: int) -> str:
 
 
 def tool_words(tool: ToolState, server: str) -> str:
-    """Whether it is offered, and what a call may do."""
+    """Return whether it is offered, and what a call may do."""
     decision = DECISIONS[tool.decision].replace("NAME", server)
     effect = "only reads" if tool.effect is Effect.NONE else "acts outside"
     return f"{decision}, {effect}"
@@ -96,8 +96,8 @@ class McpService:
         return () if self._servers is None else self._servers.states()
 
     async def listed(self) -> Json:
-        """`servers` by name, each with its `tools`, and `waiting`: how many need approval. Starts
-        what was not started yet."""
+        """Return `servers` by name, each with its `tools`, and `waiting`: how many need approval.
+        Start what was not started yet."""
         await self._ready()
         states = self._states()
         return {
@@ -106,7 +106,7 @@ class McpService:
         }
 
     async def waiting(self, server: str, tool: str) -> Json:
-        """`tools` that an approval would let in, and what it means (`approving`).
+        """Return `tools` that an approval would let in, and what it means (`approving`).
 
         Each has the `parameters` that the model reads and the `former_parameters`, None where they
         were not kept.
@@ -125,7 +125,7 @@ class McpService:
         return {"server": server, "tools": rows, "approving": APPROVING}
 
     async def approve(self, server: str, tool: str, digests: Mapping[str, str] | None) -> Json:
-        """`tools` that were approved, and `text`. Raises McpRefused, StorageError."""
+        """Return `tools` that were approved, and `text`. Raise McpRefused, StorageError."""
         await self._ready()
         if self._servers is None:
             raise NoServers(f"There is no MCP server {server[:64]!r}: none is set up.")
@@ -139,11 +139,11 @@ class McpService:
         return {"server": server, "tools": list(names), "text": text}
 
     def lines(self) -> list[str]:
-        """One line for each server, for the owner's `/status`."""
+        """Return one line for each server, for the owner's `/status`."""
         return [server_line(one) for one in self._states()]
 
     def are_quoted(self) -> bool:
-        """Whether such a line tells what a server said last."""
+        """Return whether such a line tells what a server said last."""
         return any(one.health.health is Health.DOWN for one in self._states())
 
     async def _ready(self) -> None:
@@ -155,10 +155,13 @@ class McpService:
 
 def _server_row(state: ServerState) -> Json:
     options, health = state.options, state.health
+    # Of an address nothing is shown that may be secret.
+    url = urlsplit(options.url)
+    host = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
     return {
         "name": options.name,
         "by": "command" if options.command else "url",
-        "where": options.command or _host(options.url),
+        "where": options.command or host,
         "about": options.about,
         "health": health.health.value,
         "state": health_words(health),
@@ -182,9 +185,3 @@ def _tool_row(tool: ToolState, server: str) -> Json:
         "description": tool.description,
         "former": tool.former,
     }
-
-
-def _host(url: str) -> str:
-    """An address without what may be secret in it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -15,7 +15,8 @@ from typing import Self
 import structlog
 
 from bot.channels.base import Pressed
-from bot.commands.people import Offer, asked_text
+from bot.commands.command import Answer
+from bot.commands.people import asked_text
 from bot.markup.command_text import as_typed
 from bot.outbox.edits import QuestionMessages
 from bot.people.access import Access, LastOwner, OwnerFirst, UnknownCode
@@ -23,7 +24,7 @@ from bot.people.register import plain_words
 from memory.records.errors import StorageError
 from memory.records.messages import IncomingMessage, PersonId, Role
 from memory.records.ports import Clock
-from memory.records.rows import Button, ButtonRows, NewMessage, Pairing, Person
+from memory.records.rows import Button, NewMessage, Pairing, Person
 
 log = structlog.get_logger()
 
@@ -82,7 +83,7 @@ class PairingQuestions:
         await self._group.__aexit__(kind, error, traceback)
 
     async def idle(self) -> None:
-        """Returns once no card waits for the end of quiet hours."""
+        """Return once no card waits for the end of quiet hours."""
         while self._waiting:
             await asyncio.wait(self._waiting)
 
@@ -103,8 +104,8 @@ class PairingQuestions:
         except StorageError as trouble:
             log.warning("pair.owner_not_asked", why=str(trouble))
 
-    async def offer(self, message: IncomingMessage) -> Offer | None:
-        """A card for each who asks, the last one as the answer; None where nobody does."""
+    async def offer(self, message: IncomingMessage) -> Answer | None:
+        """Return a card for each who asks, the last one as the answer; None where nobody does."""
         lane = message.address.key
         asking = self._access.pairings.open()
         for pairing in asking[:-1]:
@@ -112,7 +113,7 @@ class PairingQuestions:
         if not asking:
             return None
         last = self._card(asking[-1], lane)
-        return Offer(text=last.text, buttons=last.buttons)
+        return Answer(text=last.text, buttons=last.buttons)
 
     async def _take_up(self) -> None:
         """A former process waited for the end of quiet hours that have not ended yet."""
@@ -158,7 +159,7 @@ class PairingQuestions:
         log.info("pair.owner_asked", address=pairing.address)
 
     async def _owner(self) -> tuple[Person, str] | None:
-        """The first owner who can be asked in private, and where."""
+        """Return the first owner who can be asked in private, and where."""
         for person in self._access.directory.people:
             if person.role is Role.OWNER:
                 for lane in await self._access.private_chats(person.id):
@@ -169,19 +170,22 @@ class PairingQuestions:
         now_ms = int(self._clock.now().timestamp() * 1000)
         name = plain_words(self._names.get(pairing.address, ""))
         text = asked_text(pairing, name=name, now_ms=now_ms)
-        return NewMessage(lane=lane, text=as_typed(text, lane), buttons=_buttons(pairing.code))
+        buttons = (
+            Button(label="Let in", data=f"{PREFIX}:{MEMBER}:{pairing.code}", style="good"),
+            Button(label="As guest", data=f"{PREFIX}:{GUEST}:{pairing.code}"),
+            Button(label="No", data=f"{PREFIX}:{NO}:{pairing.code}", style="bad"),
+        )
+        return NewMessage(lane=lane, text=as_typed(text, lane), buttons=(buttons,))
 
     # --- answers ------------------------------------------------------------------------------
 
     async def press(self, pressed: Pressed, person: Person) -> str:
-        """A button with the data `pair:WORD:CODE`; returns what who pressed it is told."""
+        """Act on a button with the data `pair:WORD:CODE`; return what who pressed it is told."""
         match pressed.data.split(":"):
             case [_, word, code] if word in {MEMBER, GUEST, NO}:
-                return await self._on_word(pressed, person, word, code)
+                pass
             case _:
                 return UNKNOWN
-
-    async def _on_word(self, pressed: Pressed, person: Person, word: str, code: str) -> str:
         if person.role is not Role.OWNER:
             log.warning("pair.not_theirs", person=person.id)
             return OWNER_ALONE
@@ -225,13 +229,3 @@ class PairingQuestions:
             await self._cards.post(NewMessage(lane=lane, text=LET_IN))
         except StorageError as trouble:
             log.warning("pair.not_told", address=address, why=str(trouble))
-
-
-def _buttons(code: str) -> ButtonRows:
-    return (
-        (
-            Button(label="Let in", data=f"{PREFIX}:{MEMBER}:{code}", style="good"),
-            Button(label="As guest", data=f"{PREFIX}:{GUEST}:{code}"),
-            Button(label="No", data=f"{PREFIX}:{NO}:{code}", style="bad"),
-        ),
-    )

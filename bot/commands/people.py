@@ -7,19 +7,22 @@ touch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Protocol
+from collections.abc import Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING
 
+from bot.commands.command import Answer
 from bot.people.access import ADMITTED, Access, LastOwner, OwnerFirst, UnknownCode, UnknownPerson
 from bot.people.linking import LINK_VALID_MS, LinkRefused, Redeemed, read_code, taken
 from bot.people.register import plain_name
 from bot.people.timezone import ZoneRead, read_zone, zone_of
 from memory.records.languages import AUTO, LanguageRead, language_of, read_language
-from memory.records.messages import IncomingMessage, PersonId, Role
+from memory.records.messages import IncomingMessage, Role
 from memory.records.ports import Clock
-from memory.records.rows import ButtonRows, Pairing, Person
+from memory.records.rows import Pairing, Person
+
+if TYPE_CHECKING:
+    from bot.commands.pairing import PairingQuestions
 
 SHOWN_MAX = 30
 """Lines of a list in a chat; the command line shows all."""
@@ -51,20 +54,6 @@ FOR_GUESTS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """What is said beside an answer, and the buttons under it; empty: nothing."""
-
-    text: str = ""
-    buttons: ButtonRows = ()
-
-
-class OffersPairing(Protocol):
-    """Asks whether those are let in who want to be; `bot.commands.pairing` is one."""
-
-    async def offer(self, message: IncomingMessage) -> Offer | None: ...
-
-
 class PeopleCommands:
     """Answers about people. Raises StorageError and nothing else."""
 
@@ -75,7 +64,7 @@ class PeopleCommands:
         clock: Clock,
         host_zone: str,
         language: str = AUTO,
-        asking: OffersPairing | None = None,
+        asking: PairingQuestions | None = None,
     ) -> None:
         """`language` is the one that is set for all, or AUTO."""
         self._asking = asking
@@ -86,13 +75,13 @@ class PeopleCommands:
 
     # --- /pair --------------------------------------------------------------------------------
 
-    async def who_asks(self, message: IncomingMessage) -> Offer:
-        """Who asked to be let in, with buttons. For the owner, in private."""
+    async def who_asks(self, message: IncomingMessage) -> Answer:
+        """Return who asked to be let in, with buttons. For the owner, in private."""
         offer = None if self._asking is None else await self._asking.offer(message)
-        return offer or Offer(text=self._who_asked())
+        return offer or Answer(text=self._who_asked())
 
     async def pair(self, rest: str) -> str:
-        """Who asked to be let in; lets in, or shuts out. For the owner."""
+        """Let somebody in or shut them out, or say who asked. For the owner."""
         try:
             match rest.split():
                 case []:
@@ -153,7 +142,16 @@ class PeopleCommands:
         directory = self._access.directory
         now_ms = self._now_ms()
         seen = await self._access.last_seen()
-        lines = [_line(person, seen, now_ms=now_ms) for person in directory.people]
+        lines = []
+        for person in directory.people:
+            words = [f"{person.role}: {', '.join(person.addresses)}"]
+            if name := plain_name(person):
+                words.insert(0, f"**{name}**")
+            if person.time_zone:
+                words.append(person.time_zone)
+            if person.id in seen:
+                words.append(f"wrote {_ago(seen[person.id], now_ms)}")
+            lines.append(", ".join(words))
         groups = [chat for chat, state in directory.chats.items() if state == ADMITTED]
         asking = len(self._access.pairings.open())
         denied = self._access.pairings.shut_out()
@@ -170,14 +168,19 @@ class PeopleCommands:
     # --- /link --------------------------------------------------------------------------------
 
     async def link(self, person: Person, message: IncomingMessage, rest: str) -> str:
-        """A person's own addresses: a code for one more, its use, the list, and taking one away."""
+        """Return a person's own addresses: a code for one more, its use, the list, and taking one
+        away."""
         words = rest.split()
         try:
             match [word.lower() for word in words]:
                 case []:
                     return await self._offered(person, message)
                 case ["list"]:
-                    return _addresses(person, here=message.sender)
+                    lines = [
+                        f"{one} (this chat)" if one == message.sender else one
+                        for one in person.addresses
+                    ]
+                    return f"{_section('Your addresses', lines)}\n\n{LINK_USE}"
                 case ["remove", _]:
                     return await self._access.linking.unlink(person, words[1])
                 case [code] if read_code(code):
@@ -223,10 +226,18 @@ class PeopleCommands:
     # --- /timezone ----------------------------------------------------------------------------
 
     async def time_zone(self, person: Person, rest: str) -> str:
-        """Shows or sets what time it is for a person."""
+        """Show or set what time it is for a person."""
         wanted = rest.strip()
         if not wanted:
-            return self._time_there(person)
+            how = "To change it: `/timezone Berlin`, or any other city."
+            if not person.time_zone:
+                return (
+                    f"You have set no time zone, so I go by this machine's, "
+                    f"{self._time(self._host_zone)}. {how}"
+                )
+            if zone_of(person.time_zone) is None:
+                return f"Your time zone, {person.time_zone}, is not known on this machine. {how}"
+            return f"Your time zone is {self._time(person.time_zone)}. {how}"
         if wanted.lower() in {"auto", "default", "reset"}:
             await self._access.set_time_zone(person, "")
             return f"I go by this machine's time zone again, {self._time(self._host_zone)}."
@@ -242,28 +253,29 @@ class PeopleCommands:
             )
         return text
 
-    def _time_there(self, person: Person) -> str:
-        how = "To change it: `/timezone Berlin`, or any other city."
-        if not person.time_zone:
-            return (
-                f"You have set no time zone, so I go by this machine's, "
-                f"{self._time(self._host_zone)}. {how}"
-            )
-        if zone_of(person.time_zone) is None:
-            return f"Your time zone, {person.time_zone}, is not known on this machine. {how}"
-        return f"Your time zone is {self._time(person.time_zone)}. {how}"
-
     def _time(self, name: str) -> str:
         now = self._clock.now().astimezone(zone_of(name) or UTC)
-        return f"{name}, where it is {now:%H:%M} on {_day(now)}"
+        # In English, whatever the machine's locale.
+        days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+        return f"{name}, where it is {now:%H:%M} on {days[now.weekday()]}, {now:%Y-%m-%d}"
 
     # --- /language ----------------------------------------------------------------------------
 
     async def language(self, person: Person, rest: str) -> str:
-        """Shows or sets in which language a person is answered in private."""
+        """Show or set in which language a person is answered in private."""
         wanted = rest.strip()
         if not wanted:
-            return self._language_now(person)
+            own = language_of(person.language)
+            if own is not None:
+                now = f"In private chats I answer you in {own.shown}, as you have set."
+            elif person.language == AUTO:
+                now = BY_MESSAGE
+            else:
+                now = f"You have set no language. {self._usual(person)}"
+            return (
+                f"{now}\n\n`/language German` has me answer in that language, `/language auto` in "
+                "that of each message, `/language default` as everybody is answered."
+            )
         if wanted.lower() in {"default", "reset"}:
             await self._access.set_language(person, "")
             return f"You have no language of your own any more. {self._usual(person)}"
@@ -279,19 +291,8 @@ class PeopleCommands:
             "In a group I go by what is written there."
         )
 
-    def _language_now(self, person: Person) -> str:
-        own = language_of(person.language)
-        if own is not None:
-            now = f"In private chats I answer you in {own.shown}, as you have set."
-        elif person.language == AUTO:
-            now = BY_MESSAGE
-        else:
-            now = f"You have set no language. {self._usual(person)}"
-        how = "`/language German` has me answer in that language, `/language auto` in that of each "
-        return f"{now}\n\n{how}message, `/language default` as everybody is answered."
-
     def _usual(self, person: Person) -> str:
-        """How somebody is answered who has set nothing."""
+        """Return how somebody is answered who has set nothing."""
         if self._language != AUTO:
             return f"I answer in {self._language}, as is set for everybody."
         hint = language_of(person.language_hint)
@@ -307,7 +308,8 @@ class PeopleCommands:
 
 
 def asked_text(pairing: Pairing, *, now_ms: int, name: str = "") -> str:
-    """One who asked, and what can be sent next. `name` has to be plain (`bot.people.register`)."""
+    """Return one who asked, and what can be sent next. `name` has to be plain
+    (`bot.people.register`)."""
     called = f", who goes by “{name}”," if name else ""
     left = max((pairing.expires_ms - now_ms) // MINUTE_MS, 1)
     return (
@@ -315,22 +317,6 @@ def asked_text(pairing: Pairing, *, now_ms: int, name: str = "") -> str:
         f"good for {left} min\n"
         f"`/pair {pairing.code}`\n`/pair deny {pairing.code}`"
     )
-
-
-def _line(person: Person, seen: Mapping[PersonId, int], *, now_ms: int) -> str:
-    words = [f"{person.role}: {', '.join(person.addresses)}"]
-    if name := plain_name(person):
-        words.insert(0, f"**{name}**")
-    if person.time_zone:
-        words.append(person.time_zone)
-    if person.id in seen:
-        words.append(f"wrote {_ago(seen[person.id], now_ms)}")
-    return ", ".join(words)
-
-
-def _addresses(person: Person, *, here: str) -> str:
-    lines = [f"{one} (this chat)" if one == here else one for one in person.addresses]
-    return f"{_section('Your addresses', lines)}\n\n{LINK_USE}"
 
 
 def _section(title: str, lines: Sequence[str]) -> str:
@@ -371,9 +357,3 @@ def _ago(then_ms: int, now_ms: int) -> str:
         if span_ms >= unit_ms:
             return f"{span_ms // unit_ms} {word} ago"
     return f"{span_ms // MINUTE_MS} min ago"
-
-
-def _day(moment: datetime) -> str:
-    """In English, whatever the machine's locale."""
-    days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    return f"{days[moment.weekday()]}, {moment:%Y-%m-%d}"

@@ -29,8 +29,8 @@ _HEADINGS = {
 async def skills_reply(
     service: SkillService, message: IncomingMessage, person: Person, *, in_full: bool = False
 ) -> str:
-    """What the bot can do here, for `/skills`; the owner alone sees what waits. Names how many
-    more there are, and where."""
+    """Return what the bot can do here, for `/skills`; the owner alone sees what waits. Name how
+    many more there are, and where."""
     skills = await service.now()
     for_owner = person.role is Role.OWNER and not message.is_group
     most = SHOWN_IN_CHAT_MAX if in_full else SHOWN_IN_CHAT
@@ -40,7 +40,14 @@ async def skills_reply(
     for kind, heading in _HEADINGS.items():
         of_kind = [one for one in skills.used if one.kind is kind]
         if of_kind:
-            lines += ["", heading, *(_chat_line(one, chars) for one in of_kind[:most])]
+            lines += ["", heading]
+            for one in of_kind[:most]:
+                about = one.description
+                if len(about) > chars:
+                    # Some scripts have no blanks to cut at.
+                    about = (about[:chars].rpartition(" ")[0] or about[:chars]) + " …"
+                when = f" ({when_words(one.schedule)})" if one.schedule is not None else ""
+                lines.append(f"• {one.name}{when} – {about}")
         if (more := len(of_kind) - most) > 0:
             lines += [f"and {more} more"]
             left += more
@@ -50,15 +57,6 @@ async def skills_reply(
         lines += ["", "In a terminal, hearthbot skills list shows all of them."]
     lines += ["", *_unused_lines(skills, for_owner=for_owner)]
     return "\n".join(lines).strip()
-
-
-def _chat_line(skill: Skill, chars: int) -> str:
-    about = skill.description
-    if len(about) > chars:
-        # Some scripts have no blanks to cut at.
-        about = (about[:chars].rpartition(" ")[0] or about[:chars]) + " …"
-    when = f" ({when_words(skill.schedule)})" if skill.schedule is not None else ""
-    return f"• {skill.name}{when} – {about}"
 
 
 def _unused_lines(skills: SkillSet, *, for_owner: bool) -> list[str]:
@@ -104,28 +102,26 @@ KINDS = {
 
 
 def state_words(skill: Skill, record: SkillRecord | None) -> str:
-    """Whether it is used; if not, why, and what to do about it."""
+    """Return whether it is used; if not, why, and what to do about it."""
     match skill.state:
         case SkillState.USABLE:
             return "in use"
         case SkillState.QUARANTINED:
-            return f"waits for your approval ({_waits_because(record)})"
+            if record is None:
+                why = "what was decided about it cannot be read"
+            elif record.approved:
+                why = "its files changed since it was approved"
+            else:
+                why = record.origin or "it is new"
+            return f"waits for your approval ({why})"
         case SkillState.MISSING:
             return f"not usable here: {'; '.join(skill.missing) or 'something is missing'}"
         case SkillState.OFF:
             return "off"
 
 
-def _waits_because(record: SkillRecord | None) -> str:
-    if record is None:
-        return "what was decided about it cannot be read"
-    if record.approved:
-        return "its files changed since it was approved"
-    return record.origin or "it is new"
-
-
 def when_words(schedule: SkillSchedule) -> str:
-    """`0 6 * * * (Europe/Berlin)`, `every 15 minutes`, `at 2026-05-01T09:00`."""
+    """Return `0 6 * * * (Europe/Berlin)`, `every 15 minutes`, `at 2026-05-01T09:00`."""
     if schedule.cron:
         when = schedule.cron
     elif schedule.interval_minutes:
@@ -138,7 +134,7 @@ def when_words(schedule: SkillSchedule) -> str:
 
 
 def approving_words(skill: Skill) -> str:
-    """What the owner says yes to."""
+    """Return what the owner says yes to."""
     what = {
         SkillMode.PLAYBOOK: "its instructions join the prompt whenever a message has one of its "
         "keywords",
@@ -153,5 +149,5 @@ def approving_words(skill: Skill) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """`1 skill`, `2 skills`."""
+    """Return `1 skill`, `2 skills`."""
     return f"{count} {one if count == 1 else many or one + 's'}"

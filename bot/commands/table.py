@@ -1,4 +1,4 @@
-"""The slash commands in one table, what they act on, and which one a message gives.
+"""The slash commands in one table, and which one a message gives.
 
 None calls a model. `bot.inbox.commands` runs them.
 """
@@ -6,119 +6,25 @@ None calls a model. `bot.inbox.commands` runs them.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
-from bot.commands.conversation import stop
+from bot.commands.command import MEMBERS, OWNER_ALONE, Answer, Command, CommandCall, Tools
+from bot.commands.conversation import compact, restore, stop, subagents
+from bot.commands.logs import logs
+from bot.commands.memory.commands import ended, private
+from bot.commands.memory.undo import undo
+from bot.commands.models import model
 from bot.commands.skills import skills_reply
+from bot.commands.trace.prompts import context
+from bot.commands.usage import pause, resume, usage
 from bot.markup.command_text import NAMES, all_as_typed, as_typed, bare, slash
 from memory.records.messages import IncomingMessage, Role
-from memory.records.ports import TurnEngine
-from memory.records.rows import ButtonRows, Person
-from memory.stores.conversations import SqliteConversations
 
-if TYPE_CHECKING:  # most of them are loaded when they are first asked for
-    from agent.prompt.snippets import Snippets
-    from agent.skills.service import SkillService
-    from bot.commands.conversation import CompactionCommands, SubagentCommands
-    from bot.commands.jobs.commands import JobCommands
-    from bot.commands.jobs.heartbeat import HeartbeatCommands
-    from bot.commands.logs import LogReader
-    from bot.commands.memory.commands import MemoryCommands, PrivateCommand
-    from bot.commands.memory.undo import UndoCommand
-    from bot.commands.models import ModelCommand
-    from bot.commands.people import PeopleCommands
-    from bot.commands.status import BotStatus
-    from bot.commands.trace.prompts import ContextCommand
-    from bot.commands.trace.why import WhyCommand
-    from bot.commands.usage import UsageCommand
-    from bot.people.approvals import ApprovalService
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a command says, and the buttons under it."""
-
-    text: str
-    buttons: ButtonRows = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandCall:
-    """A command as it came: who, where, and what stands behind the word."""
-
-    message: IncomingMessage
-    person: Person
-    rest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What commands act on."""
-
-    engine: TurnEngine
-    lanes: Callable[[], Collection[str]]
-    """The addresses where a turn runs, or waits."""
-    conversations: SqliteConversations
-    status: BotStatus
-    context: ContextCommand
-    why: Callable[[], WhyCommand]
-    """Loads it when somebody first asks."""
-    logs: LogReader
-    models: ModelCommand
-    skills: SkillService
-    usage: UsageCommand
-    agents: SubagentCommands
-    approvals: ApprovalService
-    compacting: CompactionCommands
-    memory: MemoryCommands
-    undo: UndoCommand
-    private: PrivateCommand
-    schedule: JobCommands
-    heartbeat: HeartbeatCommands
-    people: PeopleCommands
-    snippets: Snippets
-
-
-EVERYBODY = frozenset(Role)
-MEMBERS = frozenset({Role.OWNER, Role.MEMBER})
-OWNER_ALONE = frozenset({Role.OWNER})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One row of the table. One that `waits` runs beside what comes in after it.
-
-    `roles` may use it, in groups `group_roles` of them; what is `private` shows or changes what
-    is nobody else's business, and is answered in a private chat alone.
-    """
-
-    name: str
-    help: str
-    run: Callable[[Tools, CommandCall], Awaitable[str | Answer]]
-    offers: bool = False
-    """Whether the answer comes with the quick-insert texts, in a private chat."""
-    roles: frozenset[Role] = field(default=EVERYBODY)
-    group_roles: frozenset[Role] = field(default=EVERYBODY)
-    private: bool = False
-    waits: bool = False
-    is_ours: bool = True
-    """Whether commands that stand in the answer are there to be typed where it is read."""
-    named_to: frozenset[Role] = field(default=EVERYBODY)
-    """Of those who may use it, to whom /help names it: to others it only says that they may not."""
-    is_bare: bool = False
-    """Whether it takes no words: those behind it are named in front of the answer."""
-    instead: str = ""
-    """What is said to words behind it, and nothing done: they ask for something else than it
-    does."""
-
-
-# --- commands that stand in no class ------------------------------------------------------------
+# --- commands of a few lines ----------------------------------------------------------------------
 
 
 async def show_help(tools: Tools, asked: CommandCall) -> str:
-    """What can be typed here."""
+    """Return what can be typed here."""
     before = slash(asked.message.address.key)
     lines = [
         f"{before}{command.name} – {command.help}"
@@ -131,17 +37,17 @@ async def show_help(tools: Tools, asked: CommandCall) -> str:
 
 
 async def start_new(tools: Tools, asked: CommandCall) -> str:
-    """Opens a fresh conversation; the old one is kept, unless memory was off in it."""
+    """Open a fresh conversation; the old one is kept, unless memory was off in it."""
     lane = asked.message.address.key
-    was_private = await tools.private.is_private(lane)
+    was_private = await tools.memory.private.is_private(lane)
     await tools.conversations.start_new(lane)
     if was_private:
-        return await tools.private.ended()
+        return await ended(tools.memory)
     return "A new conversation begins. What was said before is kept, but no longer sent along."
 
 
 async def show_status(tools: Tools, asked: CommandCall) -> str:
-    """How the bot is doing."""
+    """Return how the bot is doing."""
     alone = not asked.message.is_group
     lines = await tools.status.lines(
         for_owner=alone and asked.person.role is Role.OWNER,
@@ -152,7 +58,7 @@ async def show_status(tools: Tools, asked: CommandCall) -> str:
 
 
 async def list_skills(tools: Tools, asked: CommandCall) -> str:
-    """What the bot knows how to do here: a few of each kind, behind `all` the whole list."""
+    """Return what the bot knows how to do here: a few of each kind, behind `all` the whole list."""
     in_full = asked.rest.lower() == "all"
     said = await skills_reply(tools.skills, asked.message, asked.person, in_full=in_full)
     if in_full or not asked.rest:
@@ -173,7 +79,7 @@ async def show_snippets(tools: Tools, asked: CommandCall) -> str:
 
 
 async def approve(tools: Tools, asked: CommandCall) -> str:
-    """What waits for an answer, and the answer."""
+    """Answer what waits, or show it."""
     text = await tools.approvals.tell(asked.message, asked.person, asked.rest)
     if text.startswith("**"):
         return text  # one question, which shows exactly what would run
@@ -181,23 +87,17 @@ async def approve(tools: Tools, asked: CommandCall) -> str:
 
 
 async def pair(tools: Tools, asked: CommandCall) -> str | Answer:
-    """Who asked to be let in."""
+    """Let in who asked, or show them."""
     if asked.rest.strip():
         return await tools.people.pair(asked.rest)
-    offer = await tools.people.who_asks(asked.message)
-    return Answer(text=offer.text, buttons=offer.buttons)
+    return await tools.people.who_asks(asked.message)
 
 
 async def link(tools: Tools, asked: CommandCall) -> str:
-    """One more address for a person."""
+    """Join one more address to a person."""
     text = await tools.people.link(asked.person, asked.message, asked.rest)
     # A code is sent from the other address, so it is told how that is typed there.
     return as_typed(text, asked.message.address.channel) if asked.rest else text
-
-
-async def time_zone(tools: Tools, asked: CommandCall) -> str:
-    """What time it is for a person."""
-    return await tools.people.time_zone(asked.person, asked.rest)
 
 
 # --- the table ----------------------------------------------------------------------------------
@@ -234,12 +134,12 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="model",
         help="which model answers here, and how to change it",
-        run=lambda tools, asked: tools.models.tell(asked.message, asked.person, asked.rest),
+        run=model,
     ),
     Command(
         name="context",
         help="what went to the model last, and how large it was",
-        run=lambda tools, asked: tools.context.tell(asked.message, asked.person),
+        run=context,
         is_bare=True,
     ),
     Command(
@@ -259,13 +159,13 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="usage",
         help="what was used, and what it cost",
-        run=lambda tools, asked: tools.usage.tell(asked.message, asked.person),
+        run=usage,
         is_bare=True,
     ),
     Command(
         name="compact",
         help="sum up what is older in this chat",
-        run=lambda tools, asked: tools.compacting.compact(asked.message, asked.person),
+        run=compact,
         is_bare=True,
         group_roles=MEMBERS,
         waits=True,
@@ -273,32 +173,32 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="restore",
         help="take the last summing-up back",
-        run=lambda tools, asked: tools.compacting.restore(asked.message, asked.person),
+        run=restore,
         instead=RESTORE_NEEDS_NO_WORDS,
         group_roles=MEMBERS,
     ),
     Command(
         name="memory",
         help="what I know of you: see, correct, erase",
-        run=lambda tools, asked: tools.memory.tell(asked.message, asked.person, asked.rest),
+        run=lambda tools, asked: tools.memories.tell(asked.message, asked.person, asked.rest),
         waits=True,
     ),
     Command(
         name="remember",
         help="keep something for good",
-        run=lambda tools, asked: tools.memory.remember(asked.message, asked.person, asked.rest),
+        run=lambda tools, asked: tools.memories.remember(asked.message, asked.person, asked.rest),
         named_to=MEMBERS,
     ),
     Command(
         name="undo",
         help="take back what the last answer stored",
-        run=lambda tools, asked: tools.undo.tell(asked.message, asked.person),
+        run=undo,
         instead=UNDO_NEEDS_NO_WORDS,
     ),
     Command(
         name="private",
         help="a conversation with memory off",
-        run=lambda tools, asked: tools.private.tell(asked.message, asked.person, asked.rest),
+        run=private,
         private=True,
         waits=True,
     ),
@@ -338,7 +238,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="agents",
         help="who works for this chat, and how to stop one",
-        run=lambda tools, asked: tools.agents.tell(asked.message, asked.person, asked.rest),
+        run=subagents,
     ),
     Command(
         name="approve",
@@ -347,7 +247,11 @@ COMMANDS: tuple[Command, ...] = (
         named_to=MEMBERS,
         is_ours=False,
     ),
-    Command(name="timezone", help="what time it is for you", run=time_zone),
+    Command(
+        name="timezone",
+        help="what time it is for you",
+        run=lambda tools, asked: tools.people.time_zone(asked.person, asked.rest),
+    ),
     Command(
         name="language",
         help="in which language I answer you",
@@ -371,7 +275,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="pause",
         help="begin nothing new; what comes in is kept",
-        run=lambda tools, asked: tools.usage.pause(asked.person),
+        run=pause,
         instead=PAUSE_NEEDS_NO_WORDS,
         roles=OWNER_ALONE,
         private=True,
@@ -379,7 +283,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="resume",
         help="go on after a pause",
-        run=lambda tools, asked: tools.usage.resume(asked.person),
+        run=resume,
         instead=RESUME_NEEDS_NO_WORDS,
         roles=OWNER_ALONE,
         private=True,
@@ -387,7 +291,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="logs",
         help="the last lines of my log: `/logs 50`, `/logs errors`",
-        run=lambda tools, asked: tools.logs.tell(asked.person, asked.rest),
+        run=logs,
         roles=OWNER_ALONE,
         private=True,
     ),
@@ -412,20 +316,21 @@ _ALONE = re.compile(rf"/([A-Za-z0-9_]{{1,{LETTERS_MAX}}})(?:@[A-Za-z0-9_]+)?\s*"
 
 
 def lone_word(text: str) -> str:
-    """The word of a text that is one word after a slash; empty for any other text."""
+    """Return the word of a text that is one word after a slash; empty for any other text."""
     found = _ALONE.fullmatch(text)
     return found[1] if found is not None else ""
 
 
 def nearest(word: str, names: Collection[str]) -> str:
-    """The name that was probably meant; empty where none is near."""
+    """Return the name that was probably meant; empty where none is near."""
     from difflib import get_close_matches  # rarely needed, and a start loads what stands above
 
     return next(iter(get_close_matches(word.lower(), names, n=1, cutoff=ALIKE)), "")
 
 
 def unknown_text(word: str, where: str, names: Collection[str]) -> str:
-    """What is answered to a word that is no command. `where` is an address, as for `slash`."""
+    """Return what is answered to a word that is no command. `where` is an address, as for
+    `slash`."""
     before = slash(where)
     meant = nearest(word, names)
     hint = f" Did you mean `{before}{meant}`?" if meant else ""
@@ -436,14 +341,15 @@ def unknown_text(word: str, where: str, names: Collection[str]) -> str:
 
 
 def left_out(name: str, rest: str, where: str, *, but: str = "") -> str:
-    """Stands in front of the answer of a command that takes no words `but` one."""
+    """Return what stands in front of the answer of a command that takes no words `but` one."""
     said = bare(rest, chars_max=60)
     no_words = f"no words after it but `{but}`" if but else "no words after it"
     return f"`{slash(where)}{name}` takes {no_words}, so I left out “{said}”."
 
 
 async def no_command(tools: Tools, asked: CommandCall) -> str:
-    """Says that there is no such command, and which one was probably meant."""
+    """Say that there is no such command, and which one was probably meant."""
+    # Nobody is pointed to a command that they may not use.
     names = [command.name for command in COMMANDS if asked.person.role in command.roles]
     return unknown_text(asked.rest, asked.message.address.key, [*names, *ALIASES])
 
@@ -455,7 +361,7 @@ _WORD = re.compile(r"/([A-Za-z0-9_]+)(?:@[A-Za-z0-9_]+)?(?:\s(.*))?", re.DOTALL)
 
 
 def find(text: str) -> tuple[Command, str] | None:
-    """The command that a text asks for, and the rest of it; unknown slash words are None.
+    """Return the command that a text asks for, and the rest of it; unknown slash words are None.
 
     `/stop@our_bot` counts; the channel has left out what is meant for other bots.
     """
@@ -472,12 +378,18 @@ def find(text: str) -> tuple[Command, str] | None:
 
 
 def given(message: IncomingMessage) -> tuple[Command, str] | None:
-    """The command that a message gives; NO_COMMAND with the word that was typed, for one that is
-    nearly one or, where commands stand behind a word of ours, any. Other texts are None."""
+    """Return the command that a message gives; None for other texts.
+
+    A word that is none is answered by NO_COMMAND if it is nearly one, since a mistyped `/remind`
+    would else become a conversation; where commands stand behind a word of ours, any lone word is.
+    """
     found = find(message.text)
     if found is not None or message.attachments or (message.is_group and not message.mentions_bot):
         return found
-    word = lone_word(message.text)
-    if word and (slash(message.address.channel) != "/" or nearest(word, NAMES | {*ALIASES})):
-        return NO_COMMAND, word
+    if slash(message.address.channel) != "/":
+        word = lone_word(message.text)
+        return (NO_COMMAND, word) if word else None
+    mistyped = _WORD.fullmatch(message.text)
+    if mistyped is not None and nearest(mistyped[1], NAMES | {*ALIASES}):
+        return NO_COMMAND, mistyped[1]
     return None

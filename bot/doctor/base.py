@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
+from bot.doctor.live import Unreachable
 from memory.records.errors import AssistantError, Temporary
 
 T = TypeVar("T")
@@ -33,13 +34,15 @@ class FindingLevel(StrEnum):
 class Finding:
     """One line. `fix` is a command or a sentence; `mend` does it and says what it did.
 
-    `mend` may raise OSError. It is there only where nothing can be lost by it.
+    `mend` may raise OSError. It is there only where nothing can be lost by it. `is_shared`: another
+    check may have found the same trouble, which is then shown once.
     """
 
     level: FindingLevel
     text: str
     fix: str = ""
     mend: Callable[[], str] | None = None
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,56 +85,53 @@ def blocking(
 async def run_checks(
     checks: Sequence[DoctorCheck], *, done: Callable[[str], None] = lambda name: None
 ) -> list[Result]:
-    """All at the same time; the results in the order of the checks. `done` hears of each end."""
+    """Run all at the same time; return the results in the order of the checks, the same trouble
+    once. `done` hears of each end."""
 
     async def run(check: DoctorCheck) -> list[Result]:
-        found = await _bounded(check)
+        try:
+            async with asyncio.timeout(check.limit_s):
+                found = await check.look()
+        except TimeoutError:
+            what = f"not known: the check did not finish within {check.limit_s:g} s"
+            found = [warn(what, "Try again; if it stays so, the disk or the network is slow.")]
+        except AssistantError as error:
+            found = [replace(_of_error(error), is_shared=isinstance(error, Unreachable))]
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or type(error).__name__
+            found = [fail(f"cannot be checked: {why}", "Look at the file or the disk in question.")]
         done(check.name)
         return [Result(check=check.name, finding=finding) for finding in found]
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(run(check)) for check in checks]
-    return [result for task in tasks for result in task.result()]
+    results = [result for task in tasks for result in task.result()]
+    # A platform that cannot be reached would be told once for each check that asks it.
+    told = [one.finding.text if one.finding.is_shared else None for one in results]
+    return [one for at, one in enumerate(results) if not told[at] or told[at] not in told[:at]]
 
 
 def mend_all(results: Sequence[Result]) -> list[Result]:
-    """Mends what can be mended; what was mended is well, what could not be stays as it is."""
-    return [_mended(result) for result in results]
+    """Mend what can be mended; what was mended is well, what could not be stays as it is."""
+    after = []
+    for result in results:
+        finding = result.finding
+        if finding.mend is None:
+            after.append(result)
+            continue
+        try:
+            did = finding.mend()
+        except OSError as error:
+            text = f"{finding.text}; mending it failed ({error.strerror})"
+            after.append(replace(result, finding=replace(finding, text=text)))
+        else:
+            after.append(replace(result, finding=ok(finding.text), mended=did))
+    return after
 
 
 def is_well(results: Sequence[Result]) -> bool:
     """Whether nothing failed."""
     return all(result.finding.level is not FindingLevel.FAIL for result in results)
-
-
-def _mended(result: Result) -> Result:
-    finding = result.finding
-    if finding.mend is None:
-        return result
-    try:
-        did = finding.mend()
-    except OSError as error:
-        text = f"{finding.text}; mending it failed ({error.strerror})"
-        return replace(result, finding=replace(finding, text=text))
-    return replace(result, finding=ok(finding.text), mended=did)
-
-
-async def _bounded(check: DoctorCheck) -> Sequence[Finding]:
-    try:
-        async with asyncio.timeout(check.limit_s):
-            return await check.look()
-    except TimeoutError:
-        return [
-            warn(
-                f"not known: the check did not finish within {check.limit_s:g} s",
-                "Try again; if it stays so, the disk or the network is slow.",
-            )
-        ]
-    except AssistantError as error:
-        return [_of_error(error)]
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or type(error).__name__
-        return [fail(f"cannot be checked: {why}", "Look at the file or the disk in question.")]
 
 
 def _of_error(error: AssistantError) -> Finding:

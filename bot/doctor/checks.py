@@ -21,6 +21,7 @@ from memory.database.backup import all_backups, newest_good
 from memory.database.checkup import Checkup, look
 from memory.records.errors import SettingsWrong, StorageError
 
+LookAt = Callable[[Checkup], Iterable[Finding]]
 STORED_S = 4.0
 """How long the database is checked; a larger one is checked by the daily backup."""
 
@@ -106,17 +107,29 @@ class _DatabaseLook:
 
     def checks(self) -> Iterator[DoctorCheck]:
         """Yield the checks of what is stored."""
-        for name, look_at in (
-            ("database", self._database),
-            ("backup", self._backup),
-            ("inbox", partial(self._at_work, stored.inbox, [])),
-            ("outbox", partial(self._at_work, stored.outbox, [])),
-            ("schedule", partial(self._at_work, stored.schedule, [ok("no job is set")])),
-            ("pause", self._pause),
-            ("owner", self._owner),
-            ("time zone", self._time_zone),
-        ):
-            yield DoctorCheck(name=name, look=look_at, limit_s=2 * STORED_S)
+        home, zone = self._home, host_zone()
+        ownerless = warn("nobody is the owner yet", "hearthbot init")
+
+        def working(look_at: Callable[..., Iterable[Finding]]) -> LookAt:
+            return lambda found: look_at(found, now=datetime.now(UTC), is_running=is_held(home))
+
+        looks: Sequence[tuple[str, LookAt, Sequence[Finding]]] = (
+            ("inbox", working(stored.inbox), []),
+            ("outbox", working(stored.outbox), []),
+            ("schedule", working(stored.schedule), [ok("no job is set")]),
+            ("pause", partial(stored.pause, host_zone=ZoneInfo(zone)), []),
+            ("owner", stored.owner, [] if home.database.exists() else [ownerless]),
+            (
+                "time zone",
+                lambda found: machine.time_zone(zone, found.zones),
+                list(machine.time_zone(zone)),
+            ),
+        )
+        yield DoctorCheck(name="database", look=self._database, limit_s=2 * STORED_S)
+        yield DoctorCheck(name="backup", look=self._backup, limit_s=2 * STORED_S)
+        for name, look_at, nothing in looks:
+            look_in = partial(self._look_in, look_at, nothing)
+            yield DoctorCheck(name=name, look=look_in, limit_s=2 * STORED_S)
 
     async def _database(self) -> Sequence[Finding]:
         """The file itself."""
@@ -144,32 +157,10 @@ class _DatabaseLook:
         newest = next(iter(all_backups(home.database, home.backups)), None)
         return list(stored.backups(home, newest, now=datetime.now(UTC)))
 
-    async def _at_work(
-        self, look_at: Callable[..., Iterable[Finding]], nothing: Sequence[Finding]
-    ) -> Sequence[Finding]:
-        """What comes in, goes out or runs by the clock."""
+    async def _look_in(self, look_at: LookAt, nothing: Sequence[Finding]) -> Sequence[Finding]:
+        """Look at what the database says; `nothing` is found where there is none."""
         found = await self._looked()
-        if found is None:
-            return nothing
-        return list(look_at(found, now=datetime.now(UTC), is_running=is_held(self._home)))
-
-    async def _pause(self) -> Sequence[Finding]:
-        """Whether it stands still on purpose."""
-        found = await self._looked()
-        return [] if found is None else list(stored.pause(found, host_zone=ZoneInfo(host_zone())))
-
-    async def _owner(self) -> Sequence[Finding]:
-        found = await self._looked()
-        if found is not None:
-            return list(stored.owner(found))
-        if self._home.database.exists():
-            return []
-        return [warn("nobody is the owner yet", "hearthbot init")]
-
-    async def _time_zone(self) -> Sequence[Finding]:
-        """This machine's zone, and those of people."""
-        found = await self._looked()
-        return list(machine.time_zone(host_zone(), found.zones if found else ()))
+        return nothing if found is None else list(look_at(found))
 
     async def _looked(self) -> Checkup | None:
         async with self._lock:

@@ -71,7 +71,7 @@ def folders(home: Home) -> Iterator[Finding]:
 
 def modes(home: Home) -> Iterator[Finding]:
     """Whether others can read what is private."""
-    found = [*_open_folders(home), *_open_files(home)]
+    found = list(_open_paths(home))
     yield from found[:MODES_SHOWN_MAX]
     if len(found) > MODES_SHOWN_MAX:
         more = len(found) - MODES_SHOWN_MAX
@@ -126,9 +126,13 @@ async def housekeeping(home: Home) -> list[Finding]:
 
 def _silent(home: Home) -> Finding:
     if is_held(home):
+        try:
+            holder = home.lock.read_text("ascii", "replace").partition(" ")[0]
+        except OSError:
+            holder = ""
         return fail(
             "a process holds this home but does not answer on its socket",
-            f"Wait a little if it is just starting; else end it: kill {_holder(home)}",
+            f"Wait a little if it is just starting; else end it: kill {holder or 'PID'}",
         )
     if home.socket.exists() or home.socket.is_symlink():
         return warn(
@@ -158,27 +162,17 @@ def leftovers(home: Home) -> Iterator[Finding]:
         yield ok("none")
 
 
-def _holder(home: Home) -> str:
-    try:
-        return home.lock.read_text("ascii", "replace").partition(" ")[0] or "PID"
-    except OSError:
-        return "PID"
-
-
 def _folders_of(home: Home) -> list[Path]:
     return [home.path, home.workspace, home.data, home.logs]
 
 
-def _open_folders(home: Home) -> Iterator[Finding]:
+def _open_paths(home: Home) -> Iterator[Finding]:
     # The home itself may be seen, but who could write there could put in another config.toml.
     refused = {home.path: 0o022, home.workspace: 0o077, home.data: 0o077, home.logs: 0o077}
     for folder, bits in refused.items():
         mode = _mode(folder)
         if mode & bits:
             yield _open(folder, mode, PRIVATE_FOLDER, is_bad=bool(mode & 0o022))
-
-
-def _open_files(home: Home) -> Iterator[Finding]:
     backup = home.config.with_name(home.config.name + BACKUP_ENDING)
     for file in (home.config, backup):
         mode = _mode(file)

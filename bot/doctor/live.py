@@ -12,16 +12,17 @@ import json
 import re
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.models.catalog import FOREIGN, LOCAL, PROVIDERS
-from agent.models.choose import ModelWish, Probe, choose, models_at
+from agent.models.catalog import LOCAL, PROVIDERS
+from agent.models.choose import Probe, choose, models_at
 from agent.models.service import ask_once
 from memory.records.errors import AssistantError, Temporary
+from memory.records.section import LlmSettings
 from memory.records.text import clean
 
 ASK_S = 6.0
@@ -143,14 +144,15 @@ class OfferedModel:
     title: str
 
 
-async def with_version(wanted: ModelWish, *, env: Mapping[str, str], limit_s: float) -> str:
+async def with_version(wanted: LlmSettings, *, env: Mapping[str, str], limit_s: float) -> str:
     """The address with `/v1` behind it, where the model answers there: many leave that out. Empty
     where the address has a version, or it does not answer there either."""
     base = versioned(wanted.api_base)
     if not base:
         return ""
     try:
-        await ask_once(await choose(replace(wanted, api_base=base), env=env), limit_s=limit_s)
+        at_base = wanted.model_copy(update={"api_base": base})
+        await ask_once(await choose(at_base, env=env), limit_s=limit_s)
     except AssistantError:
         return ""
     return base
@@ -173,19 +175,10 @@ async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[Of
     found = [
         OfferedModel(
             model=f"{key}/{provider.model}",
-            title=f"{provider.model} of {provider.title} ({provider.key} is set)",
+            title=f"{provider.model} of {provider.title} ({variable} is set)",
         )
         for key, provider in PROVIDERS.items()
-        if provider.model and provider.key and env.get(provider.key)
-    ]
-    found += [
-        OfferedModel(
-            model=f"{key}/{foreign.model}",
-            title=f"{foreign.model} of {foreign.title} ({name} is set)",
-        )
-        for key, foreign in FOREIGN.items()
-        for name in [next((name for name in foreign.keys if env.get(name)), "")]
-        if foreign.model and name
+        if provider.model and (variable := provider.key_set(env))
     ]
 
     async def listed(api_base: str) -> list[str]:

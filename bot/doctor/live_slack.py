@@ -105,7 +105,17 @@ async def first_message(
             async for frame in socket:
                 found = _writer(frame.data) if frame.type is aiohttp.WSMsgType.TEXT else None
                 if found is not None and found.address not in but:
-                    return await _named(base_url, bot_token, found)
+                    # With the person's name, where Slack tells it.
+                    user = found.address.rpartition(":")[2]
+                    try:
+                        asked = await _call(
+                            base_url, "users.info", bot_token, what="the bot token", user=user
+                        )
+                        about = asked.data["user"]
+                        name = shown_name(about.get("real_name") or about.get("name"))
+                    except (SettingsWrong, Unreachable, KeyError, TypeError, AttributeError):
+                        return found
+                    return Newcomer(address=found.address, name=name or found.name, first_name=name)
     except (aiohttp.ClientError, OSError):
         pass
     raise Unreachable("Slack closed the connection. Try again.")
@@ -125,18 +135,6 @@ def _writer(frame: str) -> Newcomer | None:
     ):
         return None  # whoever sets the bot up is of its own workspace
     return Newcomer(address=found.person, name=shown_name(found.sender))
-
-
-async def _named(base_url: str, bot_token: str, found: Newcomer) -> Newcomer:
-    """With the person's name, where Slack tells it."""
-    user = found.address.rpartition(":")[2]
-    try:
-        asked = await _call(base_url, "users.info", bot_token, what="the bot token", user=user)
-        about = asked.data["user"]
-        name = shown_name(about.get("real_name") or about.get("name"))
-    except (SettingsWrong, Unreachable, KeyError, TypeError, AttributeError):
-        return found
-    return Newcomer(address=found.address, name=name or found.name, first_name=name)
 
 
 async def _call(

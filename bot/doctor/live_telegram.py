@@ -162,21 +162,16 @@ async def _call(
             "copy all of it: the number, the colon and what follows."
         )
     if found.status == 409:
-        raise PollConflict(_taken(str(found.body.get("description", ""))))
+        by_webhook = "webhook" in str(found.body.get("description", "")).lower()
+        raise PollConflict(
+            "A webhook is set for this bot, so its messages go there. `hearthbot run` removes it "
+            "when telegram.mode is polling."
+            if by_webhook
+            else "Another copy of this bot is running with the same token and takes its messages. "
+            "Stop that copy, or give this one a token of its own."
+        )
     if found.status != 200 or found.body.get("ok") is not True:
         raise Unreachable(
             f"Telegram refused the question with HTTP status {found.status}. Try again in a minute."
         )
     return found.body.get("result")
-
-
-def _taken(description: str) -> str:
-    if "webhook" in description.lower():
-        return (
-            "A webhook is set for this bot, so its messages go there. `hearthbot run` removes it "
-            "when telegram.mode is polling."
-        )
-    return (
-        "Another copy of this bot is running with the same token and takes its messages. Stop that "
-        "copy, or give this one a token of its own."
-    )

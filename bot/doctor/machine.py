@@ -64,7 +64,12 @@ def installation(
             f"{sys.executable} -m pip uninstall {owner}, then install Hearthbot again; it wants an "
             "environment of its own",
         )
-    missing = [name for name in data if not _is_shipped(name)]
+    missing = []
+    for name in data:
+        try:
+            shipped(name)
+        except SettingsWrong:
+            missing.append(name)
     if missing:
         yield fail(f"the installation lacks {', '.join(missing)}", "make setup")
     if not strangers and not missing:
@@ -175,14 +180,6 @@ async def clock(url: str, *, who: str) -> list[Finding]:
     text = f"this machine's clock is {abs(skew):.0f} s {side} {who}"
     fix = "sudo timedatectl set-ntp true"
     return [fail(text, fix) if abs(skew) >= SKEW_FAIL_S else warn(text, fix)]
-
-
-def _is_shipped(name: str) -> bool:
-    try:
-        shipped(name)
-    except SettingsWrong:
-        return False
-    return True
 
 
 def pictures(side_max: int, *, installed: bool | None = None) -> Iterator[Finding]:

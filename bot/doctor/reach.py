@@ -21,7 +21,6 @@ from bot.doctor.live import with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
 from bot.doctor.live_telegram import account, is_polled_elsewhere, webhook
 from bot.doctor.stored import waiting
-from bot.settings.options import wish_of
 from bot.settings.schema.settings import Settings
 from memory.records.errors import AssistantError, ModelTimeout
 from memory.records.rows import ApprovedTool
@@ -39,7 +38,7 @@ WAITING_MAX = 50
 
 async def model(settings: Settings, env: Mapping[str, str], name: str = "") -> list[Finding]:
     """Whether a model answers: the main one, or another by its name. Raises AssistantError."""
-    wanted = wish_of(settings)
+    wanted = settings.llm
     wanted = beside(wanted, name) if name else wanted
     try:
         choice = await choose(wanted, env=env)

@@ -19,8 +19,9 @@ from bot.channels.base import (
     said_to_all,
     threads_of,
 )
+from bot.commands.command import OWNER_ALONE, Answer, Command, CommandCall, Tools
 from bot.commands.conversation import bound_here, bound_in_threads
-from bot.commands.table import OWNER_ALONE, Answer, Command, CommandCall, Tools, left_out
+from bot.commands.table import left_out
 from bot.inbox.admission import BROKEN, EventCloser
 from bot.inbox.background import BackgroundTasks, patiently
 from bot.inbox.rate_limit import Backlog
@@ -122,7 +123,7 @@ class CommandRunner:
                 await self._endings.end(event, InboxState.CANCELLED, reason="stopped")
             return f"Stopped {len(away)} that waited." if away else ""
         leaves = command.name in {"new", "private"}
-        if leaves and await self._tools.private.is_private(lane):
+        if leaves and await self._tools.memory.private.is_private(lane):
             for held in flood.taken_away(lane):
                 await held.act()
         return ""

@@ -17,7 +17,8 @@ import structlog
 
 from agent.turn.agents import Bindings
 from bot.channels.base import AlbumPart, Channel, Ignored, Pressed
-from bot.commands.table import CommandCall, Tools, given
+from bot.commands.command import CommandCall, Tools
+from bot.commands.table import given
 from bot.inbox.admission import Admission, EventCloser
 from bot.inbox.albums import Albums
 from bot.inbox.background import BackgroundTasks, patiently

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-COMMON = frozenset({"answer", "hold", "drop", "reset", "garble", "slow"})
+COMMON = frozenset({"answer", "hold", "drop", "reset", "garble"})
 EVENT = "event"
 """The method under which Slack's stand-in asks for faults of what it sends to the app. `*` means
 requests, so it leaves them alone."""

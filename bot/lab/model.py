@@ -46,9 +46,7 @@ MODELS = "models"
 SPEECH = "transcriptions"
 
 
-SETTINGS = frozenset(
-    {"strict", "api_key", "context_limit_tokens", "delay_s", "chunk_delay_s", "chunk_size", "hears"}
-)
+SETTINGS = frozenset({"strict", "api_key", "delay_s", "chunk_delay_s", "chunk_size", "hears"})
 CHARS_PER_TOKEN = 4
 _ENDS: Mapping[str, Literal["reset", "stall"]] = {"stream_reset": "reset", "stall": "stall"}
 DONE = b"data: [DONE]\n\n"
@@ -81,7 +79,6 @@ class ScriptedModel(LabServer):
         models: Sequence[str] = ("lab-model",),
         api_key: str | None = None,
         strict: bool = False,
-        context_limit_tokens: int | None = None,
         delay_s: float = 0.0,
         chunk_delay_s: float = 0.0,
         chunk_size: int = 24,
@@ -95,7 +92,6 @@ class ScriptedModel(LabServer):
         self.models = tuple(models)
         self.api_key = api_key
         self.strict = strict
-        self.context_limit_tokens = context_limit_tokens
         self.delay_s = delay_s
         self.chunk_delay_s = chunk_delay_s
         self.chunk_size = chunk_size
@@ -173,25 +169,25 @@ class ScriptedModel(LabServer):
     # The server ---------------------------------------------------------------------------------
 
     def controls(self) -> dict[str, Callable[..., Any]]:
-        ours: dict[str, Callable[..., Any]] = {
-            "say": self.say,
-            "call": self.call,
+        return {
             "calls_together": lambda calls, **more: self.calls_together(
                 *(tuple(one) for one in calls), **more
             ),
-            "named_fault": lambda **asked: self.named_fault(**asked) and None,
             "requests": lambda since=0: self.requests[since:],
             "left": lambda: self.left,
-            "set": self._set,
+            "set": self.change,
         }
-        return super().controls() | ours
 
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
+        async def listed(_: FaultAction | None) -> StandInAnswer:
+            rows = [{"id": name, "object": "model", "owned_by": "lab"} for name in self.models]
+            return json_answer({"object": "list", "data": rows})
+
         match request.method, request.path:
             case "POST", "/v1/chat/completions":
                 name, params, act = await self._chat(request)
             case "GET", "/v1/models":
-                name, params, act = MODELS, {}, self._list_models
+                name, params, act = MODELS, {}, listed
             case "POST", "/v1/audio/transcriptions":
                 name, params, act = await self._transcription(request)
             case _:
@@ -199,17 +195,17 @@ class ScriptedModel(LabServer):
                 return web.json_response(wrong.payload, status=404)
 
         async def effect(action: FaultAction | None) -> StandInAnswer:
+            given = request.headers.get("Authorization", "").removeprefix("Bearer ")
             try:
-                self._check_key(request)
+                if self.api_key not in {None, given}:
+                    wrong_key = "Incorrect API key provided."
+                    said = wrong_key if given else "You didn't provide an API key."
+                    raise ModelRefusal(said, status=401, code="invalid_api_key")
                 return await act(action)
             except ModelRefusal as wrong:
                 return json_answer(wrong.payload, status=wrong.status)
 
         return await self.perform(request, name, params, effect)
-
-    async def _list_models(self, _: FaultAction | None) -> StandInAnswer:
-        rows = [{"id": name, "object": "model", "owned_by": "lab"} for name in self.models]
-        return json_answer({"object": "list", "data": rows})
 
     async def _transcription(self, request: BaseRequest) -> Asked:
         """Hear what it was told to hear, in any recording that is not empty."""
@@ -251,14 +247,6 @@ class ScriptedModel(LabServer):
             raise ModelRefusal("you must provide a model parameter and messages")
         if self.strict:
             check_pairs(asked["messages"])
-        tokens = count_tokens(asked)
-        if self.context_limit_tokens is not None and tokens > self.context_limit_tokens:
-            raise ModelRefusal(
-                f"This model's maximum context length is {self.context_limit_tokens} tokens."
-                f" However, your messages resulted in {tokens} tokens. Please reduce the length.",
-                param="messages",
-                code="context_length_exceeded",
-            )
         step = await self._next_step(asked, params)
         # A fault from outside goes before one that the script ordered.
         fault = step.fault if action is None or action.kind in COMMON else action
@@ -278,7 +266,7 @@ class ScriptedModel(LabServer):
             "created": int(time.time()),
             "model": str(asked["model"]),
         }
-        usage = None if shape == "no_usage" else usage_of(step, tokens)
+        usage = usage_of(step, count_tokens(asked))
         if params["stream"]:
             wanted = bool((asked.get("stream_options") or {}).get("include_usage"))
             events = stream(step, head, usage if wanted else None, size=max(1, self.chunk_size))
@@ -315,15 +303,8 @@ class ScriptedModel(LabServer):
         self._queue[:0] = [_Queued(step=step, when={}) for step in rest]
         return first
 
-    def _check_key(self, request: BaseRequest) -> None:
-        if self.api_key is None:
-            return
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if given != self.api_key:
-            wrong = "Incorrect API key provided." if given else "You didn't provide an API key."
-            raise ModelRefusal(wrong, status=401, code="invalid_api_key")
-
-    def _set(self, **settings: Any) -> None:
+    def change(self, **settings: Any) -> None:
+        """Change settings by their names, from now on."""
         for name, value in settings.items():
             if name not in SETTINGS:
                 raise LookupError(name)
@@ -350,12 +331,6 @@ def shaped(step: ScriptedStep, kind: str) -> ScriptedStep:
         case "bad_arguments":
             broken = (replace(c, arguments=c.arguments[:-1] + ', "x": nope') for c in step.calls)
             return replace(step, calls=tuple(broken))
-        case "missing_id":
-            return replace(step, calls=tuple(replace(c, id="") for c in step.calls))
-        case "double_id" if step.calls:
-            calls = step.calls if len(step.calls) > 1 else step.calls * 2
-            same = calls[0].id or "call_same"
-            return replace(step, calls=tuple(replace(c, id=same) for c in calls))
     return step
 
 
@@ -382,7 +357,7 @@ def _finish(step: ScriptedStep) -> str:
     return step.finish or ("tool_calls" if step.calls else "stop")
 
 
-def whole(step: ScriptedStep, head: Json, usage: Json | None) -> Json:
+def whole(step: ScriptedStep, head: Json, usage: Json) -> Json:
     """The answer to a request without streaming."""
     message: Json = {"role": "assistant", "content": step.text, "refusal": None}
     if step.reasoning is not None:
@@ -390,13 +365,12 @@ def whole(step: ScriptedStep, head: Json, usage: Json | None) -> Json:
     if step.calls:
         message["tool_calls"] = [_call_json(call, call.arguments) for call in step.calls]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(step)}
-    answer = {**head, "object": "chat.completion", "choices": [choice]}
-    return answer if usage is None else answer | {"usage": usage}
+    return {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
 
 
 def _call_json(call: ScriptedCall, arguments: str) -> Json:
     function = {"name": call.name, "arguments": arguments}
-    return {**({"id": call.id} if call.id else {}), "type": "function", "function": function}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def stream(step: ScriptedStep, head: Json, usage: Json | None, *, size: int) -> list[bytes]:
@@ -485,7 +459,6 @@ def main() -> None:
     parser.add_argument("--model", action="append", dest="models", help="may be given repeatedly")
     parser.add_argument("--api-key")
     parser.add_argument("--strict", action="store_true", help="refuse unpaired tool calls")
-    parser.add_argument("--context-limit-tokens", type=int)
     parser.add_argument("--delay-s", type=float, default=0.0)
     parser.add_argument("--chunk-delay-s", type=float, default=0.0)
     parser.add_argument("--chunk-size", type=int, default=24)

@@ -73,12 +73,9 @@ SHAPES = frozenset(
         "length",
         "bad_chunk",
         "bad_arguments",
-        "double_id",
-        "missing_id",
         "cut",
         "stream_reset",
         "stall",
-        "no_usage",
         "content_filter",
     }
 )
@@ -234,35 +231,27 @@ class DefaultRule:
     def _answer(
         self, orders: ScriptOrders, text: str, messages: list[Json], *, offered: bool
     ) -> ScriptedStep:
-        done, results = _since_last_user(messages)
+        done, results = 0, list[str]()
+        # Rounds of earlier questions do not count: each question has its own orders.
+        for message in reversed(messages):
+            role = message.get("role")
+            if role == "user":
+                break
+            if role == "assistant" and message.get("tool_calls"):
+                done += 1
+            elif role == "tool":
+                content = message.get("content")
+                results.append(content if isinstance(content, str) else _person_text(content))
         if offered and done < len(orders.rounds):
             return ScriptedStep(calls=orders.rounds[done], wait_s=orders.wait_s)
         if orders.said:
             return say("\n".join(orders.said), wait_s=orders.wait_s)
         first_line = text.partition("\n")[0]
         if results:
-            shown = results[-1][:RESULT_SHOWN_CHARS]
+            shown = results[0][:RESULT_SHOWN_CHARS]
             return say(f"done: {shown} | {first_line}", wait_s=orders.wait_s)
         plain = "\n".join(orders.plain).strip() or text
         return say(f"You said: {plain}", wait_s=orders.wait_s)
-
-
-def _since_last_user(messages: list[Json]) -> tuple[int, list[str]]:
-    """How many rounds of calls were made for the last user text, and their results."""
-    rounds = 0
-    results: list[str] = []
-    # Rounds of earlier questions do not count: each question has its own orders.
-    for message in reversed(messages):
-        role = message.get("role")
-        if role == "user":
-            break
-        if role == "assistant" and message.get("tool_calls"):
-            rounds += 1
-        elif role == "tool":
-            content = message.get("content")
-            results.append(content if isinstance(content, str) else _person_text(content))
-    results.reverse()
-    return rounds, results
 
 
 _PARAGRAPHS = (

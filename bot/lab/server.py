@@ -151,7 +151,7 @@ class LabServer(ABC):
         self,
         method: str = "*",
         *,
-        action: FaultAction,
+        action: FaultAction | Mapping[str, Any],
         times: int | None = 1,
         skip: int = 0,
         when: Mapping[str, Any] | None = None,
@@ -160,6 +160,8 @@ class LabServer(ABC):
 
         `when` compares parameters as text; a key that ends in `~` asks for a part of the value.
         """
+        if isinstance(action, Mapping):
+            action = FaultAction(**action)
         fault = Fault(action=action, method=method, times=times, skip=skip, when=when or {})
         self._faults.add(fault)
         return fault
@@ -202,16 +204,20 @@ class LabServer(ABC):
         """Answer one request of the platform, through `perform`."""
 
     def controls(self) -> dict[str, Callable[..., Any]]:
-        """The operations behind `/lab/NAME`, called with the JSON body or query as keywords."""
-        return {
+        """Return the operations behind `/lab/NAME` that are no public method of that name."""
+        return {}
+
+    def _operation(self, name: str) -> Callable[..., Any] | None:
+        """Return what is called with the JSON body or the query as keywords."""
+        ours: dict[str, Callable[..., Any]] = {
             "log": self.calls,
             "gate": lambda: {name: asdict(gate) for name, gate in self.gate.items()},
-            "fault": self._fault_by_json,
-            "clear_faults": self.clear_faults,
             "clock": self.set_clock,
-            "release": self.release,
             "wait": self._wait_for_gate,
+            **self.controls(),
         }
+        is_public = not name.startswith("_") and callable(getattr(type(self), name, None))
+        return ours.get(name) or (getattr(self, name) if is_public else None)
 
     async def perform(
         self, request: BaseRequest, method: str, params: Mapping[str, Any], effect: Effect
@@ -266,7 +272,6 @@ class LabServer(ABC):
     # Inside -------------------------------------------------------------------------------------
 
     async def _alter(self, action: FaultAction, reply: StandInAnswer) -> StandInAnswer:
-        whole = reply.body if reply.chunks is None else b"".join(reply.chunks)
         match action.kind:
             case "answer" if isinstance(action.body, str):
                 headers = {"Content-Type": "text/html", **action.headers}
@@ -281,12 +286,9 @@ class LabServer(ABC):
             case "reset":
                 return replace(reply, end="reset", chunks=None)
             case "garble":
+                whole = reply.body if reply.chunks is None else b"".join(reply.chunks)
                 half = whole[: len(whole) // 2]
                 return replace(reply, body=half, chunks=None if reply.chunks is None else (half,))
-            case "slow":
-                size = max(1, -(-len(whole) // 10))
-                pieces = tuple(whole[i : i + size] for i in range(0, len(whole), size))
-                return replace(reply, chunks=pieces, chunk_after_s=(action.seconds or 1.0) / 10)
         return reply
 
     async def _send(
@@ -349,7 +351,7 @@ class LabServer(ABC):
     async def _handle(self, request: BaseRequest) -> web.StreamResponse:
         if not request.path.startswith("/lab/"):
             return await self.serve(request)
-        operation = self.controls().get(request.path.removeprefix("/lab/"))
+        operation = self._operation(request.path.removeprefix("/lab/"))
         if operation is None:
             return web.json_response({"error": "no such operation"}, status=404)
         try:
@@ -365,9 +367,6 @@ class LabServer(ABC):
         except TimeoutError:
             return web.json_response({"error": "not within the time limit"}, status=408)
         return web.json_response({"result": result}, dumps=partial(json.dumps, default=_plain))
-
-    def _fault_by_json(self, *, action: Mapping[str, Any], **occasion: Any) -> None:
-        self.fault(action=FaultAction(**action), **occasion)
 
     async def _wait_for_gate(
         self, *, method: str, timeout_s: float = 30.0, **least: int

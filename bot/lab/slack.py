@@ -18,7 +18,7 @@ from bot.lab.faults import FaultAction, answer
 from bot.lab.server import StandInAnswer, common_options, json_answer, serve_until_interrupted
 from bot.lab.slack_delivery import HttpOut
 from bot.lab.slack_people import PeopledSlack
-from bot.lab.slack_state import SlackRefusal, read_params
+from bot.lab.slack_state import SlackParams, SlackRefusal
 
 TOKEN = "xoxb-lab"  # noqa: S105 - the stand-in's own, known to all
 APP_TOKEN = "xapp-lab"  # noqa: S105
@@ -89,7 +89,7 @@ class FakeSlack(PeopledSlack):
         if url is None:
             self._by_http = False
             return True
-        http = HttpOut(url, secret=self._signing_secret, wall=self._workspace.wall)
+        http = HttpOut(url, secret=self._signing_secret)
         if not await http.verify(within_s=self.rules.ack_s):
             await http.close()
             return False
@@ -100,14 +100,7 @@ class FakeSlack(PeopledSlack):
     # The server ---------------------------------------------------------------------------------
 
     def controls(self) -> dict[str, Callable[..., Any]]:
-        names = (
-            "add_user add_channel post bot_post edit delete react leave open_home start_assistant"
-            " command press submit event chat thread shown ephemeral sent previewed direct home"
-            " views status prompts title deliveries delivery pending lost redeliver settled"
-            " sockets refresh cut deliver_to"
-        )
-        ours: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in names.split()}
-        return super().controls() | ours | {"set": self.rules.change}
+        return {"set": self.rules.change}
 
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
         path = request.path
@@ -126,14 +119,17 @@ class FakeSlack(PeopledSlack):
         return web.Response(status=404, text="not found")
 
     async def _method(self, request: BaseRequest, method: str) -> web.StreamResponse:
-        params, token = await read_params(request)
-        headers = self._api.scope_headers(token)
+        params = SlackParams()
+        await params.receive(request)
+        headers = self._api.scope_headers(params.token)
 
         async def effect(_: FaultAction | None) -> StandInAnswer:
             try:
-                return json_answer(self._api.call(method, params, token), headers=headers)
+                return json_answer(self._api.call(method, params), headers=headers)
             except SlackRefusal as wrong:
-                return _refused(wrong, headers)
+                more = {"Retry-After": str(wrong.retry_after)} if wrong.retry_after else {}
+                said = json_answer(wrong.payload, status=wrong.status, headers=headers | more)
+                return replace(said, fault=RefusedCall(kind=wrong.error))
 
         return await self.perform(request, method, params, effect)
 
@@ -177,7 +173,8 @@ class FakeSlack(PeopledSlack):
         return await self.perform(request, "file", {"path": request.path}, effect)
 
     async def _response_url(self, request: BaseRequest) -> web.StreamResponse:
-        params, _ = await read_params(request)
+        params = SlackParams()
+        await params.receive(request)
 
         async def effect(_: FaultAction | None) -> StandInAnswer:
             try:
@@ -187,13 +184,6 @@ class FakeSlack(PeopledSlack):
             return StandInAnswer(body=b"ok", headers={"Content-Type": "text/plain"}, shown="ok")
 
         return await self.perform(request, "response_url", params, effect)
-
-
-def _refused(wrong: SlackRefusal, headers: dict[str, str]) -> StandInAnswer:
-    if wrong.retry_after is not None:
-        headers = headers | {"Retry-After": str(wrong.retry_after)}
-    spoken = json_answer(wrong.payload, status=wrong.status, headers=headers)
-    return replace(spoken, fault=RefusedCall(kind=wrong.error))
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ from bot.lab.slack_state import (
     SlackWorkspace,
     check_blocks,
 )
+from bot.lab.wire import NOT_JSON
 
 TEXT_CHARS_MAX = 40_000
 UPDATE_CHARS_MAX = 4_000
@@ -89,11 +90,12 @@ class WebApi:
         self._tickets = tickets
         self._buckets = Buckets(workspace.clock)
 
-    def call(self, method: str, params: SlackParams, token: str) -> Json:
+    def call(self, method: str, params: SlackParams) -> Json:
         """What the method answers; raise SlackRefusal with Slack's word for what is wrong."""
         if method not in METHODS:
             raise SlackRefusal("unknown_method", req_method=method)
         rules, (per_minute, scopes, act) = self._rules, METHODS[method]
+        token = params.token
         if not token:
             raise SlackRefusal("not_authed")
         if token not in {self._token, self._app_token}:
@@ -110,16 +112,12 @@ class WebApi:
             families = FAMILIES.values() if found is None else [FAMILIES[found.kind]]
             wanted = [s.replace("*", f) for s in scopes for f in (families if "*" in s else [""])]
             self._check_scopes(wanted, rules.bot_scopes)
-        asked: list[tuple[object, float, float]] = []
-        if (whole := rules.workspace_per_minute) is not None:
-            asked.append(("*", whole / 60, max(1.0, whole)))
-        if rules.limits and method == "chat.postMessage":
-            asked.append((params.text("channel"), 1.0, 3.0))
-        elif rules.limits:
-            asked.append((method, per_minute / 60, per_minute))
-        if wait_s := self._buckets.wait_s(asked):
+        bucket: tuple[object, float, float] = (method, per_minute / 60, per_minute)
+        if method == "chat.postMessage":
+            bucket = (params.text("channel"), 1.0, 3.0)
+        if rules.limits and (wait_s := self._buckets.wait_s([bucket])):
             raise SlackRefusal("ratelimited", status=429, retry_after=wait_s)
-        if "" in params:
+        if NOT_JSON in params:
             raise SlackRefusal("invalid_json")
         return {"ok": True, **act(self, params)}
 
@@ -350,7 +348,7 @@ class WebApi:
     @method("files.completeUploadExternal", 100, "files:write")
     def complete_upload(self, p: SlackParams) -> Json:
         files = []
-        for asked in p.nested("files", "invalid_arguments") or ():
+        for asked in p.parsed("files", "invalid_arguments") or ():
             file = self._workspace.files.get(str(asked.get("id")))
             if file is None or file.data is None:
                 raise SlackRefusal("file_not_found")
@@ -391,7 +389,7 @@ class WebApi:
 
     @method("assistant.threads.setSuggestedPrompts", 100, "assistant:write")
     def set_prompts(self, p: SlackParams) -> Json:
-        thread, prompts = self._assistant_thread(p), p.nested("prompts", "invalid_arguments")
+        thread, prompts = self._assistant_thread(p), p.parsed("prompts", "invalid_arguments")
         whole = isinstance(prompts, list) and 0 < len(prompts) <= PROMPTS_MAX
         if not whole or not all(one.get("title") and one.get("message") for one in prompts):
             raise SlackRefusal("invalid_arguments", messages=["invalid prompts"])
@@ -421,7 +419,7 @@ class WebApi:
         return {"view": view}
 
     def _view(self, p: SlackParams, kind: str, view_id: str) -> Json:
-        view = p.nested("view", "invalid_arguments")
+        view = p.parsed("view", "invalid_arguments")
         if not isinstance(view, dict) or view.get("type") != kind:
             wrong = f"must be one of: {kind} [json-pointer:/view/type]"
             raise SlackRefusal("invalid_arguments", messages=[wrong])
@@ -471,13 +469,13 @@ class WebApi:
 
     def _content(self, p: SlackParams) -> Json:
         content: Json = {"text": p.text("text")}
-        blocks = p.nested("blocks", "invalid_blocks_format")
+        blocks = p.parsed("blocks", "invalid_blocks_format")
         if not content["text"] and not blocks:
             raise SlackRefusal("no_text")
         if blocks is not None:
             check_blocks(blocks, most=MESSAGE_BLOCKS_MAX)
             content["blocks"] = [{"block_id": f"lab{i}", **one} for i, one in enumerate(blocks)]
-        metadata = p.nested("metadata", "invalid_metadata_format")
+        metadata = p.parsed("metadata", "invalid_metadata_format")
         if metadata is not None:
             kind = metadata.get("event_type") if isinstance(metadata, dict) else None
             if not isinstance(kind, str) or not _EVENT_TYPE.fullmatch(kind):

@@ -5,6 +5,7 @@ events. Whether an event is sent depends on the subscriptions, as in Slack.
 """
 
 import json
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -101,7 +102,7 @@ class Events:
             "event": json.loads(json.dumps(event)),
             "type": "event_callback",
             "event_id": self._workspace.next_id("Ev"),
-            "event_time": int(self._workspace.wall()),
+            "event_time": int(time.time()),
             "authorizations": [{**installed, "is_enterprise_install": False}],
             "is_ext_shared_channel": "user_team" in {**event, **event.get("message", {})},
         }

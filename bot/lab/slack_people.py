@@ -39,19 +39,17 @@ class PeopledSlack(LabServer):
         token: str,
         app_token: str,
         *,
-        seed: int = 0,
         host: str = "127.0.0.1",
         port: int = 0,
         log_cap: int = 200_000,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
         **rules: Any,
     ) -> None:
         """`rules` are those of `SlackRules`, by name."""
         super().__init__(host=host, port=port, log_cap=log_cap, clock=clock)
         self.rules = SlackRules(**rules)
-        self._workspace = SlackWorkspace(clock=clock, wall=wall)
-        self._sockets = Sockets(self.rules, changed=self.changed, seed=seed)
+        self._workspace = SlackWorkspace(clock=clock)
+        self._sockets = Sockets(changed=self.changed)
         self._http: list[HttpOut] = []
         self._by_http = False
         self._deliveries = Deliveries(

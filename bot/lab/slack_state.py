@@ -4,15 +4,16 @@ Called by `bot.lab.slack` and its parts. Scopes and tiers are those of the publi
 """
 
 import itertools
-import json
 import mimetypes
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import parse_qsl
 
 from aiohttp.web_request import BaseRequest
+
+from bot.lab.wire import RequestParams
 
 Json = dict[str, Any]
 Kind = Literal["im", "channel", "group", "mpim"]
@@ -190,9 +191,8 @@ class ResponseUrl:
 class SlackWorkspace:
     """All that stands in the workspace now. It lives as long as a test, so nothing is dropped."""
 
-    def __init__(self, *, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    def __init__(self, *, clock: Callable[[], float]) -> None:
         self.clock = clock
-        self.wall = wall
         self.users = {BOT_USER: User(id=BOT_USER, name=BOT_NAME, real_name="Hearth", is_bot=True)}
         self.conversations: dict[str, Conversation] = {}
         self.messages: dict[str, dict[str, SlackMessage]] = {}
@@ -217,7 +217,7 @@ class SlackWorkspace:
     def next_ts(self) -> str:
         """A message timestamp: the time, and unique in the workspace."""
         # Two posts of one moment would share a ts, which is a message's only name.
-        self._last_ts = max(self._last_ts + 100, int(self.wall() * 1_000_000))
+        self._last_ts = max(self._last_ts + 100, int(time.time() * 1_000_000))
         return f"{self._last_ts // 1_000_000}.{self._last_ts % 1_000_000:06d}"
 
     # People and conversations -------------------------------------------------------------------
@@ -307,7 +307,7 @@ class SlackWorkspace:
             name=name,
             title=name,
             user=user,
-            created=int(self.wall()),
+            created=int(time.time()),
             data=data,
             length=length,
         )
@@ -362,8 +362,6 @@ class SlackRules:
     app_scopes: set[str] = field(default_factory=lambda: {"connections:write"})
     subscribed: set[str] = field(default_factory=lambda: set(SUBSCRIPTIONS.split()))
     limits: bool = False
-    workspace_per_minute: float | None = None
-    """One more bucket, over all methods together; it counts even while `limits` is off."""
     token_error: str | None = None
     """What every use of the bot token gets, such as `token_revoked` or `account_inactive`."""
     ack_s: float = 3.0
@@ -371,8 +369,6 @@ class SlackRules:
     retry_scale: float = 1.0
     """Of the minutes after which Slack sends an event again."""
     retries_max: int = 3
-    connection_s: float = 3600.0
-    """How long a socket opened from now on lives; ten seconds before, it is warned."""
 
     def change(self, **wanted: Any) -> None:
         """Set by name; lists become sets. Raise TypeError on other names."""
@@ -382,15 +378,13 @@ class SlackRules:
             setattr(self, name, set(value) if isinstance(value, list) else value)
 
 
-class SlackParams(dict[str, Any]):
-    """The arguments as received: text from a form, anything from JSON."""
+class SlackParams(RequestParams):
+    """The arguments of a method of the Web API."""
 
-    def text(self, name: str) -> str:
-        value = self.get(name)
-        return "" if value is None else value if isinstance(value, str) else str(value)
+    token = ""
 
     def needed(self, name: str) -> str:
-        """This text; refuse the request in Slack's way when it is missing."""
+        """Return this text; refuse the request in Slack's way when it is missing."""
         if value := self.text(name):
             return value
         raise SlackRefusal("invalid_arguments", messages=[f"missing required field: {name}"])
@@ -401,36 +395,15 @@ class SlackParams(dict[str, Any]):
         except (TypeError, ValueError):
             raise SlackRefusal("invalid_arguments", messages=[f"invalid {name}"]) from None
 
-    def flag(self, name: str) -> bool:
-        return self.text(name).lower() in {"1", "true"}
+    def parsed(self, name: str, wrong: str) -> Any:
+        return self.nested(name, SlackRefusal(wrong))
 
-    def nested(self, name: str, wrong: str) -> Any:
-        """A JSON value, given as such or as text; refuse with `wrong` what cannot be read."""
-        value = self.get(name)
-        if not isinstance(value, str):
-            return value
-        try:
-            return json.loads(value) if value else None
-        except ValueError:
-            raise SlackRefusal(wrong) from None
-
-
-async def read_params(request: BaseRequest) -> tuple[SlackParams, str]:
-    """The arguments, and the token from the header or the form; JSON bodies carry none."""
-    params = SlackParams(request.query)
-    body = await request.read()
-    if request.content_type == "application/json":
-        try:
-            params.update(json.loads(body) if body else {})
-        except (TypeError, ValueError):
-            params[""] = "invalid"  # a name that no method has; refused when the method is called
-        token = ""
-    else:
-        params.update(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
-        token = params.text("token")
-    params.pop("token", None)
-    header = request.headers.get("Authorization", "")
-    return params, header.removeprefix("Bearer ").strip() or token
+    async def receive(self, request: BaseRequest) -> None:
+        """Take in what comes, and the token from the header or a form; JSON carries none."""
+        await super().receive(request)
+        given = self.pop("token", "")
+        header = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        self.token = header or ("" if request.content_type == "application/json" else str(given))
 
 
 def check_blocks(blocks: Any, *, most: int) -> None:

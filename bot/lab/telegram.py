@@ -6,15 +6,13 @@ People speak through `message`, `edit`, `callback`; what they then see is `chat`
 
 import asyncio
 import base64
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
-from urllib.parse import parse_qsl
 
 from aiohttp import web
-from aiohttp.web_request import BaseRequest, FileField
+from aiohttp.web_request import BaseRequest
 
 from bot.lab.entities import written_entities
 from bot.lab.faults import FaultAction, answer
@@ -26,7 +24,7 @@ from bot.lab.server import (
     json_answer,
     serve_until_interrupted,
 )
-from bot.lab.telegram_api import METHODS, BotApi, TelegramParams, Upload, bad, too_many_requests
+from bot.lab.telegram_api import METHODS, BotApi, TelegramParams, bad, too_many_requests
 from bot.lab.telegram_state import (
     ApiError,
     Json,
@@ -77,7 +75,6 @@ class FakeTelegram(LabServer):
         *,
         username: str = "hearth_lab_bot",
         limits: bool = False,
-        webhook_backoff_s: float = 0.05,
         host: str = "127.0.0.1",
         port: int = 0,
         log_cap: int = 200_000,
@@ -99,9 +96,7 @@ class FakeTelegram(LabServer):
         }
         self._api = BotApi(bot=bot, chats=self._chats, limits=limits, clock=clock)
         self._poll: asyncio.Future[str] | None = None
-        self._webhook = WebhookSender(
-            self._updates, backoff_s=webhook_backoff_s, changed=self.changed
-        )
+        self._webhook = WebhookSender(self._updates, changed=self.changed)
 
     async def __aexit__(self, *_: object) -> None:
         self._end_poll("over")
@@ -287,13 +282,7 @@ class FakeTelegram(LabServer):
     # The server ---------------------------------------------------------------------------------
 
     def controls(self) -> dict[str, Callable[..., Any]]:
-        names = (
-            "message edit callback redeliver chat sent previewed pending actions answers"
-            " forget_queries"
-        )
-        ours: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in names.split()}
-        ours |= {"update": lambda **raw: self.update(raw), "set": self.change}
-        return super().controls() | ours
+        return {"update": lambda **raw: self.update(raw), "set": self.change}
 
     async def serve(self, request: BaseRequest) -> web.StreamResponse:
         if match := _FILE_PATH.fullmatch(request.path):
@@ -301,37 +290,39 @@ class FakeTelegram(LabServer):
         match = _PATH.fullmatch(request.path)
         if match is None:
             return web.json_response(ApiError(404, "Not Found").payload, status=404)
-        params = await _params(request)
+        params = TelegramParams()
+        await params.receive(request)
         method = match["method"]
 
         async def effect(action: FaultAction | None) -> StandInAnswer:
             try:
-                self._check_token(match["token"])
+                if not _TOKEN.fullmatch(match["token"]):
+                    raise ApiError(404, "Not Found")
+                if match["token"] != self.token:
+                    raise ApiError(401, "Unauthorized")
                 if action is not None and action.kind == "refuse_markup" and "parse_mode" in params:
                     raise bad("can't parse entities: refused on demand at byte offset 0")
-                result = await self._result(method.lower(), params, request)
+                match method.lower():
+                    case "getupdates":
+                        result: Any = await self._get_updates(params, request)
+                    case "setwebhook" | "deletewebhook":
+                        result = self._set_webhook(method.lower(), params)
+                    case "getwebhookinfo":
+                        result = self._webhook.info()
+                    case name if name in METHODS:
+                        result = METHODS[name](self._api, params)
+                    case _:
+                        raise ApiError(404, "Not Found: method not found")
             except ApiError as wrong:
                 return json_answer(wrong.payload, status=wrong.status)
             return json_answer({"ok": True, "result": result})
 
         return await self.perform(request, method, params, effect)
 
-    async def _result(self, method: str, params: TelegramParams, request: BaseRequest) -> Any:
-        match method:
-            case "getupdates":
-                return await self._get_updates(params, request)
-            case "setwebhook" | "deletewebhook":
-                return self._set_webhook(method, params)
-            case "getwebhookinfo":
-                return self._webhook.info()
-        if method not in METHODS:
-            raise ApiError(404, "Not Found: method not found")
-        return METHODS[method](self._api, params)
-
     async def _get_updates(self, p: TelegramParams, request: BaseRequest) -> list[Json]:
         if self._webhook.url:
             raise ApiError(409, _CONFLICT["active"])
-        self._updates.allow(p.nested("allowed_updates", "allowed updates"))
+        self._updates.allow(p.parsed("allowed_updates", "allowed updates"))
         offset = p.number("offset")
         limit = min(100, max(1, p.number("limit", 100)))
         timeout_s = min(LONG_POLL_S_MAX, max(0, p.number("timeout")))
@@ -385,19 +376,13 @@ class FakeTelegram(LabServer):
             raise bad("secret token contains unallowed characters")
         if p.flag("drop_pending_updates"):
             self._updates.clear()
-        self._updates.allow(p.nested("allowed_updates", "allowed updates"))
+        self._updates.allow(p.parsed("allowed_updates", "allowed updates"))
         # The real server ends a poll that is under way when a webhook is set.
         if url:
             self._end_poll("webhook")
         self._webhook.point(url, secret)
         self._webhook.wake()
         return True
-
-    def _check_token(self, token: str) -> None:
-        if not _TOKEN.fullmatch(token):
-            raise ApiError(404, "Not Found")
-        if token != self.token:
-            raise ApiError(401, "Unauthorized")
 
     async def _download(self, request: BaseRequest, token: str, path: str) -> web.StreamResponse:
         async def effect(_: FaultAction | None) -> StandInAnswer:
@@ -416,28 +401,6 @@ class FakeTelegram(LabServer):
         if kept is None:
             raise LookupError(f"no message {reply_to} in chat {chat_id}")
         return without_reply(kept.message)
-
-
-async def _params(request: BaseRequest) -> TelegramParams:
-    params = TelegramParams(request.query) if request.query_string else TelegramParams()
-    kind = request.content_type
-    if kind == "multipart/form-data":
-        for name, value in (await request.post()).items():
-            params[name] = value
-            if isinstance(value, FileField):
-                of_type = value.content_type or "application/octet-stream"
-                data = value.file.read()
-                params[name] = Upload(name=value.filename, mime_type=of_type, data=data)
-        return params
-    body = await request.read()
-    if kind == "application/json" and body:
-        try:
-            params.update(json.loads(body))
-        except (ValueError, TypeError):
-            return params
-    elif body:
-        params.update(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
-    return params
 
 
 def _person(user_id: int, first_name: str, username: str | None, language: str = "en") -> Json:

@@ -3,12 +3,10 @@
 Called by `bot.lab.telegram` for each request; everything here is done at once, without waiting.
 """
 
-import json
 import re
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,9 +18,9 @@ from bot.lab.telegram_state import (
     Json,
     StoredFiles,
     TelegramChats,
-    TelegramMessage,
     without_reply,
 )
+from bot.lab.wire import RequestParams, Upload
 
 TEXT_UNITS_MAX = 4096
 CAPTION_UNITS_MAX = 1024
@@ -56,24 +54,8 @@ NOT_MODIFIED = (
 _COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
-    """A file that came with a request."""
-
-    name: str
-    mime_type: str
-    data: bytes
-
-    def __str__(self) -> str:
-        return f"{self.name} ({len(self.data)} bytes)"
-
-
-class TelegramParams(dict[str, Any]):
-    """The parameters as received: text from a form, anything from JSON."""
-
-    def text(self, name: str) -> str:
-        value = self.get(name, "")
-        return value if isinstance(value, str) else str(value)
+class TelegramParams(RequestParams):
+    """The arguments of a method of the Bot API."""
 
     def number(self, name: str, default: int = 0) -> int:
         try:
@@ -81,17 +63,8 @@ class TelegramParams(dict[str, Any]):
         except (TypeError, ValueError):
             return default
 
-    def flag(self, name: str) -> bool:
-        return self.text(name).lower() in {"true", "1", "yes"}
-
-    def nested(self, name: str, what: str) -> Any:
-        value = self.get(name)
-        if not isinstance(value, str):
-            return value
-        try:
-            return json.loads(value) if value else None
-        except ValueError:
-            raise bad(f"can't parse {what} JSON object") from None
+    def parsed(self, name: str, what: str) -> Any:
+        return self.nested(name, bad(f"can't parse {what} JSON object"))
 
 
 def bad(description: str) -> ApiError:
@@ -131,7 +104,6 @@ class BotApi:
         self.actions: deque[tuple[int, str]] = deque(maxlen=1000)
         self.previewed: deque[Json] = deque(maxlen=1000)
         self._buckets = Buckets(clock)
-        self._commands: dict[str, list[Json]] = {}
 
     def limit(self, on: bool) -> None:
         """Put the flood limits in force, or not."""
@@ -194,7 +166,11 @@ class BotApi:
             raise bad("message text is empty")
         if units(parsed.text) > TEXT_UNITS_MAX:
             raise bad("MESSAGE_TOO_LONG")
-        kept = self._own_message(p)
+        kept = self.chats.find(self._chat_id(p), p.number("message_id"))
+        if kept is None:
+            raise bad("message to edit not found")
+        if not kept.is_bot:
+            raise bad("message can't be edited")
         message = kept.message
         content = _text(parsed)
         if markup := self._markup(p):
@@ -211,18 +187,6 @@ class BotApi:
         self._note_preview(p, message)
         return dict(message)
 
-    @method("editMessageReplyMarkup")
-    def edit_markup(self, p: TelegramParams) -> Json:
-        kept = self._own_message(p)
-        markup = self._markup(p)
-        if markup == kept.message.get("reply_markup"):
-            raise bad(NOT_MODIFIED.removeprefix("Bad Request: "))
-        kept.message.pop("reply_markup", None)
-        if markup:
-            kept.message["reply_markup"] = markup
-        kept.edits += 1
-        return dict(kept.message)
-
     @method("deleteMessage")
     def delete(self, p: TelegramParams) -> bool:
         chat_id = self._chat_id(p)
@@ -235,7 +199,7 @@ class BotApi:
         kept = self.chats.find(self._chat_id(p), p.number("message_id"))
         if kept is None:
             raise bad("message to react not found")
-        wanted = p.nested("reaction", "reaction") or []
+        wanted = p.parsed("reaction", "reaction") or []
         if any(r.get("type") == "emoji" and r.get("emoji") not in REACTIONS for r in wanted):
             raise bad("REACTION_INVALID")
         kept.reaction = list(wanted)
@@ -254,7 +218,7 @@ class BotApi:
 
     @method("setMyCommands")
     def set_commands(self, p: TelegramParams) -> bool:
-        commands = p.nested("commands", "bot commands") or []
+        commands = p.parsed("commands", "bot commands") or []
         if len(commands) > COMMANDS_MAX:
             raise bad("BOT_COMMANDS_TOO_MUCH")
         for command in commands:
@@ -262,16 +226,10 @@ class BotApi:
                 raise bad("BOT_COMMAND_INVALID")
             if not 1 <= len(str(command.get("description", ""))) <= 256:
                 raise bad("BOT_COMMAND_DESCRIPTION_INVALID")
-        self._commands[_scope(p)] = commands
         return True
 
-    @method("getMyCommands")
-    def get_commands(self, p: TelegramParams) -> list[Json]:
-        return self._commands.get(_scope(p), [])
-
     @method("deleteMyCommands")
-    def delete_commands(self, p: TelegramParams) -> bool:
-        self._commands.pop(_scope(p), None)
+    def delete_commands(self, _: TelegramParams) -> bool:
         return True
 
     @method("answerCallbackQuery")
@@ -286,15 +244,6 @@ class BotApi:
         shown = {"text": p.text("text"), "show_alert": p.flag("show_alert")}
         self.answers.append({"callback_query_id": query_id, **shown})
         return True
-
-    @method("getChat")
-    def get_chat(self, p: TelegramParams) -> Json:
-        chat_id = self._chat_id(p)
-        plain: Json = {"id": chat_id, "type": "private" if chat_id > 0 else "supergroup"}
-        kinds = "unlimited_gifts limited_gifts unique_gifts premium_subscription"
-        gifts = dict.fromkeys([*kinds.split(), "gifts_from_channels"], False)
-        full: Json = {"accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts}
-        return {**plain, **self.chats.about.get(chat_id, {}), **full}
 
     @method("getFile")
     def get_file(self, p: TelegramParams) -> Json:
@@ -338,7 +287,7 @@ class BotApi:
 
     def _note_preview(self, p: TelegramParams, message: Json) -> None:
         """A text in which the real server looks for an address to open, with or without one."""
-        wanted = p.nested("link_preview_options", "link preview options")
+        wanted = p.parsed("link_preview_options", "link preview options")
         is_off = isinstance(wanted, dict) and wanted.get("is_disabled") is True
         if not (is_off or p.flag("disable_web_page_preview")):
             self.previewed.append({"chat_id": message["chat"]["id"], "text": message["text"]})
@@ -353,7 +302,7 @@ class BotApi:
                 raise bad("unsupported parse_mode")
         except MarkupError as wrong:
             raise bad(f"can't parse entities: {wrong}") from None
-        given = p.nested(entities, "entities") or []
+        given = p.parsed(entities, "entities") or []
         return trimmed(Parsed(text=text, entities=tuple(given)))
 
     def _chat_id(self, p: TelegramParams) -> int:
@@ -375,7 +324,7 @@ class BotApi:
         return thread_id
 
     def _replied(self, p: TelegramParams, chat_id: int) -> Json | None:
-        wanted = p.nested("reply_parameters", "reply parameters") or {}
+        wanted = p.parsed("reply_parameters", "reply parameters") or {}
         message_id = int(wanted.get("message_id") or p.number("reply_to_message_id"))
         if not message_id:
             return None
@@ -387,16 +336,8 @@ class BotApi:
             raise bad("message to be replied not found")
         return kept.message
 
-    def _own_message(self, p: TelegramParams) -> TelegramMessage:
-        kept = self.chats.find(self._chat_id(p), p.number("message_id"))
-        if kept is None:
-            raise bad("message to edit not found")
-        if not kept.is_bot:
-            raise bad("message can't be edited")
-        return kept
-
     def _markup(self, p: TelegramParams) -> Json | None:
-        markup = p.nested("reply_markup", "reply keyboard markup")
+        markup = p.parsed("reply_markup", "reply keyboard markup")
         if markup is None:
             return None
         if not isinstance(markup, dict):
@@ -453,8 +394,3 @@ def too_many_requests(retry_after: int) -> ApiError:
     """The 429 of the flood limits."""
     said = f"Too Many Requests: retry after {retry_after}"
     return ApiError(429, said, {"retry_after": retry_after})
-
-
-def _scope(p: TelegramParams) -> str:
-    scope = p.nested("scope", "bot command scope") or {"type": "default"}
-    return f"{json.dumps(scope, sort_keys=True)} {p.text('language_code')}"

@@ -20,7 +20,7 @@ UNASKED = frozenset({"chat_member", "message_reaction", "message_reaction_count"
 # The real queue takes an offset further ahead for a mistake, and starts from its head again.
 OFFSET_AHEAD_MAX = 10
 WEBHOOK_TIMEOUT_S = 30.0
-WEBHOOK_BACKOFF_S_MAX = 5.0
+WEBHOOK_BACKOFF_S, WEBHOOK_BACKOFF_S_MAX = 0.05, 5.0
 
 
 class ApiError(Exception):
@@ -72,6 +72,9 @@ class TelegramMessage:
         replied = message.get("reply_to_message")
         text = message.get("text") or message.get("caption") or ""
         entities = message.get("entities") or message.get("caption_entities") or ()
+        # A picture in its largest size. Raw updates hold anything.
+        shown = message.get("document") or (message.get("photo") or [{}])[-1]
+        file_id = shown.get("file_id") if isinstance(shown, dict) else None
         return SeenInTelegram(
             chat_id=message["chat"]["id"],
             message_id=message["message_id"],
@@ -84,16 +87,9 @@ class TelegramMessage:
             thread_id=message.get("message_thread_id"),
             reaction=tuple(self.reaction),
             file_name=message.get("document", {}).get("file_name"),
-            file_id=_file_of(message),
+            file_id=str(file_id) if file_id else None,
             is_photo="photo" in message,
         )
-
-
-def _file_of(message: Json) -> str | None:
-    """The id of what a message shows, a picture in its largest size. Raw updates hold anything."""
-    shown = message.get("document") or (message.get("photo") or [{}])[-1]
-    file_id = shown.get("file_id") if isinstance(shown, dict) else None
-    return str(file_id) if file_id else None
 
 
 class TelegramChats:
@@ -252,12 +248,11 @@ class StoredFiles:
 class WebhookSender:
     """Posts the pending updates one by one, in order, each until it is taken."""
 
-    def __init__(self, updates: Updates, *, backoff_s: float, changed: Callable[[], None]) -> None:
+    def __init__(self, updates: Updates, *, changed: Callable[[], None]) -> None:
         self.url = ""
         self._secret = ""
         self._updates = updates
         self._changed = changed
-        self._backoff_s = backoff_s
         self._more = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._error: Json = {}
@@ -296,7 +291,7 @@ class WebhookSender:
 
     async def _run(self) -> None:
         limit = aiohttp.ClientTimeout(total=WEBHOOK_TIMEOUT_S)
-        wait_s = self._backoff_s
+        wait_s = WEBHOOK_BACKOFF_S
         updates = self._updates
         async with aiohttp.ClientSession(timeout=limit) as session:
             while True:
@@ -306,7 +301,7 @@ class WebhookSender:
                     await self._more.wait()
                 elif await self._post(session, update):
                     updates.done(update)
-                    wait_s = self._backoff_s
+                    wait_s = WEBHOOK_BACKOFF_S
                     self._changed()
                 else:
                     await asyncio.sleep(wait_s)

@@ -108,7 +108,18 @@ def read_zone(text: str, *, now: datetime) -> ZoneRead:
         return ZoneRead(suggestions=tuple(ABBREVIATIONS[short].split(", ")))
     meant = _names().get(said) or _cities().get(said)
     if meant is None:
-        return _alike(said)
+        # Zones whose name, or a city of theirs, is written much like this.
+        known = {**_names(), **_cities()}
+        near = difflib.get_close_matches(said, known, n=2 * SUGGESTIONS_MAX, cutoff=0.72)
+        within = [name for name in _cities() if len(said) >= 4 and said in name]
+        found: dict[str, str] = {}
+        for name in (*near, *within):
+            for zone in known[name]:
+                found.setdefault(zone, _written().get(name, ""))
+        kept = tuple(found)[:SUGGESTIONS_MAX]
+        return ZoneRead(
+            suggestions=kept, cities={zone: found[zone] for zone in kept if found[zone]}
+        )
     if len(meant) == 1:
         return ZoneRead(zone=meant[0])
     return ZoneRead(suggestions=meant[:SUGGESTIONS_MAX])
@@ -144,19 +155,6 @@ def _with_offset(offset: timedelta, *, now: datetime) -> tuple[str, ...]:
             if name not in found and zone and now.astimezone(zone).utcoffset() == offset:
                 found.append(name)
     return tuple(sorted(found))
-
-
-def _alike(said: str) -> ZoneRead:
-    """Zones whose name, or a city of theirs, is written much like this."""
-    known = {**_names(), **_cities()}
-    near = difflib.get_close_matches(said, known, n=2 * SUGGESTIONS_MAX, cutoff=0.72)
-    within = [name for name in _cities() if len(said) >= 4 and said in name]
-    found: dict[str, str] = {}
-    for name in (*near, *within):
-        for zone in known[name]:
-            found.setdefault(zone, _written().get(name, ""))
-    kept = tuple(found)[:SUGGESTIONS_MAX]
-    return ZoneRead(suggestions=kept, cities={zone: found[zone] for zone in kept if found[zone]})
 
 
 @cache

@@ -1,7 +1,8 @@
 """Asks people for their time zone before the first thing that hangs on their clock is saved.
 
 Nothing is saved on a guess: the wish is refused with a sentence that says how to go on, and after
-that answer a card offers this machine's zone. Nobody has to press it: `/timezone` serves as well.
+that answer a card offers this machine's zone. Nobody has to press it: `/timezone` serves as well. A
+command that waited for it is then answered by itself.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class ZoneQuestions:
         # In memory alone: after a restart the refusal that named `/timezone` still stands in the
         # chat, and the next wish asks again.
         self._waiting: set[PersonId] = set()
+        self._commands: dict[PersonId, Callable[[], Awaitable[str]]] = {}
 
     def is_open(self, person_id: PersonId) -> bool:
         """Whether a person's zone is not known. Whoever writes in the terminal alone has this
@@ -73,6 +75,10 @@ class ZoneQuestions:
             "clock. `/timezone CITY` sets yours."
         )
 
+    def await_zone(self, person_id: PersonId, command: Callable[[], Awaitable[str]]) -> None:
+        """Have a command answered once a person's zone is known: the newest one of each."""
+        self._commands[person_id] = command
+
     async def after(self, lane: str) -> None:
         """A command or a press in a chat is answered: now is the time to ask, unless a turn that is
         not at its end asked for it."""
@@ -85,12 +91,15 @@ class ZoneQuestions:
 
     async def _ask_in(self, lane: str) -> None:
         """Post the card in a private chat alone: in a group others read along."""
-        person_id = await self._access.alone_in(lane) if self._waiting else None
-        if person_id is None or person_id not in self._waiting:
+        person_id = await self._access.alone_in(lane) if self._waiting or self._commands else None
+        if person_id is None:
+            return
+        if not self.is_open(person_id) and (command := self._commands.pop(person_id, None)):
+            await self._post(NewMessage(lane=lane, text=as_typed(await command(), lane)))
+        if person_id not in self._waiting or not self.is_open(person_id):
+            self._waiting.discard(person_id)
             return
         self._waiting.discard(person_id)
-        if not self.is_open(person_id):
-            return
         text = f"Is it **{self._now_here()}** where you are? `/timezone CITY` if not."
         yes = Button(label="Yes", data=f"{PREFIX}:{YES}:{person_id}", style="good")
         other = Button(label="Other", data=f"{PREFIX}:{OTHER}:{person_id}")
@@ -112,7 +121,9 @@ class ZoneQuestions:
                 said = f"You have set {person.time_zone} since, and that stays."
             case [_, word, _] if word == YES:
                 await self._access.set_time_zone(person, self._zone)
-                said = f"Your time zone is {self._zone}. Now say again what I shall save."
+                said = f"Your time zone is {self._zone}."
+                if person.id not in self._commands:
+                    said += " Now say again what I shall save."
             case [_, word, _] if word == OTHER:
                 said = as_typed(HOW, pressed.address.key)
             case _:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,73 +17,11 @@ from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from agent.turn.agents import Binding, unreached
 from bot.settings.messages import allowed, dotted, key_part, known_hint, variable
 from bot.settings.schema.settings import SECTIONS, Settings
 from bot.settings.tree import KeyPath, Loc, Node, is_secret, node_at
 from memory.records.messages import DEFAULT_AGENT
-
-# --- config naming ------------------------------------------------------------------------------
-#
-# Whether the agents that settings name are there, looked up in what was set: so it is told
-# together with whatever else is wrong. Called by `bot.settings.checks`.
-
-BINDINGS = "bindings"
-
-
-def nobodys(merged: Mapping[str, Any], *, shown: Callable[[str], str]) -> Iterator[str]:
-    """Where an agent is named that does not exist: a limit or a rule that would bind nobody. What
-    is odd in another way is complained of elsewhere. `shown` quotes a value, if it may be."""
-    agents = _agents(merged)
-    there = f"there {'are' if len(agents) > 1 else 'is'} {', '.join(agents)}"
-    for n, limit in _tables(merged, "budget", "limits"):
-        of = limit.get("of")
-        if limit.get("scope") == "agent" and isinstance(of, str) and of and of not in agents:
-            yield f"budget.limits[{n}].of: there is no agent {shown(of)}; {there}"
-    for n, rule in _tables(merged, "tools", "rules"):
-        agent = rule.get("agent")
-        if isinstance(agent, str) and not any(fnmatchcase(name, agent) for name in agents):
-            yield f"tools.rules[{n}].agent: no agent is called {shown(agent)}; {there}"
-
-
-def behind_agents(
-    merged: Mapping[str, Any], details: Sequence[ErrorDetails]
-) -> Sequence[ErrorDetails]:
-    """What is wrong with the bindings together, which the library looks at only where each agent
-    is right; `details` is what it found."""
-    wrong = [detail["loc"] for detail in details if detail["loc"][:1] == ("agents",)]
-    if not wrong or any(loc[1:2] in {(), (BINDINGS,)} for loc in wrong):
-        return ()
-    blank: dict[str, object] = {name: {} for name in _agents(merged)}
-    try:
-        agents = {**blank, BINDINGS: _held(_held(merged, "agents"), BINDINGS) or ()}
-        Settings.model_validate({"agents": agents})
-    except ValidationError as error:
-        found = error.errors(include_url=False)
-        return [detail for detail in found if detail["loc"] == ("agents",)]
-    return ()
-
-
-def _agents(merged: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of all agents, `default` first."""
-    found = _held(merged, "agents")
-    named = found if isinstance(found, dict) else {}
-    return tuple(dict.fromkeys([DEFAULT_AGENT, *(name for name in named if name != BINDINGS)]))
-
-
-def _tables(
-    merged: Mapping[str, Any], section: str, key: str
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The tables of a list, each with its place."""
-    found = _held(_held(merged, section), key)
-    for place, one in enumerate(found if isinstance(found, list) else ()):
-        if isinstance(one, dict):
-            yield place, one
-
-
-def _held(table: object, key: str) -> object:
-    """None where there is no such table or key."""
-    return table.get(key) if isinstance(table, dict) else None
-
 
 SHOWN_CHARS_MAX = 60
 """Characters of a wrong value that a complaint quotes."""
@@ -143,7 +81,6 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
         settings = Settings.model_validate(merged)
     except ValidationError as error:
         details = error.errors(include_url=False)
-    details += behind_agents(merged, details)
     # Outside of the `except`, so that the error raised at the end does not drag along one that
     # holds the input, secrets included.
     unknown = [loc for detail in details for loc in _unknown(merged, detail)]
@@ -160,8 +97,59 @@ def checked(given: Given) -> tuple[Settings, list[str]]:
             for detail in _worth_saying(details)
             if _as_written(merged, detail["loc"]) not in said
         ),
-        *nobodys(merged, shown=lambda value: _shown(merged, (), value)),
+        *_across_tables(merged),
     ]
+
+
+# --- several tables together ---------------------------------------------------------------------
+#
+# Looked up in what was set, not by a validator of the whole: the library would run that only where
+# all else is right, and each problem is to be told in the first go.
+
+
+def _across_tables(merged: dict[str, Any]) -> Iterator[str]:
+    """Yield where an agent is named that does not exist: a limit, a rule or a binding that would
+    bind nobody; and the bindings whose chats an earlier one takes all of. What is odd in another
+    way is complained of elsewhere."""
+    named = _found(merged, ("agents",))
+    names = [name for name in named if name != "bindings"] if isinstance(named, dict) else []
+    agents = tuple(dict.fromkeys([DEFAULT_AGENT, *names]))
+    there = f"there {'are' if len(agents) > 1 else 'is'} {', '.join(agents)}"
+    for n, limit in _tables(merged, "budget", "limits"):
+        of = limit.get("of")
+        if limit.get("scope") == "agent" and isinstance(of, str) and of and of not in agents:
+            yield f"budget.limits[{n}].of: there is no agent {_shown(merged, (), of)}; {there}"
+    for n, rule in _tables(merged, "tools", "rules"):
+        agent = rule.get("agent")
+        if isinstance(agent, str) and not any(fnmatchcase(name, agent) for name in agents):
+            shown = _shown(merged, (), agent)
+            yield f"tools.rules[{n}].agent: no agent is called {shown}; {there}"
+    places, bindings = [], []
+    for n, binding in _tables(merged, "agents", "bindings"):
+        agent = binding.get("agent")
+        if isinstance(agent, str) and agent and agent not in agents:
+            yield f"agents.bindings[{n}]: there is no [agents.{agent}]; {there}"
+        channel, chat_id = binding.get("channel"), binding.get("chat_id")
+        if isinstance(channel, str) and isinstance(chat_id, str):
+            places.append(n)
+            bindings.append(Binding(channel=channel, chat_id=chat_id, agent=""))
+    for late, early in unreached(bindings):
+        yield (
+            f"agents.bindings[{places[late]}] can never be reached: agents.bindings"
+            f"[{places[early]}] takes all of its chats before it; put it in front of that one, or "
+            "remove it"
+        )
+
+
+def _tables(merged: dict[str, Any], *loc: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the tables of a list, each with its place."""
+    found = _found(merged, loc)
+    for place, one in enumerate(found if isinstance(found, list) else ()):
+        if isinstance(one, dict):
+            yield place, one
+
+
+# --- one value -----------------------------------------------------------------------------------
 
 
 def _unknown(merged: Mapping[str, Any], detail: ErrorDetails) -> Iterator[Loc]:

@@ -45,7 +45,24 @@ def change(text: str, changes: Mapping[KeyPath, Value]) -> str:
     A key that has that value already is left as it stands, so that nothing to do changes nothing.
     """
     for path, value in changes.items():
-        text = _changed(text, path, value)
+        values = _read(text)
+        wanted = _with(values, path, value)
+        if wanted == values:
+            continue
+        for made in _attempts(text, path, value):
+            # What is written is read back: a way that changes more than the key is none.
+            try:
+                is_right = tomllib.loads(made) == wanted
+            except tomllib.TOMLDecodeError:
+                continue
+            if is_right:
+                text = made
+                break
+        else:
+            raise SettingsWrong(
+                f"config.toml has {dotted(path)} in a form that cannot be changed without touching "
+                "the rest, so it was left alone. Change that key there yourself."
+            )
     return text
 
 
@@ -67,15 +84,6 @@ def write(file: Path, changes: Mapping[KeyPath, Value]) -> bool:
     return True
 
 
-def stands_in(file: Path, path: KeyPath) -> bool:
-    """Whether a file that can be read sets this key."""
-    try:
-        values: Any = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
-    except (OSError, ValueError):
-        return False
-    return _is_there(values, path)
-
-
 def decoded(file: Path) -> str:
     """The text of a config.toml, line ends as they are; where there is none, that of a new one.
 
@@ -87,20 +95,6 @@ def decoded(file: Path) -> str:
         return NEW_FILE
     except UnicodeDecodeError as error:
         raise SettingsWrong(f"{file}: is not UTF-8 text (byte {error.start + 1})") from error
-
-
-def _changed(text: str, path: KeyPath, value: Value) -> str:
-    values = _read(text)
-    wanted = _with(values, path, value)
-    if wanted == values:
-        return text
-    for made in _attempts(text, path, value):
-        if _is(made, wanted):
-            return made
-    raise SettingsWrong(
-        f"config.toml has {dotted(path)} in a form that cannot be changed without touching the "
-        "rest, so it was left alone. Change that key there yourself."
-    )
 
 
 def _attempts(text: str, path: KeyPath, value: Value) -> Iterator[str]:
@@ -118,13 +112,6 @@ def _read(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsWrong(f"config.toml cannot be read, so it was left alone: {error}") from error
-
-
-def _is(text: str, wanted: dict[str, Any]) -> bool:
-    try:
-        return tomllib.loads(text) == wanted
-    except tomllib.TOMLDecodeError:
-        return False
 
 
 def _is_there(values: Any, path: KeyPath) -> bool:
@@ -178,7 +165,8 @@ def _inserted(text: str, path: KeyPath, value: Value) -> str:
     lines = _LINE.findall(text)
     line = f"{path[-1]} = {_toml(value)}{end}"
     section = ".".join(path[:-1])
-    start = next((n for n, one in enumerate(lines) if _is_header(one, section)), None)
+    header = re.compile(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?")
+    start = next((n for n, one in enumerate(lines) if header.fullmatch(one.rstrip())), None)
     if start is None:
         if lines and not lines[-1].endswith("\n"):
             lines[-1] += end
@@ -188,10 +176,6 @@ def _inserted(text: str, path: KeyPath, value: Value) -> str:
     if not lines[at].endswith("\n"):
         lines[at] += end
     return "".join([*lines[: at + 1], line, *lines[at + 1 :]])
-
-
-def _is_header(line: str, section: str) -> bool:
-    return re.fullmatch(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?", line.rstrip()) is not None
 
 
 def _place(lines: list[str], start: int, key: str) -> int:

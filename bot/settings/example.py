@@ -46,11 +46,14 @@ def example_toml() -> str:
 
 
 def _section(section: KeyPath) -> str:
-    model = _model_at(section)
+    model = node_at(Settings, section)
+    assert isinstance(model, type)
     lines = [_comment(_about(model)), f"[{dotted(section)}]"]
     keys = {path: field for path, field in KEYS.items() if path[:-1] == section}
     for path, field in keys.items():
-        lines += ["", _comment(_explained(field)), f"#{path[-1]} = {_toml(_default(field))}"]
+        value = field.get_default(call_default_factory=True)
+        shown = value.get_secret_value() if isinstance(value, SecretStr) else value
+        lines += ["", _comment(_explained(field)), f"#{path[-1]} = {_toml(shown)}"]
     # Behind the keys, since what follows the head of a table belongs to that table.
     for path, field in keys.items():
         if table := tables_of(field):
@@ -76,12 +79,6 @@ def _explained(field: FieldInfo) -> str:
     return f"{field.description}" if takes == "text" else f"{field.description} ({takes})"
 
 
-def _model_at(section: KeyPath) -> type[BaseModel]:
-    node = node_at(Settings, section)
-    assert isinstance(node, type)
-    return node
-
-
 def _about(model: type[BaseModel]) -> str:
     return " ".join((model.__doc__ or "").split())
 
@@ -90,11 +87,6 @@ def _comment(text: str) -> str:
     return textwrap.fill(
         text, COMMENT_CHARS_MAX, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
     )
-
-
-def _default(field: FieldInfo) -> object:
-    value = field.get_default(call_default_factory=True)
-    return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
 def _toml(value: object) -> str:

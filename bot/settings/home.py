@@ -208,10 +208,24 @@ class HomeLock:
         self._descriptor: int | None = None
 
     def __enter__(self) -> Self:
-        descriptor = self._open()
+        lock = self._home.lock
+        signature = f"{os.getpid()} {self._started_at.isoformat(timespec='seconds')}\n"
         try:
-            self._take(descriptor)
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+        except OSError as error:
+            raise _trouble(lock, error) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, signature.encode(), 0)
             _probe(self._home.data)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 200, 0).decode("ascii", "replace")
+            os.close(descriptor)
+            raise HomeBusy(_busy(self._home, holder)) from None
+        except OSError as error:
+            os.close(descriptor)
+            raise _trouble(lock, error) from error
         except BaseException:
             os.close(descriptor)
             raise
@@ -232,25 +246,6 @@ class HomeLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
         self._descriptor = None
-
-    def _open(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        try:
-            return os.open(self._home.lock, flags, PRIVATE_FILE)
-        except OSError as error:
-            raise _trouble(self._home.lock, error) from error
-
-    def _take(self, descriptor: int) -> None:
-        signature = f"{os.getpid()} {self._started_at.isoformat(timespec='seconds')}\n"
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, signature.encode(), 0)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 200, 0).decode("ascii", "replace")
-            raise HomeBusy(_busy(self._home, holder)) from None
-        except OSError as error:
-            raise _trouble(self._home.lock, error) from error
 
 
 def _busy(home: Home, holder: str) -> str:

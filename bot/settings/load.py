@@ -73,17 +73,13 @@ def _read_file(file: Path) -> tuple[dict[str, Any], list[str]]:
         return {}, [f"{file}: holds a number with too many digits"]
     except RecursionError:
         return {}, [f"{file}: is nested too deeply"]
-    is_flat = _is_flat(values)
-    return (_with_bindings(values), []) if is_flat else ({}, [f"{file}: is nested too deeply"])
-
-
-def _with_bindings(values: dict[str, Any]) -> dict[str, Any]:
-    """`[[bindings]]` at the top means `[[agents.bindings]]`, unless there are such too."""
+    if not _is_flat(values):
+        return {}, [f"{file}: is nested too deeply"]
+    # `[[bindings]]` at the top means `[[agents.bindings]]`, unless there are such too.
     agents = values.get("agents", {})
-    if "bindings" not in values or not isinstance(agents, dict) or "bindings" in agents:
-        return values
-    others = {name: value for name, value in values.items() if name != "bindings"}
-    return {**others, "agents": {**agents, "bindings": values["bindings"]}}
+    if "bindings" in values and isinstance(agents, dict) and "bindings" not in agents:
+        values["agents"] = {**agents, "bindings": values.pop("bindings")}
+    return values, []
 
 
 def _is_flat(value: object, depth: int = DEPTH_MAX) -> bool:
@@ -113,18 +109,14 @@ def _read_environment(env: Mapping[str, str]) -> tuple[dict[KeyPath, object], li
             except _NotJson as error:
                 problems.append(f"environment variable {name}: {dotted(path)}: {error}")
         elif name.upper().startswith(ENV_PREFIX) and name != ENV_HOME:
-            problems.append(f"environment variable {name}: unknown{_nearest_variable(name)}")
+            parts = name[len(ENV_PREFIX) :].split(ENV_DELIMITER)
+            hint = ""
+            if near := nearest(tuple(part.lower() for part in parts)):
+                if near[-1] == parts[-1].lower():
+                    near = (*near[:-1], parts[-1])  # may be the owner's own, whose case counts
+                hint = f"; the nearest is {variable(near)}"
+            problems.append(f"environment variable {name}: unknown{hint}")
     return found, problems
-
-
-def _nearest_variable(name: str) -> str:
-    parts = name[len(ENV_PREFIX) :].split(ENV_DELIMITER)
-    near = nearest(tuple(part.lower() for part in parts))
-    if near is None:
-        return ""
-    if near[-1] == parts[-1].lower():
-        near = (*near[:-1], parts[-1])  # may be a name of the owner's, whose case counts
-    return f"; the nearest is {variable(near)}"
 
 
 def _decoded(text: str, field: FieldInfo) -> object:
@@ -137,13 +129,8 @@ def _decoded(text: str, field: FieldInfo) -> object:
     if tables_of(field) or is_map(field):
         empty: object = {} if is_map(field) else []
         return _json(text) if text.strip() else empty
-    if get_origin(field.annotation) is tuple:
-        return _decoded_list(text)
-    return text
-
-
-def _decoded_list(text: str) -> object:
-    """`["a", "b"]` as JSON, or `a, b`."""
+    if get_origin(field.annotation) is not tuple:
+        return text
     if text.lstrip().startswith("["):
         return _json(text)
     return [part.strip() for part in text.split(",")] if text.strip() else []

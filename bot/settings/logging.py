@@ -168,9 +168,16 @@ def set_up(
     on_terminal = stream.isatty()
     as_console = settings.format == "console" or (settings.format == "auto" and on_terminal)
     to_stream = _StreamHandler(stream)
-    as_json = _Formatter(redactor, _json_renderer())
+    as_json = _Formatter(redactor, structlog.processors.JSONRenderer(ensure_ascii=False))
     to_stream.setFormatter(
-        _Formatter(redactor, _console_renderer(on_terminal)) if as_console else as_json
+        _Formatter(
+            redactor,
+            structlog.dev.ConsoleRenderer(
+                colors=on_terminal, exception_formatter=structlog.dev.plain_traceback
+            ),
+        )
+        if as_console
+        else as_json
     )
     to_file, trouble = _file_handler(file, as_json)
     logs = Logs(redactor, [to_stream, *to_file])
@@ -224,16 +231,6 @@ class _Formatter(structlog.stdlib.ProcessorFormatter):
         line = self._redactor.clean(super().format(record))
         self._made = (weakref.ref(record), line)
         return line
-
-
-def _console_renderer(colours: bool) -> structlog.typing.Processor:
-    return structlog.dev.ConsoleRenderer(
-        colors=colours, exception_formatter=structlog.dev.plain_traceback
-    )
-
-
-def _json_renderer() -> structlog.typing.Processor:
-    return structlog.processors.JSONRenderer(ensure_ascii=False)
 
 
 class _CarefulHandler(logging.Handler):

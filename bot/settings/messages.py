@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeVar, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
@@ -42,7 +42,7 @@ Mark = TypeVar("Mark")
 # --- places ------------------------------------------------------------------------------------
 
 
-def dotted(path: Loc) -> str:
+def dotted(path: Sequence[str | int]) -> str:
     """A key path as one would write it: `telegram.allow_from[1]`."""
     text = ""
     for part in path:
@@ -102,23 +102,22 @@ def allowed(node: Node) -> str:
     if get_origin(kind) is Literal:
         return " | ".join(get_args(kind))
     if get_origin(kind) is tuple:
-        return _list(node)
+        if tables_of(node) is None:
+            return "a list, not empty" if _mark(node, MinLen) else "a list"
+        # One table may stand for a list of one.
+        marks = [mark.func for mark in node.metadata if isinstance(mark, BeforeValidator)]
+        return "a table or a list of tables" if listed in marks else "a list of tables"
     if is_map(node):
         return "a table of texts" if is_secret(node) else "a table"
     if kind is bool:
         return "true or false"
     if kind in {int, float}:
         return ("a whole number" if kind is int else "a number") + _bounds(node)
-    return "text" + _lengths(node)
-
-
-def _list(field: FieldInfo) -> str:
-    if tables_of(field) is None:
-        return "a list, not empty" if _mark(field, MinLen) else "a list"
-    single = any(
-        isinstance(mark, BeforeValidator) and mark.func is listed for mark in field.metadata
-    )
-    return "a table or a list of tables" if single else "a list of tables"
+    shortest, longest = _mark(node, MinLen), _mark(node, MaxLen)
+    if longest is None:
+        return "text, not empty" if shortest is not None else "text"
+    start = f"{shortest.min_length} to" if shortest is not None else "up to"
+    return f"text, {start} {longest.max_length} characters"
 
 
 def _bounds(field: FieldInfo) -> str:
@@ -127,14 +126,6 @@ def _bounds(field: FieldInfo) -> str:
         return f" above {above.gt}"
     start = least.ge if least is not None else None
     return f" from {start} to {most.le}" if most is not None else f", at least {start}"
-
-
-def _lengths(field: FieldInfo) -> str:
-    least, most = _mark(field, MinLen), _mark(field, MaxLen)
-    if most is None:
-        return ", not empty" if least is not None else ""
-    start = f"{least.min_length} to" if least is not None else "up to"
-    return f", {start} {most.max_length} characters"
 
 
 def _mark(field: FieldInfo, kind: type[Mark]) -> Mark | None:
@@ -157,12 +148,32 @@ def known_hint(loc: Loc) -> str:
 
 
 def nearest(loc: Loc) -> Loc | None:
-    """The known key with the most similar name, rather one of the same table."""
-    if loc[:-1] in SECTIONS or not (names := _names_at(loc[:-1])):
-        path = tuple(str(part) for part in loc)
-        return _nearest_by_name(path) or _nearest_key(path)
-    best = max(names, key=lambda name: _ratio(str(loc[-1]), name))
-    return (*loc[:-1], best) if _ratio(str(loc[-1]), best) > 0.6 else None
+    """Return the known key with the most similar name: of the same table, else of any."""
+    table, names = loc[:-1], _names_at(loc[:-1])
+    if close := difflib.get_close_matches(str(loc[-1]).lower(), names, n=1):
+        return (*table, close[0])
+    if names and table not in SECTIONS:
+        return None  # in a list of tables only its own keys are meant
+    path = tuple(map(str, loc))
+    likely = {dotted(key).lower(): key for key in _likely(path)}
+    best = difflib.get_close_matches(dotted(path).lower(), likely, n=1, cutoff=0.5)
+    return likely[best[0]] if best else None
+
+
+def _likely(path: KeyPath) -> Iterator[KeyPath]:
+    """Yield the keys with a similar last name; all for a lone name, which may be a whole path that
+    was joined wrongly, as in HEARTHBOT_TELEGRAM_TOKEN."""
+    last = path[-1].lower()
+    for known in KEYS:
+        if len(path) == 1 or difflib.get_close_matches(last, [known[-1]]):
+            yield known
+    for known in KEYS_BY_NAME:
+        if len(path) >= len(known):
+            own = zip(known, path, strict=False)
+            meant = [given if name == ANY_NAME else name for name, given in own]
+            written = dotted(path[: len(known)])
+            if difflib.get_close_matches(written, [dotted(meant)], cutoff=0.85):
+                yield (*meant, *path[len(known) :])
 
 
 def _names_at(loc: Loc) -> Sequence[str]:
@@ -183,33 +194,3 @@ def _heading(loc: Loc) -> str:
         return f"[[{dotted(loc)}]]" if is_list else f"[{dotted(loc)}]"
     inner = loc[:-1] if isinstance(loc[-1], int) else loc
     return f"[[{dotted(inner)}]]" if inner == key_part(inner) else dotted(loc)
-
-
-def _nearest_by_name(path: KeyPath) -> KeyPath | None:
-    """The key of a table that the owner names, where all but that name is similar."""
-    for known in KEYS_BY_NAME:
-        if len(path) >= len(known):
-            meant = tuple(
-                own if name == ANY_NAME else name for own, name in zip(path, known, strict=False)
-            )
-            if _ratio(dotted(path[: len(known)]), dotted(meant)) > 0.85:
-                return (*meant, *path[len(known) :])
-    return None
-
-
-def _nearest_key(path: KeyPath) -> KeyPath | None:
-    def same_name(known: KeyPath) -> float:
-        # A lone name may be a whole path that was joined wrongly: HEARTHBOT_TELEGRAM_TOKEN.
-        whole = _ratio(dotted(path), dotted(known)) if len(path) == 1 else 0.0
-        return max(whole, _ratio(path[-1], known[-1]))
-
-    def likeness(known: KeyPath) -> float:
-        same_section = 0.2 if path[:-1] == known[:-1] else 0.0
-        return same_name(known) + same_section + _ratio(dotted(path), dotted(known)) / 10
-
-    best = max(KEYS, key=likeness)
-    return best if same_name(best) > 0.6 else None
-
-
-def _ratio(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()

@@ -16,7 +16,6 @@ from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
 from agent.budget.rate_limit import RateLimit
 from agent.mcp.values import ServerOptions, ServerStart
-from agent.models.choose import ModelWish
 from agent.models.names import ConfiguredModels, ModelFinder, configured
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.prompt.assemble import Placement
@@ -26,11 +25,10 @@ from agent.sandbox.process import RunLimits
 from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
-from agent.tools.call import ToolLimits
-from agent.tools.exec import ExecOptions
+from agent.tools.groups.exec import ExecOptions
 from agent.tools.selection import SelectionOptions
 from agent.tools.tool import Effect, Trust
-from agent.tools.toolbox import ReachOptions
+from agent.tools.toolbox import ReachOptions, ToolLimits
 from agent.turn.agents import Bindings
 from agent.turn.steps.begin import PromptOptions
 from agent.web.addresses import AllowedHosts, allowed_hosts
@@ -78,22 +76,9 @@ def bindings_of(settings: Settings) -> Bindings:
     return Bindings(settings.agents.rules())
 
 
-def wish_of(settings: Settings) -> ModelWish:
-    """Return which model the settings wish for."""
-    llm = settings.llm
-    return ModelWish(
-        model=llm.model,
-        api_base=llm.api_base,
-        api_key=llm.api_key.get_secret_value(),
-        window=llm.window,
-        client=llm.client,
-        vision=llm.vision,
-    )
-
-
 def finder_of(settings: Settings, env: Mapping[str, str]) -> ModelFinder:
     """Find models beside that of the settings."""
-    return ModelFinder(wish_of(settings), env)
+    return ModelFinder(settings.llm, env)
 
 
 async def configured_models(settings: Settings, env: Mapping[str, str]) -> ConfiguredModels:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.models.catalog import FOREIGN, PROVIDERS
-from agent.models.choose import ModelWish, choose, models_at
+from pydantic import SecretStr
+
+from agent.models.catalog import PROVIDERS
+from agent.models.choose import choose, models_at
 from agent.models.service import ask_once
 from bot.doctor.live import offers, versioned, with_version
 from bot.settings.edit import Value
-from bot.settings.options import wish_of
 from bot.settings.tree import KeyPath
 from bot.setup.steps import SetupState, SetupStep
+from memory.records.section import LlmSettings
 
 TRY_S = 60.0
 """A local model may have to be read from the disk first."""
@@ -80,15 +82,13 @@ class SetupModelStep(SetupStep):
 
     def _by_key(self) -> dict[KeyPath, Value] | None:
         desk = self.desk
-        titles = {key: one.title for key, one in PROVIDERS.items() if one.key}
-        titles |= {key: one.title for key, one in FOREIGN.items() if one.keys and not one.base}
+        titles = {key: one.title for key, one in PROVIDERS.items() if one.keys and not one.base}
         known = list(titles)
         provider = known[desk.pick("Of whom?", [titles[key] for key in known], default=0)]
         key = desk.ask_secret(f"Your key of {titles[provider]} (Enter: back)")
         if not key:
             return None
-        usual = PROVIDERS[provider].model if provider in PROVIDERS else FOREIGN[provider].model
-        name = desk.ask("Model", default=usual)
+        name = desk.ask("Model", default=PROVIDERS[provider].model)
         return {MODEL: f"{provider}/{name}", BASE: None, KEY: key} if name else None
 
     def _by_address(self) -> dict[KeyPath, Value] | None:
@@ -119,20 +119,22 @@ class SetupModelStep(SetupStep):
 
     def _answers(self, changes: dict[KeyPath, Value]) -> bool:
         """Whether the model answers; says so, or what is wrong."""
-        wanted = wish_of(self.here.settings)
+        wanted = self.here.settings.llm
         if changes:
-            wanted = ModelWish(
-                model=str(changes[MODEL]),
-                api_base=str(changes[BASE] or ""),
-                api_key=str(changes[KEY] or ""),
-                window=wanted.window,
+            # Not checked as settings are: whoever is asked says what is wrong with them.
+            wanted = LlmSettings(window=wanted.window).model_copy(
+                update={
+                    "model": str(changes[MODEL]),
+                    "api_base": str(changes[BASE] or ""),
+                    "api_key": SecretStr(str(changes[KEY] or "")),
+                }
             )
         work = _asked(wanted, self.here)
         if self.tried("Asking it one question", work, lambda said: said) is not None:
             return True
         return self._answers_below(wanted, changes)
 
-    def _answers_below(self, wanted: ModelWish, changes: dict[KeyPath, Value]) -> bool:
+    def _answers_below(self, wanted: LlmSettings, changes: dict[KeyPath, Value]) -> bool:
         """Whether it answers with `/v1` added to its address, and that is taken."""
         if not versioned(wanted.api_base):
             return False
@@ -150,7 +152,7 @@ class SetupModelStep(SetupStep):
         return True
 
 
-async def _asked(wanted: ModelWish, here: SetupState) -> str:
+async def _asked(wanted: LlmSettings, here: SetupState) -> str:
     choice = await choose(wanted, env=here.env)
     trial = await ask_once(choice, limit_s=TRY_S)
     return f"{choice.model} answered after {trial.seconds:.1f} s: “{trial.text}”"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from bot.doctor import live_slack, live_telegram
 from bot.doctor.live_telegram import BotAccount, Newcomer
@@ -19,6 +19,7 @@ from bot.settings.edit import Value
 from bot.settings.messages import variable
 from bot.settings.schema.settings import Settings
 from bot.settings.tree import KeyPath
+from bot.setup.terminal import SetupTerminal
 from memory.records.errors import AssistantError, SettingsWrong
 from memory.records.languages import AUTO, read_language
 
@@ -54,40 +55,6 @@ LATER = (
 )
 
 
-class SetupTerminal(Protocol):
-    """Where the person sits. Each question may raise KeyboardInterrupt: then nothing is saved."""
-
-    def title(self, text: str) -> None:
-        """Begin a new step."""
-
-    def say(self, text: str) -> None:
-        """Say what one has to know or do."""
-
-    def good(self, text: str) -> None:
-        """Say that something was tested and works."""
-
-    def bad(self, text: str) -> None:
-        """Say that something was tested and does not work, and what to do."""
-
-    def ask(self, question: str, *, default: str = "") -> str:
-        """Ask for one line; Enter is the default."""
-
-    def ask_secret(self, question: str) -> str:
-        """Ask for one line that is not shown; Enter is empty."""
-
-    def confirm(self, question: str, *, default: bool = True) -> bool:
-        """Ask yes or no."""
-
-    def pick(self, question: str, options: Sequence[str], *, default: int) -> int:
-        """Return the place of one of the options; Enter is the default."""
-
-    def live(self, doing: str, work: Coroutine[Any, Any, T]) -> T:
-        """Run something to its end, and show meanwhile that it runs."""
-
-    def live_or_enter(self, doing: str, work: Coroutine[Any, Any, T]) -> T | None:
-        """Do the same, but Enter ends it without a result."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupState:
     """What there is before anything is asked.
@@ -116,6 +83,10 @@ class Plan:
     owner: Newcomer | None = None
     name: str = ""
     zone: str = ""
+
+    def owned_by(self, person: Newcomer) -> None:
+        """Make this person the owner at the end."""
+        self.owner = person
 
     @property
     def is_empty(self) -> bool:
@@ -207,7 +178,7 @@ class SetupStep:
                 desk.say(LATER)
                 return
             if desk.confirm(f"{found.name} wrote, {found.address}. Is that you?"):
-                self.plan.owner = found
+                self.plan.owned_by(found)
                 desk.good(f"{found.address} will be the owner.")
                 return
             # Their message still waits at the platform, so they would be found again at once.
@@ -277,7 +248,13 @@ class SlackStep(SetupStep):
         if not bot or (works is None and self.here.by_environment(BOT)):
             return
         if slack.mode == "http":
-            self._signing_secret()
+            if not self.here.by_environment(SIGNING):
+                has_one = bool(slack.signing_secret.get_secret_value())
+                desk.say(f"slack.mode is http. {HOW_SIGNING} It cannot be tested from here.")
+                way = "Enter keeps the one that is set" if has_one else "Enter: later"
+                typed = desk.ask_secret(f"Signing secret, not shown while you paste it ({way})")
+                if typed.strip():
+                    self.plan.changes[SIGNING] = typed.strip()
             return
         app, works_app = self.token(
             APP,
@@ -303,17 +280,6 @@ class SlackStep(SetupStep):
                 slack.base_url, bot_token=bot, app_token=app, but=but
             ),
         )
-
-    def _signing_secret(self) -> None:
-        desk = self.desk
-        if self.here.by_environment(SIGNING):
-            return
-        has_one = bool(self.here.settings.slack.signing_secret.get_secret_value())
-        desk.say(f"slack.mode is http. {HOW_SIGNING} It cannot be tested from here.")
-        way = "Enter keeps the one that is set" if has_one else "Enter: later"
-        typed = desk.ask_secret(f"Signing secret, not shown while you paste it ({way})").strip()
-        if typed:
-            self.plan.changes[SIGNING] = typed
 
 
 class PersonStep(SetupStep):

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent.models.choose import ModelWish, choose
+from agent.models.choose import choose
 from agent.models.service import ask_once
 from bot.doctor.live import with_version
 from bot.doctor.live_slack import scopes_missing, socket_address, wanted_scopes, workspace
@@ -18,7 +18,6 @@ from bot.doctor.live_telegram import account
 from bot.settings.edit import change, decoded
 from bot.settings.load import load
 from bot.settings.messages import dotted
-from bot.settings.options import wish_of
 from bot.settings.schema.settings import CONFIG_NAME, KEYS, Settings
 from bot.settings.tree import is_secret
 from bot.setup.model import TRY_S, SetupModelStep
@@ -26,10 +25,10 @@ from bot.setup.steps import (
     PersonStep,
     Plan,
     SetupState,
-    SetupTerminal,
     SlackStep,
     TelegramStep,
 )
+from bot.setup.terminal import SetupTerminal
 from memory.records.errors import AssistantError, SettingsWrong
 
 WELCOME = """\
@@ -104,10 +103,7 @@ async def tested(settings: Settings, env: Mapping[str, str], manifest: Path) -> 
         if slack.mode == "socket":
             await socket_address(slack.base_url, slack.app_token.get_secret_value())
         lines.append(f"Slack: @{place.bot} in {place.team}")
-    return [*lines, await _model_tested(wish_of(settings), env)]
-
-
-async def _model_tested(wanted: ModelWish, env: Mapping[str, str]) -> str:
+    wanted = settings.llm
     try:
         choice = await choose(wanted, env=env)
         trial = await ask_once(choice, limit_s=TRY_S)
@@ -117,4 +113,7 @@ async def _model_tested(wanted: ModelWish, env: Mapping[str, str]) -> str:
                 f"{error} It answers at {better}: set llm.api_base to that."
             ) from None
         raise
-    return f"Model: {choice.model} answered after {trial.seconds:.1f} s. {choice.why}"
+    return [
+        *lines,
+        f"Model: {choice.model} answered after {trial.seconds:.1f} s. {choice.why}",
+    ]

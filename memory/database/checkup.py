@@ -96,8 +96,12 @@ class Checkup:
 
 def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
     """Examines the file. Raises StorageError when it cannot be read, or is no database."""
+    # Where no commits wait beside it, nobody uses the file; SQLite would then leave empty
+    # companions behind, unless it is told that the file will not change.
+    alone = not path.with_name(f"{path.name}-wal").exists()
+    mode = "ro&immutable=1" if alone else "ro"
     try:
-        with closing(_open(path)) as connection:
+        with closing(connect(path, mode=mode, timeout_s=1.0)) as connection:
             newest = len(read_migrations(MIGRATIONS))
             ours, version = is_ours(connection), version_of(connection)
             found = Checkup(ours=ours, version=version, newest=newest, inbox={}, outbox={})
@@ -127,13 +131,6 @@ def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
             )
     except (sqlite3.Error, OSError) as error:
         raise storage_error(error, path) from error
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    # Where no commits wait beside it, nobody uses the file; SQLite would then leave empty
-    # companions behind, unless it is told that the file will not change.
-    alone = not path.with_name(f"{path.name}-wal").exists()
-    return connect(path, mode="ro&immutable=1" if alone else "ro", timeout_s=1.0)
 
 
 def _bounded_check(connection: sqlite3.Connection, limit_s: float) -> str | None:

@@ -125,7 +125,11 @@ class Database:
             try:
                 yield database
             finally:
-                await database._leave_behind()
+                # Saves what was written since `last_words`, and leaves no commits in a `-wal`: at
+                # the next start SQLite would put them into whatever file then has our name.
+                if database._harm and await asyncio.to_thread(soundness.moved):
+                    with suppress(StorageError):
+                        await database._saved()
                 if database._harm:
                     reader.stay_open()
                     writer.stay_open()
@@ -277,13 +281,6 @@ class Database:
 
         await self.between(save)
         return to
-
-    async def _leave_behind(self) -> None:
-        """Save what was written since `last_words`, and leave no commits in a `-wal`: at the next
-        start SQLite would put them into whatever file then has our name."""
-        if self._harm and await asyncio.to_thread(self._soundness.moved):
-            with suppress(StorageError):
-                await self._saved()
 
     async def backup(self, to: Path) -> None:
         """Makes a verified copy at `to` while everything goes on."""

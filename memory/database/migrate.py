@@ -76,7 +76,17 @@ def upgrade(path: Path, steps: Sequence[Migration], *, timeout_s: float) -> None
             connection.execute("vacuum into ?", (str(copy),))
         _migrate(path, copy, steps[old:])
         sync_file(copy)
-        _swap(path, copy, aside=path.with_name(f"{path.name}.before-{old + 1}"))
+        aside = path.with_name(f"{path.name}.before-{old + 1}")
+        for older in path.parent.glob(f"{path.name}.before-*"):
+            older.unlink()
+        try:
+            os.link(path, aside)
+        except OSError:  # file systems without hard links
+            shutil.copy2(path, aside)
+            sync_file(aside)
+        # At each moment there is a whole file under the name: the old one, then the new one.
+        copy.replace(path)
+        sync_folder(path.parent)
     finally:
         remove_with_companions(copy)
 
@@ -94,18 +104,14 @@ def _migrate(path: Path, copy: Path, steps: Sequence[Migration]) -> None:
             }:
                 raise
             raise _failed(path, str(error)) from error
-        _verify(path, connection, before)
-
-
-def _verify(path: Path, connection: sqlite3.Connection, before: dict[str, int]) -> None:
-    if found := problems(connection, "integrity_check"):
-        raise _failed(path, found)
-    if connection.execute("pragma foreign_key_check").fetchone() is not None:
-        raise _failed(path, "a row refers to one that is gone")
-    after = _row_counts(connection)
-    shrunk = [name for name, rows in before.items() if after.get(name, rows) < rows]
-    if shrunk:
-        raise _failed(path, f"rows would be lost in {', '.join(shrunk)}")
+        if found := problems(connection, "integrity_check"):
+            raise _failed(path, found)
+        if connection.execute("pragma foreign_key_check").fetchone() is not None:
+            raise _failed(path, "a row refers to one that is gone")
+        after = _row_counts(connection)
+        shrunk = [name for name, rows in before.items() if after.get(name, rows) < rows]
+        if shrunk:
+            raise _failed(path, f"rows would be lost in {', '.join(shrunk)}")
 
 
 def _row_counts(connection: sqlite3.Connection) -> dict[str, int]:
@@ -116,19 +122,6 @@ def _row_counts(connection: sqlite3.Connection) -> dict[str, int]:
         name: connection.execute(f'select count(*) from "{name}"').fetchone()[0]  # noqa: S608
         for (name,) in names
     }
-
-
-def _swap(path: Path, copy: Path, *, aside: Path) -> None:
-    for older in path.parent.glob(f"{path.name}.before-*"):
-        older.unlink()
-    try:
-        os.link(path, aside)
-    except OSError:  # file systems without hard links
-        shutil.copy2(path, aside)
-        sync_file(aside)
-    # At each moment there is a whole file under the name: the old one, then the new one.
-    copy.replace(path)
-    sync_folder(path.parent)
 
 
 def _failed(path: Path, why: str) -> StorageError:

@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
 
-from memory.records.codec import types_of
+from memory.records.codec import from_json, types_of
 
 # --- stored text --------------------------------------------------------------------------------
 #
@@ -87,22 +87,15 @@ def record(kind: type[T], row: Mapping[str, Any], **more: Any) -> T:
 
     Raise KeyError, TypeError or ValueError for a row that no version of ours wrote.
     """
-    values = dict(more)
+    data: dict[str, Any] = {}
     for one in types_of(cast("Hashable", kind)):
-        if one.name in values:
+        if one.name in more:
             continue
         value = row.get(one.name)
         if one.kind is not None and one.name not in row:
             parts = {inner: row[name] for name, inner in _within(f"{one.name}.", tuple(row))}
             if any(part is not None for part in parts.values()):
-                values[one.name] = record(one.kind, parts)
+                more[one.name] = record(one.kind, parts)
         elif value is not None and not (one.structured and value == ""):
-            if one.exact is not None and not isinstance(value, one.exact):
-                raise TypeError(f"{value!r:.40} stands where {one.exact.__name__} should")
-            value = json.loads(value) if one.structured else value
-            values[one.name] = value if one.convert is None else one.convert(value)
-        if one.required and one.name not in values:
-            if not one.optional:
-                raise KeyError(one.name)
-            values[one.name] = None
-    return kind(**values)
+            data[one.name] = json.loads(value) if one.structured else value
+    return from_json(kind, data, **more)

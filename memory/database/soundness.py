@@ -93,55 +93,7 @@ def _make_or_examine(opening: DatabasePlace) -> None:
         return
     if opening.wal.exists() or all_backups(opening.path, opening.backups, now=opening.now):
         raise damaged(opening, "it is missing" if size is None else "it is empty")
-    _create(opening)
-
-
-def _examine_length(opening: DatabasePlace, size: int) -> None:
-    """Refuses a file whose last page is cut short: SQLite would read the rest as zeros.
-
-    A kill or power cut while commits move from the `-wal` may leave that, harmlessly: then the
-    page stands in the `-wal` as well.
-    """
-    if opening.path.is_dir():
-        return
-    with opening.path.open("rb") as file:
-        header = file.read(100)
-    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-        if 1 in _pages_in_wal(opening.wal, _page_bytes_of(opening.wal)):
-            return  # which SQLite reads in its place
-        raise damaged(opening, "it does not begin like a database")
-    (page_bytes,) = struct.unpack(">H", header[16:18])
-    page_bytes = 65_536 if page_bytes == 1 else page_bytes
-    if page_bytes < 512:
-        raise damaged(opening, "its header makes no sense")
-    last_page, cut = divmod(size, page_bytes)
-    if cut and last_page + 1 not in _pages_in_wal(opening.wal, page_bytes):
-        raise damaged(opening, "its end is cut off")
-
-
-def _page_bytes_of(wal: Path) -> int:
-    """As its header says (sqlite.org/fileformat.html#walformat, bytes 8 to 11); 0 without one."""
-    try:
-        with wal.open("rb") as file:
-            return int.from_bytes(file.read(12)[8:], "big")
-    except OSError:
-        return 0
-
-
-def _pages_in_wal(wal: Path, page_bytes: int) -> set[int]:
-    if not page_bytes or not wal.exists():
-        return set()
-    pages: set[int] = set()
-    with wal.open("rb") as file:
-        file.seek(_WAL_HEADER_BYTES)
-        while len(frame := file.read(_WAL_FRAME_HEADER_BYTES)) == _WAL_FRAME_HEADER_BYTES:
-            pages.add(struct.unpack(">I", frame[:4])[0])
-            file.seek(page_bytes, 1)
-    return pages
-
-
-def _create(opening: DatabasePlace) -> None:
-    """A new file, complete before it gets its name, so that a kill leaves none or a whole one."""
+    # A new file, complete before it gets its name, so that a kill leaves none or a whole one.
     path = opening.path
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     making = path.with_name(f"{path.name}.creating")
@@ -158,6 +110,43 @@ def _create(opening: DatabasePlace) -> None:
     making.replace(path)
     remove_with_companions(making)
     sync_folder(path.parent)
+
+
+def _examine_length(opening: DatabasePlace, size: int) -> None:
+    """Refuses a file whose last page is cut short: SQLite would read the rest as zeros.
+
+    A kill or power cut while commits move from the `-wal` may leave that, harmlessly: then the
+    page stands in the `-wal` as well.
+    """
+    if opening.path.is_dir():
+        return
+    with opening.path.open("rb") as file:
+        header = file.read(100)
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        # As its header says (sqlite.org/fileformat.html#walformat, bytes 8 to 11).
+        wal_header = opening.wal.read_bytes()[:12] if opening.wal.exists() else b""
+        if 1 in _pages_in_wal(opening.wal, int.from_bytes(wal_header[8:], "big")):
+            return  # which SQLite reads in its place
+        raise damaged(opening, "it does not begin like a database")
+    (page_bytes,) = struct.unpack(">H", header[16:18])
+    page_bytes = 65_536 if page_bytes == 1 else page_bytes
+    if page_bytes < 512:
+        raise damaged(opening, "its header makes no sense")
+    last_page, cut = divmod(size, page_bytes)
+    if cut and last_page + 1 not in _pages_in_wal(opening.wal, page_bytes):
+        raise damaged(opening, "its end is cut off")
+
+
+def _pages_in_wal(wal: Path, page_bytes: int) -> set[int]:
+    if not page_bytes or not wal.exists():
+        return set()
+    pages: set[int] = set()
+    with wal.open("rb") as file:
+        file.seek(_WAL_HEADER_BYTES)
+        while len(frame := file.read(_WAL_FRAME_HEADER_BYTES)) == _WAL_FRAME_HEADER_BYTES:
+            pages.add(struct.unpack(">I", frame[:4])[0])
+            file.seek(page_bytes, 1)
+    return pages
 
 
 # --- with SQLite -----------------------------------------------------------------------------
@@ -310,7 +299,14 @@ class Soundness:
         if state == self._checked or time.monotonic() < self._rests_until:
             return ""
         began = time.monotonic()
-        found = self._damage()
+        try:
+            if not self._path.stat().st_size:
+                return "it was emptied"  # SQLite would then remove the `-wal`
+            with closing(connect(self._path)) as connection:
+                connection.set_progress_handler(lambda: self._is_over, 10_000)
+                found = problems(connection, "quick_check")
+        except (sqlite3.Error, OSError) as error:
+            found = str(error) if is_damage(error) else ""
         ended = time.monotonic()
         self._rests_until = ended + REST * (ended - began)
         if not found:
@@ -327,13 +323,3 @@ class Soundness:
     def _state(self) -> list[tuple[int, int]]:
         """Return sizes and times that change with every write."""
         return [(one.st_size, one.st_mtime_ns) for one in self._stats()]
-
-    def _damage(self) -> str:
-        try:
-            if not self._path.stat().st_size:
-                return "it was emptied"  # SQLite would then remove the `-wal`
-            with closing(connect(self._path)) as connection:
-                connection.set_progress_handler(lambda: self._is_over, 10_000)
-                return problems(connection, "quick_check")
-        except (sqlite3.Error, OSError) as error:
-            return str(error) if is_damage(error) else ""

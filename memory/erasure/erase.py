@@ -24,17 +24,17 @@ from memory.database.connection import Database, Work
 from memory.database.errors import storage_error
 from memory.database.premises import Premises, note_files, text_of
 from memory.erasure.files import NAME, ForgetNote, check_space, clean_file
-from memory.erasure.places import (
+from memory.erasure.places import counted, drop_everything, found_in, left_over
+from memory.erasure.plan import (
     PlaceSearch,
-    counted,
-    drop_everything,
+    asked,
     facts_holding,
-    found_in,
     is_busy,
-    left_over,
     located,
+    search_of,
+    similar,
+    together,
 )
-from memory.erasure.plan import asked, search_of, similar, together
 from memory.erasure.verify import Scan, Wording, scan
 from memory.facts.store import SqliteFacts
 from memory.facts.tombstones import add, matching, raise_generation
@@ -129,29 +129,23 @@ class Forgetting:
             if begun is not None and begun[0].person_id != wish.person_id:
                 await self._finish(*begun, tell)
                 begun = None
-            return await self._finish(*await self._begin(wish, begun), tell)
+            search = await self._looking(lambda connection: asked(wish, connection))
+            wording = search.wording
+            if begun is not None:
+                wish, wording = together(begun, (wish, wording))
+            await self._apart(check_space, self._path)
+            if await self._looking(lambda connection: is_busy(connection, search)):
+                raise ForgettingRefused(BUSY)
+            # Written down before anything is done: with its words, which are soon nowhere else.
+            await self._apart(self._note.write, wish, wording)
+            log.info("forgetting.begun", person=wish.person_id, everything=wish.everything)
+            return await self._finish(wish, wording, tell)
 
     async def resume(self, tell: Tell = lambda stage: None) -> Proof | None:
         """Finishes what a former process began; None where there is nothing. Raises as `forget`."""
         async with self._lock:
             begun = await self._apart(self._note.read)
             return None if begun is None else await self._finish(*begun, tell)
-
-    async def _begin(
-        self, wish: ForgetWish, begun: tuple[ForgetWish, Wording] | None
-    ) -> tuple[ForgetWish, Wording]:
-        """Writes down what is to be done, before anything is: with its words, which are soon
-        nowhere else."""
-        search = await self._looking(lambda connection: asked(wish, connection))
-        wording = search.wording
-        if begun is not None:
-            wish, wording = together(begun, (wish, wording))
-        await self._apart(check_space, self._path)
-        if await self._looking(lambda connection: is_busy(connection, search)):
-            raise ForgettingRefused(BUSY)
-        await self._apart(self._note.write, wish, wording)
-        log.info("forgetting.begun", person=wish.person_id, everything=wish.everything)
-        return wish, wording
 
     async def _finish(self, wish: ForgetWish, wording: Wording, tell: Tell) -> Proof:
         sought = search_of(wish, wording)
@@ -280,7 +274,10 @@ class Forgetting:
         """Tells what is a failure from what is others', and from what was left on purpose."""
         in_copies, hits, left, theirs = [], [], [], []
         for path in found.hits:
-            if self._is_copy(path):
+            # Of the database: itself, what SQLite puts beside it, today's backup.
+            beside = {self._path.name + ending for ending in ("", "-wal", "-shm")}
+            is_main = path.parent == self._path.parent and path.name in beside
+            if is_main or path in self._copies():
                 in_copies.append(path)
             elif self._is_of_another(path, wish):
                 theirs.append(path)
@@ -353,12 +350,6 @@ class Forgetting:
 
     def _is_of_another(self, path: Path, wish: ForgetWish) -> bool:
         return self._premises.is_of_another(path, wish.person_id, is_owner=wish.is_owner)
-
-    def _is_copy(self, path: Path) -> bool:
-        """Of the database: itself, what SQLite puts beside it, today's backup."""
-        beside = {self._path.name + ending for ending in ("", "-wal", "-shm")}
-        is_main = path.parent == self._path.parent and path.name in beside
-        return is_main or path in self._copies()
 
     def _copies(self) -> list[Path]:
         return all_backups(self._path, self._premises.backups, now=self._database.now())

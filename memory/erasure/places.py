@@ -17,55 +17,14 @@ from functools import partial
 from typing import Any
 
 from memory.database.rows import dump, named
-from memory.erasure.verify import Wording, sentences
+from memory.erasure.plan import PlaceSearch
+from memory.erasure.verify import Wording
 from memory.records.erasure import PlaceKind
-from memory.records.messages import PersonId
-
-TOLD_MAX, TOLD_CHARS_MIN = 400, 12
-"""Sentences of somebody, the newest, that are looked for in what others were told; shorter ones say
-too little."""
 
 Key = int | str
 Row = dict[str, Any]
 How = Callable[[Wording, str], str]
 """What is to stand in a column instead: the same text where it holds none of the words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceSearch:
-    """Whose words are looked for, where, and which. The ids of `facts` count whatever they say.
-
-    `lanes` are addresses that nobody else writes at, `own` the conversations there; `touched` those
-    shared ones where the person said it, and nobody else did. Of everything, `shared` are all in
-    which the person spoke, and `told` is what they said there, and nobody else did.
-    """
-
-    person_id: PersonId
-    wording: Wording
-    facts: tuple[int, ...] = ()
-    lanes: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
-    touched: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
-
-    @property
-    def among_others(self) -> PlaceSearch:
-        """For what was told of it in shared conversations, by its words: rows of nobody's own."""
-        wording = Wording(self.told)
-        return PlaceSearch(person_id=PersonId(""), wording=wording, touched=self.shared)
-
-    @property
-    def values(self) -> dict[str, str]:
-        """For the statements below; lists are JSON."""
-        return {
-            "person": self.person_id,
-            "facts": json.dumps(self.facts),
-            "lanes": json.dumps(self.lanes),
-            "own": json.dumps(self.own),
-            "touched": json.dumps(self.touched),
-            "shared": json.dumps(self.shared),
-        }
 
 
 Change = Callable[[PlaceSearch, Row], Row | None]
@@ -102,114 +61,6 @@ class ErasurePlace:
             if changed is not None:
                 for statement in self.erase:
                     connection.execute(statement, {**row, **changed, "now": now_ms})
-
-
-# --- where to look ---------------------------------------------------------------------------
-
-# In a channel of Slack, what was said to one person alone has an address of its own
-# (`bot.channels.base`).
-_OWN_LANES = """
-select lane from turns group by lane having min(person_id) = :person and max(person_id) = :person
-union select address from addresses where person_id = :person
-union select lane from outbox where lane glob 'slack:*.*:~*' and exists (
-    select 1 from addresses
-    where person_id = :person and address =
-        substr(lane, 1, instr(lane, '.') - 1) || ':' || substr(lane, instr(lane, ':~') + 2)
-)
-union select value from json_each(:lanes)
-"""
-_OWN = "select id from conversations where lane in (select value from json_each(:lanes))"
-# The line of a fact that was corrected is still there, closed: it goes with the newer one.
-_FACTS = """
-with recursive chain (id) as (
-    select id from facts
-    where person_id = :person and id in (select value from json_each(:facts))
-    union
-    select facts.id from facts join chain on facts.superseded_by = chain.id
-    where facts.person_id = :person
-)
-select id from chain
-"""
-_SHARED_SAYINGS = """
-select conversation_id, body, turns.person_id
-from messages join turns on turns.run_id = messages.run_id
-where kind = 'said' and conversation_id in (
-    select conversation_id from messages join turns on turns.run_id = messages.run_id
-    where turns.person_id = :person
-) and conversation_id not in (select value from json_each(:own))
-"""
-_OPEN_TURNS = """
-select count(*) from turns where ended_ms is null and (
-    person_id = :person
-    or lane in (select value from json_each(:lanes))
-    or lane in (
-        select lane from conversations where id in (select value from json_each(:touched))
-    )
-)
-"""
-
-
-def located(connection: sqlite3.Connection, search: PlaceSearch) -> PlaceSearch:
-    """The search with its addresses and conversations filled in, and the facts that belong."""
-    found = replace(search, lanes=_column(connection, _OWN_LANES, search))
-    found = replace(found, own=_column(connection, _OWN, found))
-    found = replace(found, facts=tuple(map(int, _column(connection, _FACTS, found))))
-    if search.wording.everything:
-        return _with_shared(connection, found)
-    return replace(found, touched=_touched(connection, found))
-
-
-def is_busy(connection: sqlite3.Connection, search: PlaceSearch) -> bool:
-    """Whether a turn that may have read it is not over."""
-    values = {**search.values, "touched": json.dumps((*search.touched, *search.shared))}
-    return bool(connection.execute(_OPEN_TURNS, values).fetchone()[0])
-
-
-def _column(connection: sqlite3.Connection, sql: str, search: PlaceSearch) -> tuple[Any, ...]:
-    return tuple(row[0] for row in connection.execute(sql, search.values))
-
-
-def _touched(connection: sqlite3.Connection, search: PlaceSearch) -> tuple[str, ...]:
-    mine: set[str] = set()
-    theirs: set[str] = set()
-    for conversation, body, person_id in connection.execute(_SHARED_SAYINGS, search.values):
-        if search.wording.holds_json(body):
-            by = json.loads(body).get("by") or person_id
-            (mine if by == search.person_id else theirs).add(conversation)
-    return tuple(sorted(mine - theirs))
-
-
-def _with_shared(connection: sqlite3.Connection, search: PlaceSearch) -> PlaceSearch:
-    shared: dict[str, None] = {}
-    mine: dict[str, None] = {}
-    theirs: list[str] = []
-    for conversation, body, person_id in connection.execute(_SHARED_SAYINGS, search.values):
-        shared[conversation] = None
-        entry = json.loads(body)
-        if (entry.get("by") or person_id) == search.person_id:
-            parts = (part.strip(" .!?") for _, part in sentences(entry.get("text", "")))
-            mine.update(dict.fromkeys(one for one in parts if len(one) >= TOLD_CHARS_MIN))
-        else:
-            theirs.append(entry.get("text", ""))
-    told = list(mine)[-TOLD_MAX:]
-    # Mostly nobody else said any of it: then one look at each text is enough.
-    said = Wording(tuple(told))
-    among = [text for text in theirs if said.says(text)]
-    told = [one for one in told if not any(Wording((one,)).says(text) for text in among)]
-    return replace(search, shared=tuple(shared), told=tuple(told))
-
-
-_FACTS_HELD = "select id, text, quote from facts where person_id = :person"
-
-
-def facts_holding(connection: sqlite3.Connection, search: PlaceSearch) -> list[int]:
-    """Facts of the person that are to go: those that were named, and those that hold the words."""
-    named, said = set(search.facts), search.wording
-    return [
-        fact_id
-        for fact_id, text, quote in connection.execute(_FACTS_HELD, search.values)
-        if fact_id in named or said.holds(text) or said.holds(quote)
-    ]
 
 
 # --- how a row is changed ------------------------------------------------------------------------
@@ -584,12 +435,10 @@ def counted(found: Found) -> Mapping[PlaceKind, int]:
 # --- all of somebody -------------------------------------------------------------------------
 
 _EVERYTHING = (
-    "delete from insights where conversation_id in (select value from json_each(:own))",
-    "delete from compactions where conversation_id in (select value from json_each(:own))",
-    "delete from exchanges where conversation_id in (select value from json_each(:own))",
-    "delete from idle_timers where conversation_id in (select value from json_each(:own))",
-    "delete from notes where conversation_id in (select value from json_each(:own))",
-    "delete from messages where conversation_id in (select value from json_each(:own))",
+    *(
+        f"delete from {table} where conversation_id in (select value from json_each(:own))"  # noqa: S608
+        for table in ("insights", "compactions", "exchanges", "idle_timers", "notes", "messages")
+    ),
     """
     delete from conversations
     where closed_ms is not null and id in (select value from json_each(:own))
@@ -598,11 +447,10 @@ _EVERYTHING = (
     update conversations set sent_from = 0, shortened_to = 0
     where id in (select value from json_each(:own))
     """,
-    "delete from profiles where person_id = :person",
-    "delete from profile_changes where person_id = :person",
-    "delete from documents where person_id = :person",
-    "delete from events where person_id = :person",
-    "delete from tellings where person_id = :person",
+    *(
+        f"delete from {table} where person_id = :person"  # noqa: S608
+        for table in ("profiles", "profile_changes", "documents", "events", "tellings")
+    ),
     # What the bot and skills set up is no word of anybody.
     "delete from jobs where person_id = :person and set_by = 'person'",
 )
@@ -619,8 +467,6 @@ select name from sqlite_schema
 where type = 'table' and name not like 'sqlite_%' and name not like 'exchange_words%'
 order by name
 """
-
-
 _RUNS = "select run_id from turns where person_id = :person"
 
 
@@ -638,7 +484,7 @@ def left_over(connection: sqlite3.Connection, search: PlaceSearch) -> tuple[list
         held = [
             dict(zip(names, row, strict=True))
             for row in found
-            if any(_says(search.wording, value) for value in row)
+            if any(isinstance(value, str) and search.wording.says(value) for value in row)
         ]
         # Steps of a turn that is not over are in use, and left by everybody else.
         of_person = [
@@ -652,7 +498,3 @@ def left_over(connection: sqlite3.Connection, search: PlaceSearch) -> tuple[list
         if len(of_person) < len(held):
             theirs.append(table)
     return mine, theirs
-
-
-def _says(wording: Wording, value: object) -> bool:
-    return isinstance(value, str) and wording.says(value)

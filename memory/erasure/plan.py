@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
 
-from memory.erasure.places import PlaceSearch, facts_holding, located
 from memory.erasure.verify import Wording, sentences
 from memory.facts.similarity import sentence
 from memory.records.erasure import ForgetWish, too_short
+from memory.records.messages import PersonId
 from memory.records.words import fold
 
 SAMPLED_MAX, SAMPLE_CHARS_MIN = 200, 12
@@ -53,6 +55,155 @@ order by id desc
 """
 
 
+TOLD_MAX, TOLD_CHARS_MIN = 400, 12
+"""Sentences of somebody, the newest, that are looked for in what others were told; shorter ones say
+too little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceSearch:
+    """Whose words are looked for, where, and which. The ids of `facts` count whatever they say.
+
+    `lanes` are addresses that nobody else writes at, `own` the conversations there; `touched` those
+    shared ones where the person said it, and nobody else did. Of everything, `shared` are all in
+    which the person spoke, and `told` is what they said there, and nobody else did.
+    """
+
+    person_id: PersonId
+    wording: Wording
+    facts: tuple[int, ...] = ()
+    lanes: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+
+    @property
+    def among_others(self) -> PlaceSearch:
+        """For what was told of it in shared conversations, by its words: rows of nobody's own."""
+        wording = Wording(self.told)
+        return PlaceSearch(person_id=PersonId(""), wording=wording, touched=self.shared)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """For the statements below; lists are JSON."""
+        return {
+            "person": self.person_id,
+            "facts": json.dumps(self.facts),
+            "lanes": json.dumps(self.lanes),
+            "own": json.dumps(self.own),
+            "touched": json.dumps(self.touched),
+            "shared": json.dumps(self.shared),
+        }
+
+
+# --- where to look ---------------------------------------------------------------------------
+
+# In a channel of Slack, what was said to one person alone has an address of its own
+# (`bot.channels.base`).
+_OWN_LANES = """
+select lane from turns group by lane having min(person_id) = :person and max(person_id) = :person
+union select address from addresses where person_id = :person
+union select lane from outbox where lane glob 'slack:*.*:~*' and exists (
+    select 1 from addresses
+    where person_id = :person and address =
+        substr(lane, 1, instr(lane, '.') - 1) || ':' || substr(lane, instr(lane, ':~') + 2)
+)
+union select value from json_each(:lanes)
+"""
+_OWN = "select id from conversations where lane in (select value from json_each(:lanes))"
+# The line of a fact that was corrected is still there, closed: it goes with the newer one.
+_FACTS = """
+with recursive chain (id) as (
+    select id from facts
+    where person_id = :person and id in (select value from json_each(:facts))
+    union
+    select facts.id from facts join chain on facts.superseded_by = chain.id
+    where facts.person_id = :person
+)
+select id from chain
+"""
+_SHARED_SAYINGS = """
+select conversation_id, body, turns.person_id
+from messages join turns on turns.run_id = messages.run_id
+where kind = 'said' and conversation_id in (
+    select conversation_id from messages join turns on turns.run_id = messages.run_id
+    where turns.person_id = :person
+) and conversation_id not in (select value from json_each(:own))
+"""
+_OPEN_TURNS = """
+select count(*) from turns where ended_ms is null and (
+    person_id = :person
+    or lane in (select value from json_each(:lanes))
+    or lane in (
+        select lane from conversations where id in (select value from json_each(:touched))
+    )
+)
+"""
+
+
+def located(connection: sqlite3.Connection, search: PlaceSearch) -> PlaceSearch:
+    """The search with its addresses and conversations filled in, and the facts that belong."""
+    found = replace(search, lanes=_column(connection, _OWN_LANES, search))
+    found = replace(found, own=_column(connection, _OWN, found))
+    found = replace(found, facts=tuple(map(int, _column(connection, _FACTS, found))))
+    if search.wording.everything:
+        return _with_shared(connection, found)
+    mine: set[str] = set()
+    theirs: set[str] = set()
+    for conversation, body, person_id in connection.execute(_SHARED_SAYINGS, found.values):
+        if found.wording.holds_json(body):
+            by = json.loads(body).get("by") or person_id
+            (mine if by == found.person_id else theirs).add(conversation)
+    return replace(found, touched=tuple(sorted(mine - theirs)))
+
+
+def is_busy(connection: sqlite3.Connection, search: PlaceSearch) -> bool:
+    """Whether a turn that may have read it is not over."""
+    values = {**search.values, "touched": json.dumps((*search.touched, *search.shared))}
+    return bool(connection.execute(_OPEN_TURNS, values).fetchone()[0])
+
+
+def _column(connection: sqlite3.Connection, sql: str, search: PlaceSearch) -> tuple[Any, ...]:
+    return tuple(row[0] for row in connection.execute(sql, search.values))
+
+
+def _with_shared(connection: sqlite3.Connection, search: PlaceSearch) -> PlaceSearch:
+    shared: dict[str, None] = {}
+    mine: dict[str, None] = {}
+    theirs: list[str] = []
+    for conversation, body, person_id in connection.execute(_SHARED_SAYINGS, search.values):
+        shared[conversation] = None
+        entry = json.loads(body)
+        if (entry.get("by") or person_id) == search.person_id:
+            parts = (part.strip(" .!?") for _, part in sentences(entry.get("text", "")))
+            mine.update(dict.fromkeys(one for one in parts if len(one) >= TOLD_CHARS_MIN))
+        else:
+            theirs.append(entry.get("text", ""))
+    told = list(mine)[-TOLD_MAX:]
+    # Mostly nobody else said any of it: then one look at each text is enough.
+    said = Wording(tuple(told))
+    among = [text for text in theirs if said.says(text)]
+    told = [one for one in told if not any(Wording((one,)).says(text) for text in among)]
+    return replace(search, shared=tuple(shared), told=tuple(told))
+
+
+_FACTS_HELD = "select id, text, quote from facts where person_id = :person"
+
+
+def facts_holding(connection: sqlite3.Connection, search: PlaceSearch) -> list[int]:
+    """Facts of the person that are to go: those that were named, and those that hold the words."""
+    named, said = set(search.facts), search.wording
+    return [
+        fact_id
+        for fact_id, text, quote in connection.execute(_FACTS_HELD, search.values)
+        if fact_id in named or said.holds(text) or said.holds(quote)
+    ]
+
+
+# --- what a wish means ---------------------------------------------------------------------------
+
+
 def search_of(wish: ForgetWish, wording: Wording) -> PlaceSearch:
     return PlaceSearch(
         person_id=wish.person_id, wording=wording, facts=wish.facts, lanes=wish.lanes
@@ -65,9 +216,16 @@ def asked(wish: ForgetWish, connection: sqlite3.Connection) -> PlaceSearch:
     search = located(connection, search_of(wish, plain))
     if wish.everything:
         search = replace(search, facts=tuple(facts_holding(connection, search)))
-    of_facts = [text for text in _words_of(connection, search) if text and not too_short(text)]
+    # The texts and quotes of facts, and the lines that they are from.
+    of_facts = [text for pair in connection.execute(_FACT_TEXTS, search.values) for text in pair]
+    sources = () if wish.everything else connection.execute(_SOURCES, search.values)
+    for fact, body in sources:
+        of_facts += _telling([set(sentence(fact).stems)], _said_in(body, search))
+    of_facts = [text for text in of_facts if text and not too_short(text)]
     if wish.everything:
-        said = [text for text in _sayings(connection, search) if len(text) >= SAMPLE_CHARS_MIN]
+        sayings = connection.execute(_SAYINGS, search.values)
+        texts = (_said_in(body, search) for (body,) in sayings)
+        said = [text for text in texts if len(text) >= SAMPLE_CHARS_MIN]
         sample = tuple(dict.fromkeys([*of_facts, *said]))[:SAMPLED_MAX]
         wording = Wording(sample, everything=True)
     else:
@@ -93,23 +251,6 @@ def together(
     return wish, Wording(phrases, everything=wish.everything)
 
 
-def _words_of(connection: sqlite3.Connection, search: PlaceSearch) -> Iterable[str]:
-    """The texts and quotes of facts, and the lines that they are from."""
-    found: dict[str, None] = {}
-    for pair in connection.execute(_FACT_TEXTS, search.values):
-        found.update(dict.fromkeys(pair))
-    sources = () if search.wording.everything else connection.execute(_SOURCES, search.values)
-    for fact, body in sources:
-        wanted = [set(sentence(fact).stems)]
-        found.update(dict.fromkeys(_telling(wanted, _said_in(body, search))))
-    return found
-
-
-def _sayings(connection: sqlite3.Connection, search: PlaceSearch) -> Iterator[str]:
-    """What the person said, the newest first."""
-    return (_said_in(body, search) for (body,) in connection.execute(_SAYINGS, search.values))
-
-
 # --- what is similar -----------------------------------------------------------------------------
 
 
@@ -119,18 +260,14 @@ def similar(connection: sqlite3.Connection, search: PlaceSearch) -> tuple[str, .
     facts = [text for text, _ in connection.execute(_FACT_TEXTS, search.values)]
     wanted = [stems for fact in facts if len(stems := set(sentence(fact).stems)) >= TELLING_MIN]
     found: dict[str, None] = {}
-    for text in _texts(connection, search) if wanted else ():
+    summaries = (summary for (summary,) in connection.execute(_SUMMARIES, search.values))
+    rows = connection.execute(_CONVERSATIONS, search.values)
+    texts = chain(summaries, (_said_in(body, search) for (body,) in rows))
+    for text in texts if wanted else ():
         found.update(dict.fromkeys(_telling(wanted, search.wording.without(text))))
         if len(found) >= LISTED_MAX:
             break
     return tuple(found)[:LISTED_MAX]
-
-
-def _texts(connection: sqlite3.Connection, search: PlaceSearch) -> Iterator[str]:
-    for (summary,) in connection.execute(_SUMMARIES, search.values):
-        yield summary
-    for (body,) in connection.execute(_CONVERSATIONS, search.values):
-        yield _said_in(body, search)
 
 
 def _telling(wanted: Sequence[set[str]], text: str) -> Iterator[str]:

@@ -92,18 +92,16 @@ def _forms(phrase: str) -> Iterator[bytes]:
     # Bytes are made small letter by letter where they are ASCII; of others each case is listed.
     for text in _spelt(phrase):
         for cased in {text, text.lower(), text.upper(), text.title(), text.casefold()}:
-            for written in {cased, html.escape(cased), *_escaped(cased)}:
+            ways = {cased, html.escape(cased)}
+            for ascii in (True, False):
+                # As in JSON, also within JSON, as often as that comes.
+                written = json.dumps(cased, ensure_ascii=ascii)[1:-1]
+                for _ in range(ESCAPED_MAX):
+                    ways.add(written)
+                    written = json.dumps(written, ensure_ascii=False)[1:-1]
+            for written in ways:
                 for encoding in _ENCODINGS:
                     yield written.encode(encoding, "replace").lower()
-
-
-def _escaped(text: str) -> Iterator[str]:
-    """As in JSON, also within JSON, as often as that comes."""
-    for ascii in (True, False):
-        written = json.dumps(text, ensure_ascii=ascii)[1:-1]
-        for _ in range(ESCAPED_MAX):
-            yield written
-            written = json.dumps(written, ensure_ascii=False)[1:-1]
 
 
 def scan(root: Path, phrases: Sequence[str], leaving_out: Iterable[Path] = ()) -> Scan:
@@ -222,12 +220,14 @@ class Wording:
         return self._blanked(raw, key=self.blanked)
 
     def _blanked(self, raw: str, *, key: Callable[[str], str]) -> str:
-        found = _parsed(raw)
-        if found is None:  # it was cut off
-            text = _unescaped(raw)
+        try:
+            found = json.loads(raw)
+        except (ValueError, RecursionError):  # it was cut off: looked at as it would be read
+            text = _ESCAPE.sub(lambda one: chr(int(one[1], 16)) if one[1] else " ", raw)
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             return self.blanked(text) if self.holds(text) else raw
-        changed = mapped(found[0], self._within, key=key)
-        return raw if changed == found[0] else dump(changed)
+        changed = mapped(found, self._within, key=key)
+        return raw if changed == found else dump(changed)
 
     def _within(self, text: str) -> str:
         """Of a text that may be JSON itself, as the arguments of a call are."""
@@ -248,7 +248,9 @@ class Wording:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        ways = (_GAPS.join(map(_as_written, form.split())) for form in self._forms)
+        ways = (
+            _GAPS.join("".join(map(_sign, word)) for word in form.split()) for form in self._forms
+        )
         return re.compile("|".join(ways) or r"(?!)", re.IGNORECASE)
 
     @cached_property
@@ -267,12 +269,8 @@ _JOINT_CODES = "|".join(f"{ord(one):04x}" for one in f"{_JOINTS}\u00a0\u202f\u30
 _GAPS = rf"(?:[\s{re.escape(_JOINTS)}]|\\{{1,8}}(?:[nrt]|u(?:{_JOINT_CODES})))+"
 
 
-def _as_written(word: str) -> str:
-    """Return a pattern of a word, each sign of it as it stands or as JSON escapes it."""
-    return "".join(map(_sign, word))
-
-
 def _sign(char: str) -> str:
+    """Return a pattern of one sign, as it stands or as JSON escapes it."""
     plain = re.escape(char)
     if char in '"\\/':
         return rf"\\{{0,8}}{plain}"
@@ -309,20 +307,6 @@ def mapped(
     if isinstance(value, dict):
         return {key(name): mapped(one, change, depth + 1, key=key) for name, one in value.items()}
     return value
-
-
-def _parsed(raw: str) -> tuple[Any] | None:
-    """The value in a tuple, for it may be null; None where it is no JSON."""
-    try:
-        return (json.loads(raw),)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _unescaped(raw: str) -> str:
-    """A text as it would be read, of JSON that was cut off."""
-    text = _ESCAPE.sub(lambda one: chr(int(one[1], 16)) if one[1] else " ", raw)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 # --- sentences -----------------------------------------------------------------------------------

@@ -298,18 +298,12 @@ def read_file(text: str, name: str) -> Carried:
     try:
         return Carried.model_validate(data)
     except ValidationError as error:
-        problems = [
-            f"{_field(problem['loc'])}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False)
-        ]
+        problems = []
+        for problem in error.errors(include_url=False, include_input=False):
+            place = "".join(f"[{i}]" if isinstance(i, int) else f".{i}" for i in problem["loc"])
+            problems.append(f"{place.removeprefix('.') or 'the file'}: {problem['msg']}")
         more = len(problems) - PROBLEMS_TOLD
         told = problems[:PROBLEMS_TOLD] + ([f"and {more} more"] if more > 0 else [])
         raise CarryingRefused(
             "\n".join([f"{name} cannot be brought in, and nothing was changed:", *told])
         ) from error
-
-
-def _field(place: tuple[int | str, ...]) -> str:
-    """`facts[3].text`."""
-    name = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in place)
-    return name.removeprefix(".") or "the file"

@@ -103,7 +103,20 @@ def checked(profile: Mapping[str, object]) -> str:
     try:
         _Profile.model_validate(profile)
     except ValidationError as error:
-        raise ProfileWrong(_sentence(error)) from error
+        # Of the first thing that is wrong; pydantic names each branch of a choice, and its own
+        # words for it say nothing to a person.
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = first["loc"]
+        known = [str(part) for part in where if isinstance(part, int) or _KEY.fullmatch(str(part))]
+        path = ".".join(known[: 1 + (known[:1] in (["persona"], ["preferences"], ["projects"]))])
+        if first["type"] == "extra_forbidden":
+            raise ProfileWrong(f"A profile has no {path!r}; it holds {ALLOWED}.") from error
+        if known[:1] in (["preferences"], ["projects"]):
+            raise ProfileWrong(f"{path!r} does not fit: {_FREE}.") from error
+        message = str(first["msg"]).removeprefix("Value error, ")
+        if path == "time_zone":
+            raise ProfileWrong(f"'time_zone' {message}.") from error
+        raise ProfileWrong(f"{path!r} does not fit: {message[:1].lower()}{message[1:]}.") from error
     body = dump(profile)
     if len(body) > CHARS_MAX:
         raise ProfileWrong(
@@ -111,23 +124,6 @@ def checked(profile: Mapping[str, object]) -> str:
             "texts into notes or documents."
         )
     return body
-
-
-def _sentence(error: ValidationError) -> str:
-    """Of the first thing that is wrong; pydantic names each branch of a choice, and its own words
-    for it say nothing to a person."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = first["loc"]
-    known = [str(part) for part in where if isinstance(part, int) or _KEY.fullmatch(str(part))]
-    path = ".".join(known[: 1 + (known[:1] in (["persona"], ["preferences"], ["projects"]))])
-    if first["type"] == "extra_forbidden":
-        return f"A profile has no {path!r}; it holds {ALLOWED}."
-    if known[:1] in (["preferences"], ["projects"]):
-        return f"{path!r} does not fit: {_FREE}."
-    message = str(first["msg"]).removeprefix("Value error, ")
-    if path == "time_zone":
-        return f"'time_zone' {message}."
-    return f"{path!r} does not fit: {message[:1].lower()}{message[1:]}."
 
 
 # --- paths ---------------------------------------------------------------------------------------

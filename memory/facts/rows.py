@@ -95,6 +95,8 @@ def select_ids(
 
 def insert(connection: sqlite3.Connection, new: NewFact, text: str, *, now_ms: int) -> StoredFact:
     """Adds a row. Of a quote that holds a secret nothing is kept."""
+    # Not `None in range`: that would compare each number of it.
+    since_ms = now_ms if new.valid_from_ms is None else new.valid_from_ms
     values = (
         new.whose.person_id,
         new.whose.scope,
@@ -102,7 +104,7 @@ def insert(connection: sqlite3.Connection, new: NewFact, text: str, *, now_ms: i
         new.category,
         new.source,
         min(1.0, max(0.0, new.confidence)),
-        _possible(new.valid_from_ms, otherwise=now_ms),
+        since_ms if since_ms in _TIMES_MS else now_ms,
         now_ms,
         new.message_id,
         new.run_id or "",
@@ -111,10 +113,6 @@ def insert(connection: sqlite3.Connection, new: NewFact, text: str, *, now_ms: i
     )
     row_id = connection.execute(_INSERT, values).lastrowid
     return select(connection, Narrowed("id = ?", (row_id,)))[0]
-
-
-def _possible(time_ms: int | None, *, otherwise: int) -> int:
-    return time_ms if time_ms is not None and time_ms in _TIMES_MS else otherwise
 
 
 def close(connection: sqlite3.Connection, ids: Iterable[int], *, by: int, now_ms: int) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
 
 from memory.database.rows import storable
 
@@ -93,7 +92,9 @@ def secret_in(text: str) -> str:
         return "a card number"
     if any(_is_told(match) for match in _CALLED_ONE.finditer(text)):
         return "a password or code"
-    if any(_is_random(word) for word in _long_words(text)):
+    # Without addresses and paths: they are long, and told on purpose.
+    long_words = _LONG_WORD.findall(_ADDRESS.sub(" ", text))
+    if any(_is_random(word.strip("=-_/+")) for word in long_words):
         return "what looks like a key or token"
     return ""
 
@@ -120,12 +121,6 @@ def _is_told(match: re.Match[str]) -> bool:
 _LONG_DATE = re.compile(r"^(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})$")
 
 
-def _long_words(text: str) -> Iterator[str]:
-    """Without addresses and paths: they are long, and told on purpose."""
-    for match in _LONG_WORD.finditer(_ADDRESS.sub(" ", text)):
-        yield match[0].strip("=-_/+")
-
-
 def _is_random(word: str) -> bool:
     if len(word) < 20 or _UUID.match(word):
         return False
@@ -137,9 +132,6 @@ def _is_random(word: str) -> bool:
     if sum(any(test(letter) for letter in word) for test in has) < 3:
         return False
     longest_plain = max(len(run) for run in re.findall(r"[a-z]+|[A-Z]+|\d+|[^A-Za-z\d]+", word))
-    return longest_plain <= 9 and _bits(word) >= _BITS_MIN
-
-
-def _bits(word: str) -> float:
-    counts = Counter(word).values()
-    return -sum(count / len(word) * math.log2(count / len(word)) for count in counts)
+    shares = [count / len(word) for count in Counter(word).values()]
+    bits = -sum(share * math.log2(share) for share in shares)
+    return longest_plain <= 9 and bits >= _BITS_MIN

@@ -79,7 +79,14 @@ class SqliteFacts:
         if why := refusal(text):
             return Stored(outcome=Storing.REFUSED, why=why)
         async with self._lock:
-            alike = await self._alike(new.whose, text)
+            facts = await self._indexes.search_own(new.whose, text, k=ALIKE_MAX)
+            near = await self._indexes.likeness(text, [fact.text for fact in facts])
+            # Most alike first, with how close they are in meaning, if that is known.
+            alike: dict[int, float | None] = dict.fromkeys(fact.id for fact in facts)
+            if near is not None:
+                pairs = zip(facts, near, strict=True)
+                closest = sorted(pairs, key=lambda pair: (-pair[1], pair[0].id))
+                alike = {fact.id: close for fact, close in closest}
             return await self._database.write(
                 partial(write, new=new, text=text, alike=alike, now_ms=self._now_ms())
             )
@@ -138,10 +145,10 @@ class SqliteFacts:
         if is_about_self(query):
             return await self.telling(of, k=k, at=at)
         if at is None:
-            hits = await self._indexes.search(of, query, k=k)
+            found = await self._indexes.search(of, query, k=k)
         else:
-            hits = await self._indexes.search_past(of, query, k=k, at=at)
-        return await self._of_the_matter(query, [hit.fact for hit in hits])
+            found = await self._indexes.search_past(of, query, k=k, at=at)
+        return await self._of_the_matter(query, found)
 
     async def telling(
         self, of: Whose, *, k: int, at: datetime | None = None
@@ -162,7 +169,19 @@ class SqliteFacts:
             found = []
         else:
             found = await self._fitting(of, message, k=k)
-        await self._count(found)
+        # Counts uses, and writes them from time to time. Those of the last minutes are lost with
+        # the process, which does no harm.
+        now_ms = self._now_ms()
+        if not self._uses:
+            self._uses_since_ms = now_ms
+        for fact in found:
+            self._uses[fact.id] = self._uses.get(fact.id, 0) + 1
+        if self._uses and now_ms - self._uses_since_ms >= USES_KEPT_MS:
+            uses, self._uses = self._uses, {}
+            try:
+                await self._database.write(partial(use, uses=uses, now_ms=now_ms))
+            except StorageError as error:  # a message is answered all the same
+                _log.warning("uses_not_counted", reason=str(error))
         return found
 
     async def forget(self, of: Whose, fact_ids: Sequence[int]) -> int:
@@ -189,8 +208,37 @@ class SqliteFacts:
         self, of: Whose, run_id: RunId
     ) -> tuple[Sequence[StoredFact], Sequence[StoredFact]]:
         """Takes back what a turn stored: returns those that went, and those that hold again."""
+
+        def work(
+            connection: sqlite3.Connection,
+        ) -> tuple[list[StoredFact], list[StoredFact]]:
+            own = owned_by(of)
+            gone = {fact.id: fact for fact in select(connection, own.and_("run_id = ?", run_id))}
+            if not run_id or not gone:
+                return [], []
+            replaced = replaced_by(connection, own, list(gone))
+            back: list[int] = []
+            handed_on: list[tuple[StoredFact, int]] = []
+            for fact in replaced:
+                if fact.id in gone or fact.superseded_by not in gone:
+                    continue
+                # What holds in place of it once these are gone; None: itself.
+                heir: int | None = fact.superseded_by
+                while heir in gone:
+                    heir = gone[heir].superseded_by
+                if heir is None:
+                    back.append(fact.id)
+                else:
+                    handed_on.append((fact, heir))
+            erase(connection, gone)
+            reopen(connection, back)
+            for fact, heir in handed_on:
+                assert fact.valid_to_ms is not None, "what was replaced is closed"
+                close(connection, [fact.id], by=heir, now_ms=fact.valid_to_ms)
+            return list(gone.values()), list(select_ids(connection, own, back).values())
+
         async with self._lock:
-            gone, back = await self._database.write(partial(_undone, of=of, run_id=run_id))
+            gone, back = await self._database.write(work)
             if gone:
                 self._indexes.drop(of)
             return gone, back
@@ -217,7 +265,7 @@ class SqliteFacts:
         ]
 
     async def _fitting(self, of: Whose, message: str, *, k: int) -> Sequence[StoredFact]:
-        facts = [hit.fact for hit in await self._indexes.search(of, message, k=k)]
+        facts = await self._indexes.search(of, message, k=k)
         likeness = await self._indexes.likeness(message, [fact.text for fact in facts])
         if self._indexes.is_empty(of):
             return []
@@ -229,59 +277,5 @@ class SqliteFacts:
         both = {fact.id: fact for fact in (*facts, *more) if fitting(message, fact, None)}
         return list(both.values())[:k]
 
-    async def _alike(self, of: Whose, text: str) -> dict[int, float | None]:
-        """Return the facts of this person that come closest, most alike first, and how close they
-        are in meaning, if that is known."""
-        facts = [hit.fact for hit in await self._indexes.search_own(of, text, k=ALIKE_MAX)]
-        likeness = await self._indexes.likeness(text, [fact.text for fact in facts])
-        if likeness is None:
-            return dict.fromkeys(fact.id for fact in facts)
-        pairs = sorted(zip(facts, likeness, strict=True), key=lambda pair: (-pair[1], pair[0].id))
-        return {fact.id: alike for fact, alike in pairs}
-
-    async def _count(self, facts: Sequence[StoredFact]) -> None:
-        """Counts uses, and writes them from time to time. Those of the last minutes are lost with
-        the process, which does no harm."""
-        now_ms = self._now_ms()
-        if not self._uses:
-            self._uses_since_ms = now_ms
-        for fact in facts:
-            self._uses[fact.id] = self._uses.get(fact.id, 0) + 1
-        if self._uses and now_ms - self._uses_since_ms >= USES_KEPT_MS:
-            uses, self._uses = self._uses, {}
-            try:
-                await self._database.write(partial(use, uses=uses, now_ms=now_ms))
-            except StorageError as error:  # a message is answered all the same
-                _log.warning("uses_not_counted", reason=str(error))
-
     def _now_ms(self) -> int:
         return self._database.now_ms()
-
-
-def _undone(
-    connection: sqlite3.Connection, *, of: Whose, run_id: RunId
-) -> tuple[list[StoredFact], list[StoredFact]]:
-    own = owned_by(of)
-    gone = {fact.id: fact for fact in select(connection, own.and_("run_id = ?", run_id))}
-    if not run_id or not gone:
-        return [], []
-    replaced = replaced_by(connection, own, list(gone))
-    back: list[int] = []
-    handed_on: list[tuple[StoredFact, int]] = []
-    for fact in replaced:
-        if fact.id in gone or fact.superseded_by not in gone:
-            continue
-        # What holds in place of it once these are gone; None: itself.
-        heir: int | None = fact.superseded_by
-        while heir in gone:
-            heir = gone[heir].superseded_by
-        if heir is None:
-            back.append(fact.id)
-        else:
-            handed_on.append((fact, heir))
-    erase(connection, gone)
-    reopen(connection, back)
-    for fact, heir in handed_on:
-        assert fact.valid_to_ms is not None, "what was replaced is closed"
-        close(connection, [fact.id], by=heir, now_ms=fact.valid_to_ms)
-    return list(gone.values()), list(select_ids(connection, own, back).values())

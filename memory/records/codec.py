@@ -42,21 +42,26 @@ class FieldType(NamedTuple):
     structured: bool
 
 
-def from_json(kind: type[T], data: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> T:
-    """Return the record of a JSON object, or of a list in the order of its fields.
+def from_json(
+    kind: type[T], data: Mapping[str, Any] | list[Any] | tuple[Any, ...], **known: Any
+) -> T:
+    """Return the record of a JSON object, or of a list in the order of its fields, with fields that
+    are known already.
 
     Raise KeyError for a field that is missing, TypeError or ValueError for a value of another kind.
     """
-    known = types_of(cast("Hashable", kind))
+    types = types_of(cast("Hashable", kind))
     if isinstance(data, list | tuple):
-        data = dict(zip((one.name for one in known), data, strict=False))
+        data = dict(zip((one.name for one in types), data, strict=False))
     if not isinstance(data, Mapping):
         raise TypeError(f"{data!r:.40} stands where {kind.__name__} should")
-    values: dict[str, Any] = {}
-    for name, exact, convert, optional, required, *_ in known:
+    values = known
+    for name, exact, convert, optional, required, *_ in types:
         value = data.get(name)
+        if name in known:
+            continue
         if value is None:
-            if optional and name in data:
+            if optional and (required or name in data):
                 values[name] = None
             elif required:
                 raise KeyError(name)
@@ -107,17 +112,11 @@ def _converter(hint: Any) -> Convert | None:
         return partial(from_json, cast("type[Any]", kind))
     if get_origin(kind) is tuple:
         item, *rest = get_args(kind)
-        return partial(_several, _converter(item)) if rest == [...] else tuple
+        if rest != [...] or (convert := _converter(item)) is None:
+            return tuple
+        return lambda values: tuple(map(convert, values))
     if not isinstance(kind, type):
         return None
     if issubclass(kind, tuple):
-        return partial(_named, kind)
+        return lambda values: kind(*values)
     return kind if issubclass(kind, Enum) or kind is bool else None
-
-
-def _several(convert: Convert | None, values: Any) -> tuple[Any, ...]:
-    return tuple(values) if convert is None else tuple(map(convert, values))
-
-
-def _named(kind: type[Any], values: Any) -> Any:
-    return kind(*values)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Literal
 
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
+from memory.records.usage import Charge
 
 # --- recalled -----------------------------------------------------------------------------------
 #
@@ -300,14 +301,11 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionWanted:
-    """A conversation that may have to be compacted. `forced`: whatever its size (/compact, or a
-    history that does not fit `tokens_max`, 0 being the usual limits)."""
+    """A conversation that may have to be compacted, named by whose account that goes on. `forced`:
+    whatever its size (/compact, or a history that does not fit `tokens_max`, 0 being the usual
+    limits)."""
 
-    conversation: ConversationId
-    lane: str
-    person_id: PersonId
-    is_owner: bool = False
-    time_zone: str = ""
+    charge: Charge
     forced: bool = False
     tokens_max: int = 0
 

@@ -387,11 +387,13 @@ class TurnEngine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEntry:
-    """An entry of a conversation with its id; ids grow, and `run_id` groups a turn."""
+    """An entry of a conversation with its id; ids grow, and `run_id` groups a turn. It was stored
+    at `at_ms` (epoch milliseconds)."""
 
     id: int
     run_id: RunId
     entry: Entry
+    at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,11 +38,12 @@ class TimeRead:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeAsked:
     """What must be asked first. `options` are what may be meant, the likeliest first; `past` is the
-    moment that was meant, where that is over."""
+    moment that was meant, where that is over. `for_zone`: the time zone is asked for."""
 
     text: str
     options: tuple[TimeRead, ...] = ()
     past: datetime | None = None
+    for_zone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -299,13 +299,3 @@ class Session:
     closed_ms: int | None = None
     is_private: bool = False
     summary: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionEntry:
-    """Something that stands in a conversation."""
-
-    id: int
-    run_id: str
-    at_ms: int
-    entry: Entry

@@ -337,14 +337,6 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What one call will take, as far as can be said; `micros` None: the price is not known."""
-
-    tokens: int
-    micros: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """How a budget stands: `used` and `held` in the unit of its limit."""
 

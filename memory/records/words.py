@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -36,7 +36,8 @@ _ALIKE = str.maketrans(
 )
 _EMPHASIS = str.maketrans("", "", "*_~`")
 _VOWELS = frozenset("aeiou")
-_UNDOUBLED = _VOWELS | set("wxy")
+_DOUBLING = re.compile(r"^[^\W\d_]*[^\W\d_aeiou][aeiou][^\W\d_aeiouwxy]$")
+"""A word whose last letter may be doubled: consonant, one vowel, consonant."""
 _ELIDED_MIN = 3
 """Letters after an apostrophe that make a word of their own (`l'email`), unlike `'ll` and `'ve`."""
 
@@ -128,21 +129,19 @@ def drop_known() -> None:
 
 def _found(folded: str) -> list[Word]:
     if folded.isascii():
-        found = _ASCII_WORD_RE.finditer(folded)
+        matches = _ASCII_WORD_RE.finditer(folded)
     else:
-        found = _WORD_RE.finditer(_UNBORDERED_RE.sub(" ", folded))
-    several = [Word(match.group(), *match.span()) for match in found]
+        matches = _WORD_RE.finditer(_UNBORDERED_RE.sub(" ", folded))
+    several = [Word(match.group(), *match.span()) for match in matches]
     if "_" not in folded:
         return several
-    return [inner for word in several if (inner := _without_edges(word)).text]
-
-
-def _without_edges(word: Word) -> Word:
-    """Underscores around a word are emphasis (`_now_`); those inside are a name (`read_file`)."""
-    begun = word.text.lstrip("_")
-    start = word.end - len(begun)
-    inner = begun.rstrip("_")
-    return Word(inner, start, start + len(inner))
+    # Underscores around a word are emphasis (`_now_`); those inside are a name (`read_file`).
+    found = []
+    for word, _, end in several:
+        begun = word.lstrip("_")
+        if inner := begun.rstrip("_"):
+            found.append(Word(inner, end - len(begun), end - len(begun) + len(inner)))
+    return found
 
 
 def forms(word: str) -> frozenset[str]:
@@ -157,32 +156,17 @@ def forms(word: str) -> frozenset[str]:
         made |= {word[:-1] + "ies", word[:-1] + "ied"}
     elif len(word) > 2 and word[-1] == "e":
         stems.add(word[:-1])
-    elif _doubles(word):
+    elif _DOUBLING.search(word):
         stems.add(word + word[-1])
     for stem in stems - {word}:
         made |= {stem + "ed", stem + "ing"}
     return frozenset(made)
 
 
-def _doubles(word: str) -> bool:
-    """Whether its last letter may be doubled: consonant, one vowel, consonant (not w, x, y)."""
-    if len(word) < 3 or not word.isalpha():
-        return False
-    return word[-2] in _VOWELS and word[-3] not in _VOWELS and word[-1] not in _UNDOUBLED
-
-
 def read_list(text: str) -> tuple[str, ...]:
     """The entries of a word list: one a line; blank lines and lines that begin with # are not."""
     lines = (line.strip() for line in text.lstrip("\ufeff").splitlines())
     return tuple(line for line in lines if line and not line.startswith("#"))
-
-
-@dataclass(slots=True)
-class _Node:
-    """A place in the tree of phrases: which words may follow, and which phrases end here."""
-
-    after: dict[tuple[str, str], _Node] = field(default_factory=dict)
-    ends: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,21 +189,29 @@ class Phrases:
     def __init__(self, phrases: Iterable[str], *, endings: bool) -> None:
         """With `endings`, each word may also have those of `forms`, `'s`, and stand after `l'`."""
         self._endings = endings
-        self._root = _Node()
+        self._ends: dict[tuple[str, ...], list[int]] = {}
+        """The phrases by their words, each with what stands before it; for each beginning of one an
+        empty list at least."""
         self._of_form: dict[str, tuple[str, ...]] = {}
         self._plain: list[tuple[int, str, frozenset[str]]] = []
         vocabulary: set[str] = set()
         for number, phrase in enumerate(phrases):
             folded = squeezed(fold(phrase))
-            parts = words(folded)
-            if is_whole_words(folded):
-                self._add(number, folded, parts)
-                vocabulary.update(word.text for word in parts)
-            elif folded:
-                self._plain.append((number, folded, frozenset(folded)))
-        for word in sorted(vocabulary):
-            for form in forms(word) if endings else (word,):
-                self._of_form[form] = (*self._of_form.get(form, ()), word)
+            if not is_whole_words(folded):
+                if folded:
+                    self._plain.append((number, folded, frozenset(folded)))
+                continue
+            key: tuple[str, ...] = ()
+            last_end = 0
+            for word in words(folded):
+                vocabulary.add(word.text)
+                gap = _gap(folded[last_end : word.start]) if key else ""
+                key, last_end = (*key, gap, word.text), word.end
+                self._ends.setdefault(key, [])
+            self._ends[key].append(number)
+        for known in sorted(vocabulary):
+            for form in forms(known) if endings else (known,):
+                self._of_form[form] = (*self._of_form.get(form, ()), known)
 
     def first(self, folded: str) -> dict[int, FoundPhrase]:
         """Each phrase that stands in the text, at its first place. In no promised order.
@@ -227,12 +219,8 @@ class Phrases:
         Places hold for a text that is `squeezed`.
         """
         found: dict[int, FoundPhrase] = {}
-        seen: set[int] = set()
-        for node, start, end in self._walk(folded):
-            if id(node) not in seen:
-                seen.add(id(node))
-                found.update((number, FoundPhrase(number, start, end)) for number in node.ends)
-        found.update((one.phrase, one) for one in self._found_plain(folded))
+        for one in (*self._found_words(folded), *self._found_plain(folded)):
+            found.setdefault(one.phrase, one)
         return found
 
     def all(self, folded: str) -> list[FoundPhrase]:
@@ -240,51 +228,27 @@ class Phrases:
 
         Places hold for a text that is `squeezed`.
         """
-        found = [
-            FoundPhrase(number, start, end)
-            for node, start, end in self._walk(folded)
-            for number in node.ends
-        ]
-        found.extend(self._found_plain(folded))
+        found = [*self._found_words(folded), *self._found_plain(folded)]
         return sorted(found, key=lambda one: (one.start, one.end, one.phrase))
 
-    def _add(self, number: int, folded: str, parts: list[Word]) -> None:
-        node, last_end = self._root, 0
-        for word in parts:
-            gap = _gap(folded[last_end : word.start]) if node is not self._root else ""
-            node = node.after.setdefault((gap, word.text), _Node())
-            last_end = word.end
-        node.ends.append(number)
-
-    def _walk(self, folded: str) -> Iterator[tuple[_Node, int, int]]:
-        """Every node in which a phrase ends, with the piece of the text that led there."""
-        after = self._root.after
-        if not after:
-            return
-        parts = words(folded)
-        for index, word in enumerate(parts):
-            if word.text not in self._of_form and "'" not in word.text:
-                continue
-            for known in self._known(word.text, opens=True):
-                node = after.get(("", known))
-                if node is not None:
-                    yield from self._follow(node, folded, parts, index)
-
-    def _follow(
-        self, node: _Node, folded: str, parts: list[Word], first: int
-    ) -> Iterator[tuple[_Node, int, int]]:
-        start = parts[first].start
-        open_nodes, index = [node], first
-        while open_nodes:
-            for one in open_nodes:
-                if one.ends:
-                    yield one, start, parts[index].end
-            index += 1
-            if index == len(parts) or not any(one.after for one in open_nodes):
-                return
-            gap = _gap(folded[parts[index - 1].end : parts[index].start])
-            keys = [(gap, known) for known in self._known(parts[index].text, opens=False)]
-            open_nodes = [one.after[key] for one in open_nodes for key in keys if key in one.after]
+    def _found_words(self, folded: str) -> Iterator[FoundPhrase]:
+        parts = words(folded) if self._ends else []
+        for first, word in enumerate(parts):
+            openings = (("", known) for known in self._known(word.text, opens=True))
+            keys: list[tuple[str, ...]] = [key for key in openings if key in self._ends]
+            last = first
+            while keys:
+                for key in keys:
+                    for number in self._ends[key]:
+                        yield FoundPhrase(number, word.start, parts[last].end)
+                last += 1
+                if last == len(parts):
+                    break
+                gap = _gap(folded[parts[last - 1].end : parts[last].start])
+                follow = [(gap, known) for known in self._known(parts[last].text, opens=False)]
+                keys = [
+                    new for key in keys for pair in follow if (new := (*key, *pair)) in self._ends
+                ]
 
     def _known(self, word: str, *, opens: bool) -> Iterable[str]:
         """The words of phrases that this word of a text may stand for."""

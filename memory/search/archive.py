@@ -147,7 +147,11 @@ class SqliteArchive:
             await asyncio.to_thread(embedding.table)  # others read meanwhile
 
         def look(connection: sqlite3.Connection) -> list[Exchange]:
-            kept = _rarest(connection, terms)
+            kept: Sequence[str] = terms
+            if connection.execute(_SIZE).fetchone()[0] > ROWS_MAX:
+                ask = partial(connection.execute, _COUNT)
+                counted = ((one, ask((expression([one]), ROWS_MAX)).fetchone()[0]) for one in terms)
+                kept = rarest(counted) or terms[:1]
             limit = max(CANDIDATES * k, CANDIDATES_MIN)
             values = (expression(kept), person_id, place, *without, limit)
             found = _candidates(connection, values)
@@ -155,7 +159,11 @@ class SqliteArchive:
                 found = _ranked(found, query, embedding, k)
             return _exchanges(connection, found[:k])
 
-        found = await self._database.read(lambda c: None if _is_behind(c) else look(c))
+        def look_unless_behind(connection: sqlite3.Connection) -> list[Exchange] | None:
+            new, _, is_all = _unindexed(connection, 0)
+            return None if new or not is_all else look(connection)
+
+        found = await self._database.read(look_unless_behind)
         if found is None:
             await self.index_new()
             found = await self._database.read(look)
@@ -164,10 +172,21 @@ class SqliteArchive:
     async def index_new(self) -> int:
         """Takes in what was said since; returns how many exchanges. In bites, so that nobody waits
         long, and never what belongs to a conversation with memory off."""
+
+        def take_in(connection: sqlite3.Connection) -> tuple[int, int, bool]:
+            new, last, is_all = _unindexed(connection, upto)
+            added = 0
+            for one in new:
+                row = connection.execute(_ADD, one.row).fetchone()
+                if row is not None:
+                    connection.execute(_ADD_WORDS, (row[0], one.body))
+                    added += 1
+            return added, last, is_all
+
         total = upto = 0
         async with self._indexing:
             while True:
-                added, upto, is_all = await self._database.write(partial(_take_in, since=upto))
+                added, upto, is_all = await self._database.write(take_in)
                 total += added
                 if is_all:
                     return total
@@ -218,23 +237,8 @@ def _drop_words(connection: sqlite3.Connection, found: Iterable[tuple[int, int, 
 
 
 def _exchanges(connection: sqlite3.Connection, found: Sequence[_FoundExchange]) -> list[Exchange]:
-    return [
-        Exchange(
-            id=one.run_id,
-            when=datetime.fromtimestamp(one.at_ms / 1000, UTC),
-            said=one.said,
-            answered=one.answered,
-            tainted=tainted,
-        )
-        for one, tainted in zip(found, _had_read_outside(connection, found), strict=True)
-    ]
-
-
-def _had_read_outside(
-    connection: sqlite3.Connection, found: Sequence[_FoundExchange]
-) -> list[bool]:
-    """Whether text from outside stood in the conversation when that was answered; one look at each
-    conversation, which may be long."""
+    """Return them with whether text from outside stood in the conversation when that was answered;
+    one look at each conversation, which may be long."""
     last: dict[str, int] = {}
     for one in found:
         last[one.conversation_id] = max(one.last_id, last.get(one.conversation_id, 0))
@@ -242,28 +246,19 @@ def _had_read_outside(
     for upto in last.items():
         for (message_id,) in connection.execute(_READ_OUTSIDE, upto):
             first[upto[0]] = message_id
-    return [first.get(one.conversation_id, one.last_id + 1) <= one.last_id for one in found]
+    return [
+        Exchange(
+            id=one.run_id,
+            when=datetime.fromtimestamp(one.at_ms / 1000, UTC),
+            said=one.said,
+            answered=one.answered,
+            tainted=first.get(one.conversation_id, one.last_id + 1) <= one.last_id,
+        )
+        for one in found
+    ]
 
 
 # --- filling -------------------------------------------------------------------------------------
-
-
-def _is_behind(connection: sqlite3.Connection) -> bool:
-    """Whether something may have been said that is not in the index."""
-    new, _, is_all = _unindexed(connection, 0)
-    return bool(new) or not is_all
-
-
-def _take_in(connection: sqlite3.Connection, since: int) -> tuple[int, int, bool]:
-    """Adds what comes next, as `_unindexed` finds it; how many exchanges, and how far that goes."""
-    new, upto, is_all = _unindexed(connection, since)
-    added = 0
-    for one in new:
-        row = connection.execute(_ADD, one.row).fetchone()
-        if row is not None:
-            connection.execute(_ADD_WORDS, (row[0], one.body))
-            added += 1
-    return added, upto, is_all
 
 
 def _unindexed(connection: sqlite3.Connection, since: int) -> tuple[list[_NewExchanges], int, bool]:
@@ -313,15 +308,6 @@ def _body(said: str, answered: str, at_ms: int) -> str:
 
 
 # --- finding -------------------------------------------------------------------------------------
-
-
-def _rarest(connection: sqlite3.Connection, terms: Sequence[str]) -> Sequence[str]:
-    """As many of them as there are rows to be looked at, the rarest first; one at least."""
-    if connection.execute(_SIZE).fetchone()[0] <= ROWS_MAX:
-        return terms
-    ask = partial(connection.execute, _COUNT)
-    counted = ((term, ask((expression([term]), ROWS_MAX)).fetchone()[0]) for term in terms)
-    return rarest(counted) or terms[:1]
 
 
 def _candidates(connection: sqlite3.Connection, values: tuple[object, ...]) -> list[_FoundExchange]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from memory.database.connection import Database
 from memory.database.rows import named, record, records, storable, to_row
+from memory.facts.rows import Narrowed
 from memory.records.errors import DocumentWrong
 from memory.records.facts import Chunk, Document, RecallWanted, Whose
-from memory.records.ports import Ranked
 from memory.records.text import clean
 from memory.search.fts import STOP_WORDS, Words, query_terms
 from memory.search.hybrid import Item
-from memory.search.indexes import IndexSource, LiveIndexes, Mark
+from memory.search.indexes import IndexSource, LiveIndexes
 from memory.search.vectors import Embedding
 
 # --- passages -----------------------------------------------------------------------------------
@@ -104,7 +104,6 @@ questions about long texts: with it and the words the passage that answers is am
 in 85 % (86 % without any bound), and 9 of 10 messages about something else find none."""
 SHARED_WORDS_MIN = 3
 """Telling words of a query in a passage that are enough, if they are not half of them."""
-_DAY_MS = 86_400_000
 _USED_AGAIN_MS = 3_600_000
 """A document that was used within the hour is not marked anew: each mark is a write."""
 _LOOKED_AT_MIN = 40
@@ -128,8 +127,7 @@ insert into documents (person_id, scope, name, kind, source, digest, chars, save
 values (:person_id, :scope, :name, :kind, :source, :digest, :chars, :saved_ms, :used_ms)
 on conflict (person_id, scope, name) do update set
     kind = excluded.kind, source = excluded.source, digest = excluded.digest,
-    chars = excluded.chars, saved_ms = excluded.saved_ms, used_ms = excluded.used_ms,
-    offered_ms = null
+    chars = excluded.chars, saved_ms = excluded.saved_ms, used_ms = excluded.used_ms
 returning id
 """
 _REMOVE_CHUNKS = "delete from chunks where document_id = ?"
@@ -146,14 +144,6 @@ where {_SEEN} and c.id in (select value from json_each(?3))
 """  # noqa: S608 - our own words
 _USED = """
 update documents set used_ms = ? where id in (select value from json_each(?))
-"""
-_UNUSED = f"""
-select {_COUNTED} from documents d
-where d.person_id = ? and d.scope = ? and d.used_ms <= ?
-and (d.offered_ms is null or d.offered_ms <= ?) order by d.used_ms, d.id
-"""  # noqa: S608 - our own words
-_OFFERED = """
-update documents set offered_ms = ? where id in (select value from json_each(?))
 """
 
 
@@ -226,8 +216,20 @@ class SqliteDocuments:
         if search is None:
             return []
         ranked = await asyncio.to_thread(search.rank, query, k=max(4 * k, _LOOKED_AT_MIN))
-        rows = await self._database.read(lambda c: _passages(c, of, ranked))
-        found = (await asyncio.to_thread(_fitting, rows, query))[:k]
+        ids = json.dumps([int(one.id) for one in ranked])
+
+        def work(connection: sqlite3.Connection) -> list[_Passage]:
+            values = (of.person_id, of.scope, ids)
+            rows = {row["id"]: row for row in named(connection.execute(_PASSAGES, values))}
+            return [
+                record(_Passage, row, cosine=one.cosine)
+                for one in ranked
+                if (row := rows.get(int(one.id))) is not None
+            ]
+
+        # Those that this person may see here, in the order of `ranked`.
+        seen = await self._database.read(work)
+        found = (await asyncio.to_thread(_fitting, seen, query))[:k]
         now_ms = self._database.now_ms()
         stale = {one.document for one in found if one.used_ms < now_ms - _USED_AGAIN_MS}
         if stale:
@@ -258,20 +260,6 @@ class SqliteDocuments:
             connection.execute(_REMOVE_CHUNKS, (document.id,))
             connection.execute(_REMOVE, (document.id,))
             return document
-
-        return await self._database.write(work)
-
-    async def unused(self, of: Whose, *, days: int) -> Sequence[Document]:
-        """Of those that this person saved here; the longest unused first."""
-        now_ms = self._database.now_ms()
-        before_ms = now_ms - days * _DAY_MS
-        values = (of.person_id, of.scope, before_ms, before_ms)
-
-        def work(connection: sqlite3.Connection) -> list[Document]:
-            found = records(Document, connection.execute(_UNUSED, values))
-            ids = json.dumps([document.id for document in found])
-            connection.execute(_OFFERED, (now_ms, ids))
-            return found
 
         return await self._database.write(work)
 
@@ -343,12 +331,8 @@ def _put(connection: sqlite3.Connection, cut: _Cut, bounds: DocumentBounds) -> D
 
 # --- indexing ------------------------------------------------------------------------------------
 
-_MARK = f"""
-select count(*), coalesce(max(c.id), 0), coalesce(sum(c.id), 0)
-from chunks c join documents d on d.id = c.document_id where {_SEEN}
-"""  # noqa: S608 - our own words
 _IDS = f"""
-select c.id from chunks c join documents d on d.id = c.document_id where {_SEEN}
+select c.id as id from chunks c join documents d on d.id = c.document_id where {_SEEN}
 """  # noqa: S608 - our own words
 _ITEMS = f"""
 select cast(c.id as text) as id, c.text, d.name as title,
@@ -361,21 +345,16 @@ where {_SEEN} and c.id in (select value from json_each(?3)) order by c.document_
 """  # noqa: S608 - our own words
 
 
-def _mark(of: Whose, connection: sqlite3.Connection) -> Mark:
-    found: Mark = connection.execute(_MARK, (of.person_id, of.scope)).fetchone()
-    return found
-
-
-def _ids(of: Whose, connection: sqlite3.Connection) -> set[int]:
-    return {row[0] for row in connection.execute(_IDS, (of.person_id, of.scope))}
-
-
 def _items(of: Whose, ids: Sequence[int], connection: sqlite3.Connection) -> list[Item]:
     values = (of.person_id, of.scope, json.dumps(ids))
     return records(Item, connection.execute(_ITEMS, values))
 
 
-_SOURCE = IndexSource(name="documents", mark=_mark, ids=_ids, items=_items)
+_SOURCE = IndexSource(
+    name="documents",
+    ids=lambda of: Narrowed(_IDS, (of.person_id, of.scope)),
+    items=_items,
+)
 
 
 # --- finding -------------------------------------------------------------------------------------
@@ -391,20 +370,6 @@ class _Passage:
     document: int
     used_ms: int
     cosine: float
-
-
-def _passages(
-    connection: sqlite3.Connection, of: Whose, ranked: Sequence[Ranked]
-) -> list[_Passage]:
-    """Those that this person may see here, in the order of `ranked`."""
-    ids = json.dumps([int(one.id) for one in ranked])
-    values = (of.person_id, of.scope, ids)
-    rows = {row["id"]: row for row in named(connection.execute(_PASSAGES, values))}
-    return [
-        record(_Passage, row, cosine=one.cosine)
-        for one in ranked
-        if (row := rows.get(int(one.id))) is not None
-    ]
 
 
 def _fitting(found: Sequence[_Passage], query: str) -> list[_Passage]:

@@ -147,7 +147,11 @@ def query_terms(query: str) -> list[str]:
     folded = _HYPHENED.sub(_joined_too, folded)
     found = list(dict.fromkeys(word.text for word in words(folded)))
     telling = [word for word in found if word not in STOP_WORDS] or found
-    pairs = [pair for run in unbordered_runs(folded) for pair in _pairs(run)]
+    pairs = [
+        pair
+        for run in unbordered_runs(folded)
+        for pair in (map(" ".join, pairwise(run)) if len(run) > 1 else run)
+    ]
     return [*telling, *dict.fromkeys(pairs)][:QUERY_WORDS_MAX]
 
 
@@ -172,9 +176,3 @@ _HYPHENED = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
 def _joined_too(match: re.Match[str]) -> str:
     """`e-mail` is `email` too."""
     return f"{match[0]} {match[0].replace('-', '')}"
-
-
-def _pairs(run: str) -> Iterable[str]:
-    if len(run) == 1:
-        return [run]
-    return (f"{one} {other}" for one, other in pairwise(run))

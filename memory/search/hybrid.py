@@ -98,7 +98,12 @@ class Search:
         self._before = [places.get(item.after, -1) for item in items]
         self._behind = {before: place for place, before in enumerate(self._before) if before >= 0}
         self._words = Words([(item.title, _dated(item)) for item in items])
-        self._meanings = self._meant(items, embedding)
+        table = embedding.table() if embedding is not None and items else None
+        self._meanings: Meanings | None = None
+        if table is not None:
+            meant = [self._names.cut_from(_dated(item)) for item in items]
+            context = weights.context
+            self._meanings = Meanings(table, meant, before=self._before, context=context)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -120,7 +125,16 @@ class Search:
                 raise ValueError("two items have the same id")
             self._names = self._names.and_of(item.subject for item in items)
             for item in items:
-                self._add(item)
+                place, before = len(self._ids), self._places.get(item.after, -1)
+                self._words.add(place, item.title, _dated(item))
+                if self._meanings is not None:
+                    self._meanings.add(self._names.cut_from(_dated(item)), before=before)
+                self._ids.append(item.id)
+                self._subjects.append(fold(item.subject))
+                self._before.append(before)
+                if before >= 0:
+                    self._behind[before] = place
+                self._places[item.id] = place
 
     def remove(self, ids: Iterable[str]) -> None:
         """Takes items out; unknown ids are passed over. Their words stay until all is built anew,
@@ -128,7 +142,12 @@ class Search:
         with self._lock:
             for place in [self._places.pop(id) for id in set(ids) if id in self._places]:
                 self._gone.add(place)
-                self._unlink(place)
+                before, behind = self._before[place], self._behind.pop(place, -1)
+                self._before[place] = -1
+                if self._behind.get(before) == place:
+                    del self._behind[before]
+                if behind >= 0:
+                    self._before[behind] = -1
                 if self._meanings is not None:
                     self._meanings.clear(place)
 
@@ -139,66 +158,36 @@ class Search:
 
     def rank(self, query: str, *, k: int) -> Sequence[Ranked]:
         """The best `k`, best first; ties by id. By words alone only what shares a word."""
-        with self._lock:
-            return self._rank(query, k=k)
-
-    def _add(self, item: Item) -> None:
-        place, before = len(self._ids), self._places.get(item.after, -1)
-        self._words.add(place, item.title, _dated(item))
-        if self._meanings is not None:
-            self._meanings.add(self._names.cut_from(_dated(item)), before=before)
-        self._ids.append(item.id)
-        self._subjects.append(fold(item.subject))
-        self._before.append(before)
-        if before >= 0:
-            self._behind[before] = place
-        self._places[item.id] = place
-
-    def _unlink(self, place: int) -> None:
-        before, behind = self._before[place], self._behind.pop(place, -1)
-        self._before[place] = -1
-        if self._behind.get(before) == place:
-            del self._behind[before]
-        if behind >= 0:
-            self._before[behind] = -1
-
-    def _rank(self, query: str, *, k: int) -> Sequence[Ranked]:
-        if k <= 0 or not self._places:
+        if k <= 0:
             return []
-        scores = self._scored(query, count=max(k, CANDIDATES_MIN))
-        totals = {place: scores.total(place) for place in scores.places()}
-        places = sorted(totals, key=lambda place: (-round(totals[place], 6), self._ids[place]))
-        return [
-            Ranked(id=self._ids[place], score=totals[place], cosine=scores.cosine(place))
-            for place in places[:k]
-        ]
-
-    def _meant(self, items: Sequence[Item], embedding: Embedding | None) -> Meanings | None:
-        table = embedding.table() if embedding is not None and items else None
-        if table is None:
-            return None
-        texts = [self._names.cut_from(_dated(item)) for item in items]
-        return Meanings(table, texts, before=self._before, context=self._weights.context)
-
-    def _scored(self, query: str, *, count: int) -> _Scores:
-        by_meaning = None
-        if self._meanings is not None and query.strip():
-            by_meaning = self._meanings.of(self._names.cut_from(query))
-        named = self._names.in_(query) if self._weights.subject else frozenset()
-        found = self._words.matches(query, limit=count + len(self._gone))
-        by_words = {place: score for place, score in found.items() if place not in self._gone}
-        return _Scores(
-            weights=self._weights,
-            by_words=by_words,
-            best_by_words=max(by_words.values(), default=1.0),
-            by_meaning=by_meaning,
-            count=count,
-            before=self._before,
-            behind=self._behind,
-            subjects=self._subjects,
-            named=next(iter(named)) if len(named) == 1 else "",
-            gone=self._gone,
-        )
+        with self._lock:
+            if not self._places:
+                return []
+            count = max(k, CANDIDATES_MIN)
+            by_meaning = None
+            if self._meanings is not None and query.strip():
+                by_meaning = self._meanings.of(self._names.cut_from(query))
+            named = self._names.in_(query) if self._weights.subject else frozenset()
+            found = self._words.matches(query, limit=count + len(self._gone))
+            by_words = {place: score for place, score in found.items() if place not in self._gone}
+            scores = _Scores(
+                weights=self._weights,
+                by_words=by_words,
+                best_by_words=max(by_words.values(), default=1.0),
+                by_meaning=by_meaning,
+                count=count,
+                before=self._before,
+                behind=self._behind,
+                subjects=self._subjects,
+                named=next(iter(named)) if len(named) == 1 else "",
+                gone=self._gone,
+            )
+            totals = {place: scores.total(place) for place in scores.places()}
+            places = sorted(totals, key=lambda place: (-round(totals[place], 6), self._ids[place]))
+            return [
+                Ranked(id=self._ids[place], score=totals[place], cosine=scores.cosine(place))
+                for place in places[:k]
+            ]
 
 
 @dataclass(slots=True, kw_only=True)

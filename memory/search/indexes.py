@@ -21,7 +21,6 @@ import structlog
 from memory.database.connection import Database
 from memory.facts.rows import Narrowed, holding, owned_by, seen_by, select, select_ids
 from memory.records.facts import EVERYWHERE, StoredFact, Whose
-from memory.records.ports import Ranked
 from memory.search.hybrid import FOR_MEMORY, OUTGROWN_SHARE, Item, Search
 from memory.search.vectors import Embedding
 
@@ -44,11 +43,11 @@ states of a table with the same mark are the same but for rare chance."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSource:
-    """What is indexed of somebody; ids are those of the items. `name` is for the log."""
+    """What is indexed of somebody: `ids` is a statement for those of the items. `name` is for the
+    log."""
 
     name: str
-    mark: Callable[[Whose, sqlite3.Connection], Mark]
-    ids: Callable[[Whose, sqlite3.Connection], set[int]]
+    ids: Callable[[Whose], Narrowed]
     items: Callable[[Whose, Sequence[int], sqlite3.Connection], list[Item]]
 
 
@@ -96,7 +95,9 @@ class LiveIndexes:
     async def current(self, of: Whose, *, within_s: float | None = None) -> Search | None:
         """Return the search with all rows that are committed, or, after `within_s` seconds, with
         those that it has by then; None where there are none."""
-        mark = await self._database.read(partial(self._source.mark, of))
+        ids = self._source.ids(of)
+        sql = f"select count(*), coalesce(max(id), 0), coalesce(sum(id), 0) from ({ids.sql})"  # noqa: S608
+        mark: Mark = (await self._database.rows(sql, ids.values))[0]
         key = _key(of)
         if not mark[0]:
             self._kept.pop(key, None)
@@ -134,7 +135,8 @@ class LiveIndexes:
         return index.work
 
     async def _catch_up(self, index: _LiveIndex, of: Whose) -> None:
-        ids = await self._database.read(partial(self._source.ids, of))
+        wanted = self._source.ids(of)
+        ids = {row[0] for row in await self._database.rows(wanted.sql, wanted.values)}
         changed = len(ids ^ index.ids)
         if index.search is not None and changed <= OUTGROWN_SHARE * len(index.ids):
             came = await self._items(of, ids - index.ids)
@@ -168,15 +170,6 @@ def _key(of: Whose) -> tuple[str, str]:
 # --- facts ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexHit:
-    """A fact that was found. `cosine` is of its meaning alone, 0 without embeddings."""
-
-    fact: StoredFact
-    score: float
-    cosine: float
-
-
 class Indexes(LiveIndexes):
     """Searches facts of one person or group."""
 
@@ -185,26 +178,27 @@ class Indexes(LiveIndexes):
     ) -> None:
         super().__init__(database, _FACTS, embedding=embedding, items_max=items_max)
 
-    async def search(self, of: Whose, query: str, *, k: int) -> list[IndexHit]:
+    async def search(self, of: Whose, query: str, *, k: int) -> list[StoredFact]:
         """Return the best `k` of the facts that hold and that this person may see here, best
         first."""
         return await self._found(of, query, k=k, where=holding(seen_by(of)))
 
-    async def search_own(self, of: Whose, query: str, *, k: int) -> list[IndexHit]:
+    async def search_own(self, of: Whose, query: str, *, k: int) -> list[StoredFact]:
         """Return the same among those that this person may change."""
         return await self._found(of, query, k=k, where=holding(owned_by(of)))
 
-    async def search_past(self, of: Whose, query: str, *, k: int, at: datetime) -> list[IndexHit]:
+    async def search_past(self, of: Whose, query: str, *, k: int, at: datetime) -> list[StoredFact]:
         """Return the best `k` of those that held then. Builds an index for this one search."""
         where = holding(seen_by(of), at)
         facts = await self._database.read(partial(select, where=where))
         if not facts:
             return []
         search = await asyncio.to_thread(
-            Search, _items(facts), embedding=self._embedding, weights=FOR_MEMORY
+            Search, _items_of(facts), embedding=self._embedding, weights=FOR_MEMORY
         )
         ranked = await asyncio.to_thread(search.rank, query, k=k)
-        return _hits(ranked, {fact.id: fact for fact in facts})
+        by_id = {str(fact.id): fact for fact in facts}
+        return [by_id[one.id] for one in ranked]
 
     async def likeness(self, text: str, others: Sequence[str]) -> list[float] | None:
         """Return how much each means the same as the text; None without embeddings."""
@@ -212,7 +206,7 @@ class Indexes(LiveIndexes):
             return []
         return await asyncio.to_thread(self._embedding.likeness, text, others)
 
-    async def _found(self, of: Whose, query: str, *, k: int, where: Narrowed) -> list[IndexHit]:
+    async def _found(self, of: Whose, query: str, *, k: int, where: Narrowed) -> list[StoredFact]:
         search = await self.current(of)
         if search is None or k <= 0:
             return []
@@ -221,34 +215,23 @@ class Indexes(LiveIndexes):
             ranked = await asyncio.to_thread(search.rank, query, k=wanted)
             ids = [int(one.id) for one in ranked]
             facts = await self._database.read(partial(select_ids, where=where, ids=ids))
-            hits = _hits(ranked, facts)
-            if len(hits) >= k or len(ranked) < wanted:
-                return hits[:k]
+            found = [fact for one in ids if (fact := facts.get(one)) is not None]
+            if len(found) >= k or len(ranked) < wanted:
+                return found[:k]
             wanted *= 4
 
 
-def _mark(of: Whose, connection: sqlite3.Connection) -> Mark:
+def _ids(of: Whose) -> Narrowed:
     where = holding(seen_by(of))
-    sql = f"select count(*), max(id), sum(id) from facts where {where.sql}"  # noqa: S608
-    count, highest, total = connection.execute(sql, where.values).fetchone()
-    return count, highest or 0, total or 0
+    return Narrowed(f"select id from facts where {where.sql}", where.values)  # noqa: S608
 
 
-def _ids(of: Whose, connection: sqlite3.Connection) -> set[int]:
-    where = holding(seen_by(of))
-    sql = f"select id from facts where {where.sql}"  # noqa: S608 - conditions of ours
-    return {row[0] for row in connection.execute(sql, where.values)}
-
-
-def _read_items(of: Whose, ids: Sequence[int], connection: sqlite3.Connection) -> list[Item]:
+def _items(of: Whose, ids: Sequence[int], connection: sqlite3.Connection) -> list[Item]:
     found = select_ids(connection, holding(seen_by(of)), ids)
-    return _items([found[fact_id] for fact_id in ids if fact_id in found])
+    return _items_of([found[fact_id] for fact_id in ids if fact_id in found])
 
 
-_FACTS = IndexSource(name="facts", mark=_mark, ids=_ids, items=_read_items)
-
-
-def _items(facts: Sequence[StoredFact]) -> list[Item]:
+def _items_of(facts: Sequence[StoredFact]) -> list[Item]:
     """Facts of one turn stand beside each other."""
     items: list[Item] = []
     last_of: dict[tuple[str, str], str] = {}
@@ -267,9 +250,4 @@ def _items(facts: Sequence[StoredFact]) -> list[Item]:
     return items
 
 
-def _hits(ranked: Sequence[Ranked], facts: dict[int, StoredFact]) -> list[IndexHit]:
-    return [
-        IndexHit(fact=facts[int(one.id)], score=one.score, cosine=one.cosine)
-        for one in ranked
-        if int(one.id) in facts
-    ]
+_FACTS = IndexSource(name="facts", ids=_ids, items=_items)

@@ -104,7 +104,10 @@ class Embedding:
         """The table, or None where there is none. Raises nothing; the reason is logged once."""
         with self._lock:
             if not self._settled:
-                self._table = self._loaded()
+                try:
+                    self._table = self._load()
+                except Exception as error:  # noqa: BLE001 - the tokenizer library raises bare Exceptions
+                    _log.warning("embedding_off", reason=f"{type(error).__name__}: {error}")
                 self._settled = True
             return self._table
 
@@ -128,13 +131,6 @@ class Embedding:
         pooled = _pooled(table, weights, table.tokens([text]) + table.tokens(list(others)))
         return [float(cosine) for cosine in pooled[1:] @ pooled[0]]
 
-    def _loaded(self) -> VectorTable | None:
-        try:
-            return self._load()
-        except Exception as error:  # noqa: BLE001 - the tokenizer library raises bare Exceptions
-            _log.warning("embedding_off", reason=f"{type(error).__name__}: {error}")
-            return None
-
 
 class Meanings:
     """The vectors of a list of texts, weighted by how rare each token is among those at first."""
@@ -152,12 +148,21 @@ class Meanings:
         tokens = np.fromiter(chain.from_iterable(map(set, documents)), dtype=np.int64)
         seen = np.bincount(tokens, minlength=len(table.rows)).astype(np.float32)
         self._table = table
-        self._weights = _rarity(seen, among=len(texts))
+        # By how many of the texts a token stands in: most stand in none, and have one weight.
+        places = np.append(np.flatnonzero(seen), seen.argmin())
+        found = np.log(1 + (len(texts) - seen[places] + 0.5) / (seen[places] + 0.5)) ** IDF_POWER
+        self._weights: Floats = np.full(len(seen), found[-1], dtype=np.float32)
+        self._weights[places] = found
         self._vectors = _pooled(table, self._weights, documents)
         self._size = len(texts)
         self._context = context
         if context > 0:
-            self._vectors = _with_neighbours(self._vectors, before, context)
+            earlier: Ints = np.asarray(before, dtype=np.int64)
+            later = np.flatnonzero(earlier >= 0)
+            mixed = self._vectors.copy()
+            mixed[later] += np.float32(context) * self._vectors[earlier[later]]
+            np.add.at(mixed, earlier[later], np.float32(context) * self._vectors[later])
+            self._vectors = _unit(mixed)
 
     def of(self, query: str) -> Cosines:
         """How close each text comes to the query."""
@@ -187,19 +192,6 @@ class Meanings:
     def _of(self, text: str) -> Floats:
         vector: Floats = _pooled(self._table, self._weights, self._table.tokens([text]))[0]
         return vector
-
-
-def _rarity(seen: Floats, *, among: int) -> Floats:
-    """The weight of each token by how many of the texts it stands in: most stand in none, and all
-    of these have one weight."""
-    import numpy as np
-
-    places = np.append(np.flatnonzero(seen), seen.argmin())
-    counts = seen[places]
-    found = np.log(1 + (among - counts + 0.5) / (counts + 0.5)) ** IDF_POWER
-    weights: Floats = np.full(len(seen), found[-1], dtype=np.float32)
-    weights[places] = found
-    return weights
 
 
 class Cosines:
@@ -245,22 +237,10 @@ def _unit(vectors: Floats) -> Floats:
     return vectors
 
 
-def _with_neighbours(vectors: Floats, before: Sequence[int], share: float) -> Floats:
-    """Each vector with a share of the one before it and the one after it."""
-    import numpy as np
-
-    earlier: Ints = np.asarray(before, dtype=np.int64)
-    later = np.flatnonzero(earlier >= 0)
-    mixed = vectors.copy()
-    mixed[later] += np.float32(share) * vectors[earlier[later]]
-    np.add.at(mixed, earlier[later], np.float32(share) * vectors[later])
-    return _unit(mixed)
-
-
 @cache
 def _load_wordllama() -> VectorTable:
     # One for a process: it takes a third of a second and 70 MB, and nothing in it changes.
-    with _logging_untouched(), _one_thread():
+    with _own_way():
         import wordllama  # type: ignore[import-untyped]
 
         # Its own folder as the cache, and no download: else it would ask the network.
@@ -271,28 +251,20 @@ def _load_wordllama() -> VectorTable:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """numpy's library for matrices reads once how many threads it may use. One: more would save a
-    millisecond, and spin for many more beside whatever else the machine does."""
+def _own_way() -> Iterator[None]:
+    """Undo what an import of wordllama does to others. It sets up the root logger, unless that has
+    a handler already. And numpy's library for matrices reads once how many threads it may use. One:
+    more would save a millisecond, and spin for many more beside whatever else the machine does."""
+    root, placeholder = logging.getLogger(), logging.NullHandler()
     former = os.environ.get(_THREADS)
+    root.addHandler(placeholder)
     os.environ[_THREADS] = former or "1"
     try:
         yield
     finally:
+        root.removeHandler(placeholder)
         if former is None:
             del os.environ[_THREADS]
-
-
-@contextmanager
-def _logging_untouched() -> Iterator[None]:
-    """Importing wordllama sets up the root logger, unless that has a handler already."""
-    root = logging.getLogger()
-    placeholder = logging.NullHandler()
-    root.addHandler(placeholder)
-    try:
-        yield
-    finally:
-        root.removeHandler(placeholder)
 
 
 # --- ranking ------------------------------------------------------------------------------------

@@ -10,13 +10,14 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
+from itertools import groupby
 
 from memory.database.connection import Database
 from memory.database.rows import first, records, to_row
 from memory.facts.tombstones import generation as forgotten_times
 from memory.records.facts import Compaction
 from memory.records.hidden_text import visible
-from memory.records.messages import ConversationId, RunId
+from memory.records.messages import ConversationId
 from memory.records.ports import StoredEntry
 from memory.records.text import one_line
 from memory.records.transcript import (
@@ -27,9 +28,8 @@ from memory.records.transcript import (
     Said,
     ToolCall,
     ToolResult,
-    entry_from_json,
 )
-from memory.stores.conversations import LAST_COMPACTION
+from memory.stores.conversations import LAST_COMPACTION, read_entries
 
 # --- material -----------------------------------------------------------------------------------
 #
@@ -51,19 +51,6 @@ where conversation_id = ? and id >= ? order by id desc limit ?
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dated:
-    """An entry, and when it was stored (epoch milliseconds)."""
-
-    stored: StoredEntry
-    at_ms: int
-
-    @property
-    def id(self) -> int:
-        """Its place in the message store."""
-        return self.stored.id
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MaterialLine:
     """One message in plain words. `id` is that of its entry."""
 
@@ -71,28 +58,20 @@ class MaterialLine:
     text: str
 
 
-def read_entries(
+def stretch_from(
     connection: sqlite3.Connection, conversation: ConversationId, since: int
-) -> list[Dated]:
-    """What stands in a conversation from an id on, oldest first."""
+) -> tuple[StoredEntry, ...]:
+    """Return what stands in a conversation from an id on, oldest first."""
     rows = connection.execute(_ENTRIES, (conversation, since, ENTRIES_MAX)).fetchall()
-    return [
-        Dated(
-            stored=StoredEntry(
-                id=row_id, run_id=RunId(run_id), entry=entry_from_json(json.loads(body))
-            ),
-            at_ms=at_ms,
-        )
-        for row_id, run_id, body, at_ms in reversed(rows)
-    ]
+    return read_entries(reversed(rows))
 
 
-def lines_of(entries: Sequence[Dated], zone: tzinfo) -> list[MaterialLine]:
+def lines_of(entries: Sequence[StoredEntry], zone: tzinfo) -> list[MaterialLine]:
     """Each message as one line; the first of a day says which day it is."""
     found: list[MaterialLine] = []
     shown: date | None = None
     for one, call in _with_calls(entries):
-        text = _line(one.stored.entry, call)
+        text = _line(one.entry, call)
         if not text:
             continue
         day = datetime.fromtimestamp(one.at_ms / 1000, zone).date()
@@ -107,35 +86,29 @@ def own_words(said: Said) -> str:
     return "" if said.forwarded or said.by.startswith(NOBODY) else said.text.strip()
 
 
-def effects_of(entries: Sequence[Dated]) -> list[str]:
+def effects_of(entries: Sequence[StoredEntry]) -> list[str]:
     """What was really done, oldest first: the tool and what it was called with, in few words."""
     return [
         _called(call)
         for one, call in _with_calls(entries)
-        if isinstance(entry := one.stored.entry, ToolResult) and entry.ok and entry.effect
+        if isinstance(entry := one.entry, ToolResult) and entry.ok and entry.effect
     ]
 
 
-def exchanges_in(entries: Sequence[Dated]) -> Iterator[list[Dated]]:
+def exchanges_in(entries: Sequence[StoredEntry]) -> Iterator[list[StoredEntry]]:
     """The turns, one after the other."""
-    turn: list[Dated] = []
-    for one in entries:
-        if turn and turn[-1].stored.run_id != one.stored.run_id:
-            yield turn
-            turn = []
-        turn.append(one)
-    if turn:
-        yield turn
+    for _, turn in groupby(entries, key=lambda one: one.run_id):
+        yield list(turn)
 
 
 # --- lines ---------------------------------------------------------------------------------------
 
 
-def _with_calls(entries: Sequence[Dated]) -> Iterator[tuple[Dated, ToolCall | None]]:
+def _with_calls(entries: Sequence[StoredEntry]) -> Iterator[tuple[StoredEntry, ToolCall | None]]:
     """Each entry, a result with the call that it answers: ids come again from answer to answer."""
     calls: dict[str, ToolCall] = {}
     for one in entries:
-        entry = one.stored.entry
+        entry = one.entry
         if isinstance(entry, Answered):
             calls = {call.id: call for call in entry.calls}
         yield one, calls.get(entry.call_id) if isinstance(entry, ToolResult) else None
@@ -153,15 +126,11 @@ def _line(entry: Entry, call: ToolCall | None) -> str:
             text = visible(entry.text).strip()
             return f"assistant: {text}" if text else ""
         case ToolResult():
-            return f"(tool {_called(call)}: {_outcome(entry)})"
+            changed = f"changed: {entry.effect}" if entry.effect else "changed nothing"
+            failed = "failed" if entry.effect else "failed, nothing changed"
+            return f"(tool {_called(call)}: {f'done, {changed}' if entry.ok else failed})"
         case _:
             return ""
-
-
-def _outcome(result: ToolResult) -> str:
-    if not result.ok:
-        return "failed, nothing changed" if not result.effect else "failed"
-    return f"done, changed: {result.effect}" if result.effect else "done, changed nothing"
 
 
 def _called(call: ToolCall | None) -> str:
@@ -235,7 +204,7 @@ class HistoryStretch:
 
     start: int
     floor: int
-    sent: Sequence[Dated]
+    sent: Sequence[StoredEntry]
     shortened_to: int
     former: Compaction | None
     newest: Newest
@@ -252,11 +221,34 @@ class SqliteCompactions:
 
     async def stretch(self, conversation: ConversationId) -> HistoryStretch | None:
         """How the history stands; None for a conversation that is not there."""
-        return await self._database.read(lambda c: _stretch(c, conversation))
 
-    async def unsummed(self, conversation: ConversationId, floor: int) -> list[Dated]:
+        def work(connection: sqlite3.Connection) -> HistoryStretch | None:
+            row = connection.execute(_CONVERSATION, (conversation,)).fetchone()
+            if row is None:
+                return None
+            sent_from, shortened_to, is_private = row
+            former = first(Compaction, connection.execute(LAST_COMPACTION, (conversation,)))
+            newest = _newest(connection, conversation)
+            floor = former.sent_from if former else 0
+            start = max(sent_from, floor)
+            since = (conversation, newest.made_ms, start)
+            return HistoryStretch(
+                start=start,
+                floor=floor,
+                sent=stretch_from(connection, conversation, start),
+                shortened_to=shortened_to,
+                former=former,
+                newest=newest,
+                answered_since=connection.execute(_ANSWERED_SINCE, since).fetchone()[0],
+                is_private=bool(is_private),
+                generation=forgotten_times(connection),
+            )
+
+        return await self._database.read(work)
+
+    async def unsummed(self, conversation: ConversationId, floor: int) -> Sequence[StoredEntry]:
         """All that was not summed up yet, whether it is sent or not."""
-        return await self._database.read(lambda c: read_entries(c, conversation, floor))
+        return await self._database.read(lambda c: stretch_from(c, conversation, floor))
 
     async def add(
         self, conversation: ConversationId, new: Compaction, *, after: Newest, generation: int
@@ -299,29 +291,6 @@ class SqliteCompactions:
             return records(Aside, connection.execute(_ASIDE, (conversation, start)))[0]
 
         return await self._database.read(work)
-
-
-def _stretch(connection: sqlite3.Connection, conversation: ConversationId) -> HistoryStretch | None:
-    row = connection.execute(_CONVERSATION, (conversation,)).fetchone()
-    if row is None:
-        return None
-    sent_from, shortened_to, is_private = row
-    former = first(Compaction, connection.execute(LAST_COMPACTION, (conversation,)))
-    newest = _newest(connection, conversation)
-    floor = former.sent_from if former else 0
-    start = max(sent_from, floor)
-    since = (conversation, newest.made_ms, start)
-    return HistoryStretch(
-        start=start,
-        floor=floor,
-        sent=read_entries(connection, conversation, start),
-        shortened_to=shortened_to,
-        former=former,
-        newest=newest,
-        answered_since=connection.execute(_ANSWERED_SINCE, since).fetchone()[0],
-        is_private=bool(is_private),
-        generation=forgotten_times(connection),
-    )
 
 
 def _newest(connection: sqlite3.Connection, conversation: ConversationId) -> Newest:

@@ -7,7 +7,7 @@ import secrets
 import sqlite3
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory.database.connection import Database
@@ -27,7 +27,7 @@ select id, kind, from_id, sent_from, summary, reason, messages, tokens_before, t
 from compactions where conversation_id = ? and undone_ms is null order by id desc limit 1
 """
 _ENTRIES = """
-select id, run_id, body from messages where conversation_id = ? and id >= ? order by id
+select id, run_id, body, created_ms from messages where conversation_id = ? and id >= ? order by id
 """
 _LATER_TURNS = """
 select count(distinct run_id), max(id) from messages where conversation_id = ? and id > ?
@@ -62,6 +62,20 @@ def note_of(note_id: int, stored: str) -> WaitingNote:
     """What `stored_note` made, or a version before it."""
     text = stored.removeprefix(_OUTSIDE)
     return WaitingNote(id=note_id, text=text, untrusted=text != stored)
+
+
+EntryRow = tuple[int, str, str, int]
+"""Id, run, body and time of a message."""
+
+
+def read_entries(rows: Iterable[EntryRow]) -> tuple[StoredEntry, ...]:
+    """Return the entries that these rows hold."""
+    return tuple(
+        StoredEntry(
+            id=row_id, run_id=RunId(run_id), entry=entry_from_json(json.loads(body)), at_ms=at_ms
+        )
+        for row_id, run_id, body, at_ms in rows
+    )
 
 
 def opened(connection: sqlite3.Connection, lane: str, *, made: str, now_ms: int) -> str:
@@ -133,9 +147,34 @@ class SqliteConversations:
         kept, counts = self._kept, self._counts
         known = kept.get(conversation)
         former = counts.get(conversation, _Count())
-        found, entries, count = await self._database.read(
-            lambda c: _read_on(c, conversation, known, former)
-        )
+
+        def work(connection: sqlite3.Connection) -> tuple[History, _Entries, _Count]:
+            row = connection.execute(_SENT, (conversation,)).fetchone()
+            sent_from, shortened_to, is_private = (0, 0, 0) if row is None else row
+            # Where the start was moved (seldom, and mostly to near the end) all is read again.
+            had = (
+                known
+                if known is not None and known.first == sent_from
+                else _Entries(first=sent_from)
+            )
+            next_id = had.entries[-1].id + 1 if had.entries else sent_from
+            rows = connection.execute(_ENTRIES, (conversation, next_id)).fetchall()
+            notes = connection.execute(_NOTES, (conversation,)).fetchall()
+            entries = _extended(had, rows) if rows else had
+            # Right because a turn's entries are stored in one transaction: none lies on both sides.
+            turns, last = connection.execute(_LATER_TURNS, (conversation, former.upto)).fetchone()
+            count = former if last is None else _Count(turns=former.turns + turns, upto=last)
+            found = History(
+                entries=entries.entries,
+                notes=tuple(note_of(note_id, text) for note_id, text in notes),
+                turns=count.turns,
+                shortened_to=shortened_to,
+                compaction=first(Compaction, connection.execute(LAST_COMPACTION, (conversation,))),
+                is_private=bool(is_private),
+            )
+            return found, entries, count
+
+        found, entries, count = await self._database.read(work)
         # Into those that it began with: after a `reread` they are nobody's any more.
         kept.put(conversation, entries)
         # Apart from the entries: a long conversation of which little is sent is quick to read
@@ -218,42 +257,9 @@ def _up_to(entries: tuple[StoredEntry, ...], last_id: int) -> tuple[StoredEntry,
     return entries[: bisect_right(entries, last_id, key=lambda one: one.id)]
 
 
-def _read_on(
-    connection: sqlite3.Connection,
-    conversation: ConversationId,
-    known: _Entries | None,
-    count: _Count,
-) -> tuple[History, _Entries, _Count]:
-    row = connection.execute(_SENT, (conversation,)).fetchone()
-    sent_from, shortened_to, is_private = (0, 0, 0) if row is None else row
-    # Where the start was moved (seldom, and mostly to near the end) all is read again.
-    had = known if known is not None and known.first == sent_from else _Entries(first=sent_from)
-    next_id = had.entries[-1].id + 1 if had.entries else sent_from
-    rows = connection.execute(_ENTRIES, (conversation, next_id)).fetchall()
-    notes = connection.execute(_NOTES, (conversation,)).fetchall()
-    entries = _extended(had, rows) if rows else had
-    # Right because a turn's entries are stored in one transaction: none lies on both sides.
-    turns, upto = connection.execute(_LATER_TURNS, (conversation, count.upto)).fetchone()
-    if upto is not None:
-        count = _Count(turns=count.turns + turns, upto=upto)
-    found = History(
-        entries=entries.entries,
-        notes=tuple(note_of(note_id, text) for note_id, text in notes),
-        turns=count.turns,
-        shortened_to=shortened_to,
-        compaction=first(Compaction, connection.execute(LAST_COMPACTION, (conversation,))),
-        is_private=bool(is_private),
-    )
-    return found, entries, count
-
-
-def _extended(had: _Entries, rows: list[tuple[int, str, str]]) -> _Entries:
-    read = tuple(
-        StoredEntry(id=row_id, run_id=RunId(run_id), entry=entry_from_json(json.loads(body)))
-        for row_id, run_id, body in rows
-    )
-    weight = had.weight + sum(len(body) + _ENTRY_WEIGHT for _, _, body in rows)
-    return _Entries(first=had.first, entries=had.entries + read, weight=weight)
+def _extended(had: _Entries, rows: list[EntryRow]) -> _Entries:
+    weight = had.weight + sum(len(row[2]) + _ENTRY_WEIGHT for row in rows)
+    return _Entries(first=had.first, entries=had.entries + read_entries(rows), weight=weight)
 
 
 _CONVERSATIONS_MAX = 256

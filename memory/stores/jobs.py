@@ -187,7 +187,15 @@ class SqliteJobs:
     async def broken(self) -> Sequence[BrokenJob]:
         """Rows that cannot be read."""
         rows = await self._database.read(lambda c: list(named(c.execute(_ALL))))
-        return [one for row in rows if (one := _broken(row)) is not None]
+        broken = []
+        for row in rows:
+            try:
+                _job(row)
+            except _UNREADABLE as error:
+                why = f"{type(error).__name__}: {error}"[:200]
+                whose = {"name": row["name"], "person_id": row["person_id"]}
+                broken.append(BrokenJob(id=row["id"], why=why, **whose))
+        return broken
 
     async def put(self, job: Job, *, anew: bool = False) -> bool:
         """Replaces what a job is and when; False when it is gone. `anew`: its runs are counted
@@ -433,15 +441,6 @@ def _stands(connection: sqlite3.Connection, job: Job) -> bool:
 def _settled(job: Job) -> Job:
     """Without what running it changes."""
     return replace(job, paused="", not_before_ms=0, failures=0, runs=0, created_ms=0)
-
-
-def _broken(row: _Row) -> BrokenJob | None:
-    try:
-        _job(row)
-    except _UNREADABLE as error:
-        why = f"{type(error).__name__}: {error}"[:200]
-        return BrokenJob(id=row["id"], name=row["name"], person_id=row["person_id"], why=why)
-    return None
 
 
 def _job(row: _Row) -> Job:

@@ -10,6 +10,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -149,17 +150,25 @@ class SqliteLines:
                 return stretch, []
             found = connection.execute(choice, (conversation, since, exchanges_max)).fetchall()
             runs = sorted(found, key=lambda run: run[1])
-            exchanges = [
-                list(_rows(connection.execute(_ROWS, (conversation, since, run_id))))
-                for run_id, _ in runs
-            ]
+            exchanges: list[list[_LineRow]] = [[] for _ in runs]
+            for (run_id, _), rows in zip(runs, exchanges, strict=True):
+                for row in named(connection.execute(_ROWS, (conversation, since, run_id))):
+                    with suppress(ValueError, KeyError, TypeError):  # of a later version
+                        entry = entry_from_json(json.loads(row["body"]))
+                        rows.append(record(_LineRow, row, entry=entry))
+            outside: list[Outside] = []
+            room = OUTSIDE_CHARS_MAX
+            for one in reversed([one for rows in exchanges for one in _outside(rows)]):
+                if room > 0:
+                    outside.insert(0, one._replace(text=one.text[:room]))
+                room -= len(one.text)
             stretch = replace(
                 stretch,
                 scope=_scope(lane, exchanges),
                 has_news=bool(exchanges),
                 is_full=len(exchanges) >= exchanges_max,
                 upto=runs[-1][1] if runs else since,
-                outside=tuple(_newest([one for rows in exchanges for one in _outside(rows)])),
+                outside=tuple(outside),
             )
             return stretch, exchanges
 
@@ -189,19 +198,13 @@ class _LineRow:
     sender: str = ""
 
 
-def _rows(cursor: sqlite3.Cursor) -> Iterator[_LineRow]:
-    for row in named(cursor):
-        try:
-            entry = entry_from_json(json.loads(row["body"]))
-        except (ValueError, KeyError, TypeError):
-            continue  # of a later version
-        yield record(_LineRow, row, entry=entry)
-
-
 def _scope(lane: str, exchanges: Sequence[Sequence[_LineRow]]) -> str:
     """Only what is said in a group is stored with who said it."""
     said = (row.entry for rows in exchanges for row in rows)
-    if not any(isinstance(one, Said) and _is_in_group(one) for one in said):
+    if not any(
+        isinstance(one, Said) and (one.sender or (one.by and not one.by.startswith(NOBODY)))
+        for one in said
+    ):
         return ""
     try:
         return place_of(Address.parse(lane))
@@ -219,14 +222,11 @@ class _LineReader:
     def lines(self, exchanges: Sequence[Sequence[_LineRow]]) -> Iterator[SpokenLine]:
         """Yield the lines of all exchanges but those of guests."""
         for rows in exchanges:
-            if not self._is_of_a_guest(rows):
+            speaking = (self._who(row, row.entry) for row in rows if isinstance(row.entry, Said))
+            if not any(person is not None and person.role is Role.GUEST for person in speaking):
                 for row in rows:
                     if (line := self._line(row)) is not None:
                         yield line
-
-    def _is_of_a_guest(self, rows: Sequence[_LineRow]) -> bool:
-        speaking = (self._who(row, row.entry) for row in rows if isinstance(row.entry, Said))
-        return any(person is not None and person.role is Role.GUEST for person in speaking)
 
     def _who(self, row: _LineRow, said: Said) -> Person | None:
         """Whose words these are; None where nobody spoke, or it cannot be said who."""
@@ -274,10 +274,6 @@ class _LineReader:
 _NO_LABEL = str.maketrans(":;[]{}|\n", "        ")
 
 
-def _is_in_group(said: Said) -> bool:
-    return bool(said.sender or (said.by and not said.by.startswith(NOBODY)))
-
-
 def _outside(rows: Sequence[_LineRow]) -> Iterator[Outside]:
     for row in rows:
         match row.entry:
@@ -287,17 +283,6 @@ def _outside(rows: Sequence[_LineRow]) -> Iterator[Outside]:
                 yield Outside(row.message_id, text)
             case _:
                 pass
-
-
-def _newest(outside: Sequence[Outside]) -> list[Outside]:
-    kept: list[Outside] = []
-    room = OUTSIDE_CHARS_MAX
-    for one in reversed(outside):
-        if room <= 0:
-            break
-        kept.append(one._replace(text=one.text[:room]))
-        room -= len(one.text)
-    return kept[::-1]
 
 
 # --- whose words -------------------------------------------------------------------------------

@@ -106,7 +106,22 @@ class SqlitePeople:
 
     async def directory(self) -> Directory:
         """Everybody and every chat, as of one moment."""
-        return await self._database.read(_directory)
+
+        def work(connection: sqlite3.Connection) -> Directory:
+            addresses: defaultdict[str, list[str]] = defaultdict(list)
+            for person_id, address in connection.execute(_ADDRESSES):
+                addresses[person_id].append(address)
+            return Directory(
+                people=tuple(
+                    record(Person, row, addresses=tuple(addresses[row["id"]]))
+                    for row in named(connection.execute(_PEOPLE))
+                ),
+                chats=dict(connection.execute(_CHATS).fetchall()),
+                pairings=tuple(records(Pairing, connection.execute(_PAIRINGS))),
+                links=tuple(records(LinkCode, connection.execute(_LINK_CODES))),
+            )
+
+        return await self._database.read(work)
 
     async def add_person(self, person: Person) -> None:
         """Adds a person with its addresses, and removes their pairings."""
@@ -228,36 +243,17 @@ def _freed(connection: sqlite3.Connection, address: str) -> bool:
     if holder is None:
         return True
     whose, role, addresses = holder
-    if role == Role.OWNER or addresses > 1 or _is_anything_kept(connection, whose):
+    if role == Role.OWNER or addresses > 1:
         return False
-    connection.execute(_REMOVE_ADDRESSES, (whose,))
-    connection.execute(_REMOVE_LINK_CODES, (whose,))
-    connection.execute(_REMOVE_PERSON, (whose,))
-    return True
-
-
-def _is_anything_kept(connection: sqlite3.Connection, whose: str) -> bool:
     for (table,) in connection.execute(_TABLES_OF_PEOPLE).fetchall():
         # The name is one of our own migrations.
         sql = f'select 1 from "{table}" where person_id = ? limit 1'  # noqa: S608
         if connection.execute(sql, (whose,)).fetchone():
-            return True
-    return False
-
-
-def _directory(connection: sqlite3.Connection) -> Directory:
-    addresses: defaultdict[str, list[str]] = defaultdict(list)
-    for person_id, address in connection.execute(_ADDRESSES):
-        addresses[person_id].append(address)
-    return Directory(
-        people=tuple(
-            record(Person, row, addresses=tuple(addresses[row["id"]]))
-            for row in named(connection.execute(_PEOPLE))
-        ),
-        chats=dict(connection.execute(_CHATS).fetchall()),
-        pairings=tuple(records(Pairing, connection.execute(_PAIRINGS))),
-        links=tuple(records(LinkCode, connection.execute(_LINK_CODES))),
-    )
+            return False
+    connection.execute(_REMOVE_ADDRESSES, (whose,))
+    connection.execute(_REMOVE_LINK_CODES, (whose,))
+    connection.execute(_REMOVE_PERSON, (whose,))
+    return True
 
 
 # --- about --------------------------------------------------------------------------------------

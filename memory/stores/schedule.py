@@ -387,7 +387,8 @@ class SqliteEvents:
         """Keep one, or return the one that this call made before; None when this person has so many
         already."""
         now_ms = self._database.now_ms()
-        at_ms = None if event.at is None else _ms(event.at)
+        since = None if event.at is None else event.at.astimezone(UTC) - _EPOCH
+        at_ms = None if since is None else since // timedelta(milliseconds=1)
         values = {**to_row(event), "at_ms": at_ms, "created_ms": now_ms}
 
         def work(connection: sqlite3.Connection) -> dict[str, Any] | None:
@@ -426,7 +427,3 @@ def _readable(row: dict[str, Any]) -> Event | None:
 def _event(row: dict[str, Any]) -> Event:
     at_ms = row["at_ms"]
     return record(Event, row, at=None if at_ms is None else _EPOCH + timedelta(milliseconds=at_ms))
-
-
-def _ms(moment: datetime) -> int:
-    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)

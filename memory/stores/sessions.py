@@ -22,9 +22,10 @@ from memory.database.premises import Premises
 from memory.database.rows import named, record
 from memory.records.errors import Temporary
 from memory.records.messages import AGENT_CHANNEL, ConversationId
-from memory.records.transcript import Session, SessionEntry, entry_from_json
+from memory.records.ports import StoredEntry
+from memory.records.transcript import Session
 from memory.search.archive import drop_from_index, drop_run_from_index, merge_some
-from memory.stores.conversations import OPEN, SqliteConversations, random_id
+from memory.stores.conversations import OPEN, SqliteConversations, random_id, read_entries
 
 log = structlog.get_logger()
 
@@ -69,11 +70,11 @@ where people.name <> '' and turns.run_id in (
 order by people.name
 """
 _ENTRIES = """
-select id, run_id, created_ms as at_ms, body from messages
+select id, run_id, body, created_ms from messages
 where conversation_id = ? and id > ? order by id limit ?
 """
 _LAST_ENTRIES = """
-select id, run_id, created_ms as at_ms, body from messages
+select id, run_id, body, created_ms from messages
 where conversation_id = ? order by id desc limit ?
 """
 _LANE = "select lane, closed_ms from conversations where id = ?"
@@ -212,17 +213,18 @@ class SqliteSessions:
 
     async def entries(
         self, conversation: ConversationId, *, after: int, limit: int
-    ) -> Sequence[SessionEntry]:
+    ) -> Sequence[StoredEntry]:
         """What stands in it behind the id `after`, in order."""
         values = (conversation, after, max(limit, 0))
-        return await self._database.read(lambda c: _entries(c, _ENTRIES, values))
+        return await self._database.read(lambda c: read_entries(c.execute(_ENTRIES, values)))
 
     async def last_entries(
         self, conversation: ConversationId, *, limit: int
-    ) -> Sequence[SessionEntry]:
+    ) -> Sequence[StoredEntry]:
         """The newest, in order."""
         values = (conversation, max(limit, 0))
-        return (await self._database.read(lambda c: _entries(c, _LAST_ENTRIES, values)))[::-1]
+        newest = await self._database.read(lambda c: read_entries(c.execute(_LAST_ENTRIES, values)))
+        return newest[::-1]
 
     async def erase(self, conversation: ConversationId) -> bool:
         """Erases all that was said in it for good; where it is the open one of its address, another
@@ -262,21 +264,9 @@ class SqliteSessions:
         It goes a bite at a time, so that nobody waits long. The journal and the outbox prune the
         steps and replies of those turns.
         """
-        rows = said = await self._database.in_bites(self._erase_old(before_ms))
-        for sql in _OLD_MARKS:
-            rows += await self._database.prune(sql, before_ms)
-        rows += await self._database.in_bites(lambda c: _drop_over(c, before_ms))
-        if rows and self._erased is not None:
-            self._erased()
-        if said and self._database.now_ms() - self._merged_ms >= MERGE_EVERY_MS:
-            await self._database.in_bites(merge_some)
-            self._merged_ms = self._database.now_ms()
-        return rows
-
-    def _erase_old(self, before_ms: int) -> Callable[[sqlite3.Connection], int]:
         now_ms = self._database.now_ms()
 
-        def work(connection: sqlite3.Connection) -> int:
+        def erase_old(connection: sqlite3.Connection) -> int:
             began = connection.total_changes
             # Each has up to three rows more: its turn's, its exchange's, and the words of that.
             found = connection.execute(_OLD, (before_ms, BITE_ROWS // 4)).fetchall()
@@ -292,16 +282,24 @@ class SqliteSessions:
                         connection.execute(sql, (conversation,))
             return connection.total_changes - began
 
-        return work
+        def drop_over(connection: sqlite3.Connection) -> int:
+            values = (before_ms, f"{AGENT_CHANNEL}:%", BITE_ROWS // 2)
+            found = connection.execute(_OVER, values).fetchall()
+            for (conversation,) in found:
+                connection.execute("delete from notes where conversation_id = ?", (conversation,))
+                connection.execute("delete from conversations where id = ?", (conversation,))
+            return len(found)
 
-
-def _drop_over(connection: sqlite3.Connection, before_ms: int) -> int:
-    values = (before_ms, f"{AGENT_CHANNEL}:%", BITE_ROWS // 2)
-    found = connection.execute(_OVER, values).fetchall()
-    for (conversation,) in found:
-        connection.execute("delete from notes where conversation_id = ?", (conversation,))
-        connection.execute("delete from conversations where id = ?", (conversation,))
-    return len(found)
+        rows = said = await self._database.in_bites(erase_old)
+        for sql in _OLD_MARKS:
+            rows += await self._database.prune(sql, before_ms)
+        rows += await self._database.in_bites(drop_over)
+        if rows and self._erased is not None:
+            self._erased()
+        if said and now_ms - self._merged_ms >= MERGE_EVERY_MS:
+            await self._database.in_bites(merge_some)
+            self._merged_ms = now_ms
+        return rows
 
 
 def erase_conversation(
@@ -335,23 +333,12 @@ def erase_conversation(
 def _sessions(
     connection: sqlite3.Connection, sql: str, values: tuple[object, ...]
 ) -> list[Session]:
-    ids = connection.execute(sql, values).fetchall()
-    return [_session(connection, conversation) for (conversation,) in ids]
-
-
-def _session(connection: sqlite3.Connection, conversation: str) -> Session:
-    names = connection.execute(_PEOPLE, (conversation, PEOPLE_FROM)).fetchall()
-    row = next(named(connection.execute(_SESSION, (conversation,))))
-    return record(Session, row, people=tuple(name for (name,) in names))
-
-
-def _entries(
-    connection: sqlite3.Connection, sql: str, values: tuple[object, ...]
-) -> list[SessionEntry]:
-    rows = named(connection.execute(sql, values))
-    return [
-        record(SessionEntry, row, entry=entry_from_json(json.loads(row["body"]))) for row in rows
-    ]
+    found = []
+    for (conversation,) in connection.execute(sql, values).fetchall():
+        people = connection.execute(_PEOPLE, (conversation, PEOPLE_FROM)).fetchall()
+        row = next(named(connection.execute(_SESSION, (conversation,))))
+        found.append(record(Session, row, people=tuple(name for (name,) in people)))
+    return found
 
 
 # --- private ------------------------------------------------------------------------------------
@@ -408,25 +395,22 @@ class SqlitePrivate:
         and when one ends."""
         async with self._erasing:
             try:
-                left = await self._erase_closed()
+                ids = [ConversationId(one) for (one,) in await self._database.rows(_CLOSED)]
+                erased = [one for one in ids if await self._erase(one)]
+                if erased:
+                    self._conversations.reread()
+                    await self._database.between(make_anew)
+                    place = (self._database.path, self._premises.backups)
+                    copies = await asyncio.to_thread(all_backups, *place, now=self._database.now())
+                    if await asyncio.to_thread(any, (_holds(copy, erased) for copy in copies)):
+                        await asyncio.to_thread(renew_backups, *place, self._database.now())
+                    await self._database.between(empty_wal)
+                left = len(ids) - len(erased)
             except OSError as error:
                 raise storage_error(error, self._database.path) from error
         if left:
             log.info("private.waits", count=left)
         return left
-
-    async def _erase_closed(self) -> int:
-        ids = [ConversationId(one) for (one,) in await self._database.rows(_CLOSED)]
-        erased = [one for one in ids if await self._erase(one)]
-        if erased:
-            self._conversations.reread()
-            await self._database.between(make_anew)
-            place = (self._database.path, self._premises.backups)
-            copies = await asyncio.to_thread(all_backups, *place, now=self._database.now())
-            if await asyncio.to_thread(any, (_holds(copy, erased) for copy in copies)):
-                await asyncio.to_thread(renew_backups, *place, self._database.now())
-            await self._database.between(empty_wal)
-        return len(ids) - len(erased)
 
     async def _erase(self, conversation: ConversationId) -> bool:
         ids = [run_id for (run_id,) in await self._database.rows(_RUNS_SAID, (conversation,))]

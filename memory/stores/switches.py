@@ -74,7 +74,14 @@ class SqliteToolApprovals:
         rows = await self._database.read(work)
         if rows is None:
             return None
-        return {tool: _approved(tool, digest, kept) for tool, digest, kept in rows}
+        approved = {}
+        for tool, digest, kept in rows:
+            before, mark, after = kept.rpartition(_PARAMETERS)
+            description, parameters = (before, after) if mark else (kept, "")
+            approved[tool] = ApprovedTool(
+                tool=tool, digest=digest, description=description, parameters=parameters
+            )
+        return approved
 
     async def approve(self, server: str, tools: Sequence[ApprovedTool]) -> None:
         """Adds or replaces; from now on the server was seen, also with no tools."""
@@ -95,13 +102,6 @@ class SqliteToolApprovals:
             connection.executemany(_APPROVE, rows)
 
         await self._database.write(work)
-
-
-def _approved(tool: str, digest: str, kept: str) -> ApprovedTool:
-    description, mark, parameters = kept.rpartition(_PARAMETERS)
-    if not mark:
-        description, parameters = kept, ""
-    return ApprovedTool(tool=tool, digest=digest, description=description, parameters=parameters)
 
 
 # --- playbooks ----------------------------------------------------------------------------------

@@ -172,7 +172,15 @@ class SqliteTraces:
             row = next(named(connection.execute(_TURN, (run_id,))), None)
             if row is None:
                 return None
-            steps = tuple(_steps(connection, run_id))
+            steps = tuple(
+                RecordedStep(
+                    name=name,
+                    output=None if text is None else _object(text),
+                    started_ms=started_ms,
+                    ended_ms=ended_ms,
+                )
+                for name, text, started_ms, ended_ms in connection.execute(_STEPS, (run_id,))
+            )
             return record(
                 TurnRecord,
                 row,
@@ -258,12 +266,6 @@ def _by_clock(
             note = text
         else:
             yield at_ms, note, text
-
-
-def _steps(connection: sqlite3.Connection, run_id: RunId) -> Iterator[RecordedStep]:
-    for name, text, started_ms, ended_ms in connection.execute(_STEPS, (run_id,)):
-        output = None if text is None else _object(text)
-        yield RecordedStep(name=name, output=output, started_ms=started_ms, ended_ms=ended_ms)
 
 
 def _before(
@@ -420,7 +422,7 @@ def _done(connection: sqlite3.Connection, run_id: RunId) -> Iterator[Done]:
 #
 # What files said before something was removed from them: a few texts for each person.
 #
-# Tools keep them (`agent.tools.former_files.KeepFormer`), and `/undo` puts them back. Forgetting
+# Tools keep them (`agent.tools.groups.files.KeepFormer`), and `/undo` puts them back. Forgetting
 # drops a text that holds the words (`memory.erasure.places`).
 
 KEPT_MAX = 20
@@ -448,7 +450,7 @@ class SqliteFormerFiles:
         self._database = database
 
     async def keep(self, change: FileChange) -> str:
-        """See `agent.tools.former_files.KeepFormer`."""
+        """See `agent.tools.groups.files.KeepFormer`."""
         now_ms = self._database.now_ms()
 
         def work(connection: sqlite3.Connection) -> str:

@@ -354,8 +354,24 @@ class SqliteJournal:
         """Delete what turns that ended before then needed to run, and the whole turn if none of its
         messages is kept. Return how many rows went. For a daily caller. What was said and done
         stays: it is in the messages."""
+
+        def bite(connection: sqlite3.Connection) -> int:
+            # A turn with more steps than fit is finished by the next bite.
+            began = connection.total_changes
+            for (run_id,) in connection.execute(_TRACED, (before_ms, BITE_ROWS)).fetchall():
+                left = BITE_ROWS - (connection.total_changes - began)
+                if (
+                    left <= 2
+                    or connection.execute(_PRUNE_STEPS, (run_id, left)).rowcount >= left - 2
+                ):
+                    break
+                connection.execute(_PRUNE_CHILD, (run_id,))
+                if not connection.execute(_PRUNE_TURN, (run_id,)).rowcount:
+                    connection.execute(_CLEAR_TURN, (run_id,))
+            return connection.total_changes - began
+
         results = await self._database.prune(_PRUNE_RESULTS, before_ms)
-        return results + await self._database.in_bites(lambda c: _prune_turns(c, before_ms))
+        return results + await self._database.in_bites(bite)
 
 
 def submission(
@@ -387,19 +403,6 @@ def submission(
         return StoredRun(run=run, seq=row[0], status=status, resumes=resumes)
 
     return store
-
-
-def _prune_turns(connection: sqlite3.Connection, before_ms: int) -> int:
-    """Prune a bite of turns; one with more steps than fit is finished by the next bite."""
-    began = connection.total_changes
-    for (run_id,) in connection.execute(_TRACED, (before_ms, BITE_ROWS)).fetchall():
-        left = BITE_ROWS - (connection.total_changes - began)
-        if left <= 2 or connection.execute(_PRUNE_STEPS, (run_id, left)).rowcount >= left - 2:
-            break
-        connection.execute(_PRUNE_CHILD, (run_id,))
-        if not connection.execute(_PRUNE_TURN, (run_id,)).rowcount:
-            connection.execute(_CLEAR_TURN, (run_id,))
-    return connection.total_changes - began
 
 
 def _signal(connection: sqlite3.Connection, signals: Sequence[tuple[str, str, int]]) -> list[RunId]:

@@ -109,7 +109,19 @@ class SqliteUsage:
 
         def read(connection: sqlite3.Connection) -> tuple[int, BudgetStart]:
             left = int(connection.execute(_LEFT_OPEN).fetchone()[0])
-            return left, _opening(connection, minutes_from_ms, now_ms)
+            notices = list(named(connection.execute(_NOTICES, (now_ms - NOTICES_KEPT_MS,))))
+            minutes: defaultdict[str, Counter[int]] = defaultdict(Counter)
+            for agent, minute, tokens in connection.execute(_MINUTES, (minutes_from_ms, now_ms)):
+                minutes[agent or DEFAULT_AGENT][minute] += tokens
+            return left, BudgetStart(
+                next_id=connection.execute(_NEXT_ID).fetchone()[0],
+                minutes={agent: dict(counts) for agent, counts in minutes.items()},
+                notices_known=frozenset(row["key"] for row in notices),
+                notices_untold=tuple(
+                    record(Notice, row) for row in notices if row["told_ms"] is None
+                ),
+                pauses=tuple(records(Paused, connection.execute(_PAUSES))),
+            )
 
         def settle(connection: sqlite3.Connection) -> int:
             connection.execute(_FORGET_NOTICES, (now_ms - NOTICES_KEPT_MS,))
@@ -158,17 +170,3 @@ class SqliteUsage:
     async def prune(self, before_ms: int) -> int:
         """Forgets calls from before; returns how many. In bites, so that nobody waits long."""
         return await self._database.prune(_PRUNE, before_ms)
-
-
-def _opening(connection: sqlite3.Connection, minutes_from_ms: int, now_ms: int) -> BudgetStart:
-    notices = list(named(connection.execute(_NOTICES, (now_ms - NOTICES_KEPT_MS,))))
-    minutes: defaultdict[str, Counter[int]] = defaultdict(Counter)
-    for agent, minute, tokens in connection.execute(_MINUTES, (minutes_from_ms, now_ms)):
-        minutes[agent or DEFAULT_AGENT][minute] += tokens
-    return BudgetStart(
-        next_id=connection.execute(_NEXT_ID).fetchone()[0],
-        minutes={agent: dict(counts) for agent, counts in minutes.items()},
-        notices_known=frozenset(row["key"] for row in notices),
-        notices_untold=tuple(record(Notice, row) for row in notices if row["told_ms"] is None),
-        pauses=tuple(records(Paused, connection.execute(_PAUSES))),
-    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -35,15 +34,6 @@ ASKED = "asked about"
 """The note of a due time whose person was asked about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followers:
-    """Who hears of outcomes. `stopped` tells the person of a job that was stopped, and why, with a
-    button to go on; `beat` keeps what came of a heartbeat."""
-
-    stopped: Callable[[Job, str], Awaitable[None]]
-    beat: Callable[[Job, str, str], Awaitable[None]]
-
-
 class Outcomes:
     """Called by the engine's hook, and at the start for what a former process left."""
 
@@ -53,12 +43,16 @@ class Outcomes:
         notifier: Notifier,
         *,
         clock: Clock,
-        hears: Followers,
+        stopped: Callable[[Job, str], Awaitable[None]],
+        beat: Callable[[Job, str, str], Awaitable[None]],
     ) -> None:
+        """`stopped` tells the person of a job that was stopped, and why, with a button to go on;
+        `beat` keeps what came of a heartbeat."""
         self._jobs = jobs
         self._notifier = notifier
         self._clock = clock
-        self._hears = hears
+        self._stopped = stopped
+        self._beat = beat
         self._one_at_a_time = asyncio.Lock()
 
     async def ended(self, end: JobEnd) -> None:
@@ -133,7 +127,7 @@ class Outcomes:
 
     async def _keep(self, job: Job, outcome: str, why: str) -> None:
         if job.kind is JobKind.HEARTBEAT:
-            await self._hears.beat(job, outcome, why)
+            await self._beat(job, outcome, why)
 
     async def _count(self, job: Job, due: Due, why: str) -> None:
         """One more failure in a row: wait, and in the end stop."""
@@ -148,7 +142,7 @@ class Outcomes:
             again = Due(slot=_once_more(due.slot)[1], at_ms=until_ms)
         if paused:
             # Told before it is written: a kill in between tells it again rather than never.
-            await self._hears.stopped(job, paused)
+            await self._stopped(job, paused)
         await self._jobs.failed(
             job.id,
             slot=due.slot,

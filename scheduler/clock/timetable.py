@@ -214,7 +214,26 @@ class Timetable:
         """Return whether something of it was missed, and made up for or left out. A job whose times
         cannot be found any more is stopped, and takes no other with it."""
         try:
-            return await self._see_to(job)
+            assert job.next is not None, "it is due"
+            now_ms = self._now_ms()
+            if is_over(job, job.next):
+                await self._store.take(
+                    nothing(job, job.next, next=None, note="the job had expired"), of=job
+                )
+                return False
+            if (now_ms - job.next.at_ms) // 1000 <= LATE_S:
+                # Late by a minute there may be two: each is in time, and none is left out.
+                dues = (job.next,) if job.nag_s is not None else passed(job, now_ms).newest
+                await self._take_all(job, dues, now_ms)
+                return False
+            if (now_ms - job.not_before_ms) // 1000 <= LATE_S:
+                # It waited after a failure: that is no time in which nothing ran.
+                if job.missed is MisfirePolicy.ALL:
+                    await self._make_up(job, now_ms)
+                else:
+                    await self._take(job, passed(job, now_ms).last, now_ms)
+                return False
+            return await self._make_up(job, now_ms)
         except StorageError:
             raise
         except AssistantError as trouble:
@@ -228,28 +247,6 @@ class Timetable:
         log.error("job.stopped", job=job.id, why=why)
         await self._store.failed(job.id, failures=job.failures + 1, not_before_ms=0, paused=why)
         await self._hears.stopped(job, why)
-
-    async def _see_to(self, job: Job) -> bool:
-        assert job.next is not None, "it is due"
-        now_ms = self._now_ms()
-        if is_over(job, job.next):
-            await self._store.take(
-                nothing(job, job.next, next=None, note="the job had expired"), of=job
-            )
-            return False
-        if (now_ms - job.next.at_ms) // 1000 <= LATE_S:
-            # Late by a minute there may be two: each is in time, and none is left out.
-            dues = (job.next,) if job.nag_s is not None else passed(job, now_ms).newest
-            await self._take_all(job, dues, now_ms)
-            return False
-        if (now_ms - job.not_before_ms) // 1000 <= LATE_S:
-            # It waited after a failure: that is no time in which nothing ran.
-            if job.missed is MisfirePolicy.ALL:
-                await self._make_up(job, now_ms)
-            else:
-                await self._take(job, passed(job, now_ms).last, now_ms)
-            return False
-        return await self._make_up(job, now_ms)
 
     async def _make_up(self, job: Job, now_ms: int) -> bool:
         """Return what is done about due times that passed, by the job's own rule (SPEC §11); that

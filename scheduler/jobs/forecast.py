@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice, takewhile
@@ -15,20 +15,15 @@ from zoneinfo import ZoneInfo
 from memory.records.errors import AssistantError
 from memory.records.jobs import Due, Job, JobKind, MisfirePolicy, QuietPolicy, SetBy
 from memory.records.messages import PersonId
-from memory.records.ports import Clock
 from memory.records.recurrence import When
 from memory.records.schedule import (
     FREE_RUN,
-    DueAhead,
     Fate,
     Forecast,
     ForecastRun,
     Pace,
     RunCost,
 )
-from memory.stores.jobs import SqliteJobs
-from memory.stores.schedule import SqliteTellings
-from scheduler.clock.cron import wall_moment
 from scheduler.clock.misfire import (
     LATE_S,
     NAGS_MAX,
@@ -39,10 +34,9 @@ from scheduler.clock.misfire import (
     passed,
     rule_for,
 )
-from scheduler.clock.recurrence import slots
-from scheduler.clock.timetable import upcoming
-from scheduler.jobs.rules import JobRefused, to_ms
-from scheduler.notify.delivery import DIGEST_HOUR, HoursOfDay, quiet_hours_of
+from scheduler.clock.recurrence import slots, wall_moment
+from scheduler.jobs.rules import to_ms
+from scheduler.notify.delivery import DIGEST_HOUR, HoursOfDay
 
 DAYS_MAX = 366
 """How far a forecast looks."""
@@ -258,100 +252,3 @@ class _Telling:
             return Fate.DIGEST, begins if quiet is None else quiet.end(begins, zone)
         self._told[day] += 1
         return Fate.TOLD, at
-
-
-# --- all jobs ------------------------------------------------------------------------------------
-
-
-class Forecaster:
-    """Looks ahead at jobs. Raises StorageError."""
-
-    def __init__(
-        self,
-        store: SqliteJobs,
-        notifications: SqliteTellings,
-        zone: Callable[[PersonId], ZoneInfo],
-        *,
-        clock: Clock,
-        rules: Callable[[], Awaitable[Rules]],
-    ) -> None:
-        """`rules` as they are now: the list of the heartbeat is looked at each time."""
-        self._store = store
-        self._notifications = notifications
-        self._zone = zone
-        self._clock = clock
-        self._rules = rules
-
-    async def jobs(self) -> Sequence[Job]:
-        """Return all that may fire."""
-        kept = await self._store.kept()
-        return [job for job in kept if job.enabled and job.next is not None]
-
-    async def forecast(
-        self, *, since: datetime | None, days: float, costs: Mapping[int, RunCost]
-    ) -> Forecast:
-        """Return what would fire from `since` (now) on. Raise JobRefused for a time that is over,
-        and for more than DAYS_MAX days."""
-        if not 0 < days <= DAYS_MAX:
-            raise JobRefused(f"It looks ahead up to {DAYS_MAX} days, such as 7d or 12h.")
-        now = self._clock.now()
-        begin = max(since, now) if since is not None else now
-        if since is not None and since < now - timedelta(minutes=1):
-            raise JobRefused("What is over cannot be looked at ahead: --from takes a time to come.")
-        try:
-            until = begin + timedelta(days=days)
-        except OverflowError:
-            raise JobRefused(
-                "The calendar ends before that: --from takes an earlier day."
-            ) from None
-        jobs = await self.jobs()
-        listeners = {one: await self._listener(one) for one in {j.person_id for j in jobs}}
-        span = Span(now=now, since=begin, until=until)
-        return forecast(jobs, span, listeners, rules=await self._rules(), costs=costs)
-
-    async def told_at(self, job: Job, dues: Sequence[Due]) -> tuple[DueAhead, ...]:
-        """Return what would become of these due times of one job alone."""
-        if not dues:
-            return ()
-        now = self._clock.now()
-        alone = replace(job, enabled=True, next=dues[0], not_before_ms=0)
-        span = Span(now=now, since=now, until=moment(dues[-1].at_ms) + timedelta(seconds=1))
-        listeners = {job.person_id: await self._listener(job.person_id)}
-        rules = replace(await self._rules(), heartbeats=True)
-        found = forecast([alone], span, listeners, rules=rules, costs={})
-        runs = {run.due.slot: run for run in found.runs}
-        return tuple(
-            DueAhead(
-                due=due,
-                fate=None if (run := runs.get(due.slot)) is None else run.fate,
-                told_ms=None if run is None else run.told_ms,
-            )
-            for due in dues
-        )
-
-    def next_runs(self, job: Job, *, n: int, after: datetime | None = None) -> Sequence[Due]:
-        """Return the next due times of a job, within its limits; as if it were on, where it stands
-        still. Raise ZoneUnknown, CronWrong."""
-        if job.next is None:
-            return ()
-        now = self._clock.now()
-        left = n if job.max_runs is None else min(n, max(job.max_runs - job.runs, 1))
-        if after is not None:
-            found = upcoming(job.when, after=after, n=left)
-        elif job.enabled and job.next.at_ms >= to_ms(now):
-            later = upcoming(job.when, after=moment(job.next.at_ms), n=left - 1)
-            found = (job.next, *later)
-        else:
-            found = upcoming(job.when, after=now, n=left)
-        return [due for due in found if not is_over(job, due)]
-
-    def pace(self, job: Job, cost: RunCost | None) -> Pace:
-        """Return how often it runs a day, and what that takes. Raise ZoneUnknown, CronWrong."""
-        return pace(job.when, cost, now=self._clock.now())
-
-    async def _listener(self, person_id: PersonId) -> Listener:
-        zone = self._zone(person_id)
-        midnight = self._clock.now().astimezone(zone).replace(hour=0, minute=0, second=0)
-        told = await self._notifications.count(person_id, since_ms=to_ms(midnight))
-        quiet = await quiet_hours_of(self._notifications, person_id)
-        return Listener(zone=zone, quiet=quiet, told_today=told)

@@ -13,8 +13,8 @@ from memory.records.errors import Permanent
 from memory.records.jobs import OPERATOR, Asker, Due, Job, JobKind, MisfirePolicy, SetBy, What
 from memory.records.recurrence import At, When
 from memory.records.schedule import JobChanges, due_words
-from scheduler.clock.cron import slot_of
-from scheduler.clock.misfire import first_due, is_over
+from scheduler.clock.misfire import first_due, is_over, just_after
+from scheduler.clock.recurrence import slot_of
 from scheduler.clock.timetable import upcoming
 
 NAME_CHARS_MAX = 80
@@ -141,6 +141,19 @@ def require_due(job: Job, now: datetime) -> Due:
     if first is None:
         raise JobRefused("That time is over.")
     return first
+
+
+def next_dues(job: Job, *, n: int, after: datetime | None = None) -> Sequence[Due]:
+    """Return the next due times of a job that is not over, the one that is set first, as often as
+    it still runs; with `after`, those behind that moment. Raise ZoneUnknown, CronWrong."""
+    if job.next is None:
+        return ()
+    left = n if job.max_runs is None else min(n, max(job.max_runs - job.runs, 1))
+    if after is not None:
+        found = upcoming(job.when, after=after, n=left)
+    else:
+        found = (job.next, *upcoming(job.when, after=just_after(job.next.at_ms), n=left - 1))
+    return [due for due in found if not is_over(job, due)]
 
 
 def resumed_at(job: Job, now: datetime) -> Due:

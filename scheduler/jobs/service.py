@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -32,8 +31,7 @@ from memory.records.recurrence import At
 from memory.records.schedule import NEXT_SHOWN, JobChanges
 from memory.stores.jobs import SqliteJobs
 from memory.stores.schedule import SqliteTellings
-from scheduler.clock.misfire import is_over, just_after
-from scheduler.clock.timetable import RUN_NOW, Timetable, upcoming
+from scheduler.clock.timetable import RUN_NOW, Timetable
 from scheduler.jobs.rules import (
     BY_HAND,
     JOBS_MAX,
@@ -49,6 +47,7 @@ from scheduler.jobs.rules import (
     later,
     made_up_within_s,
     named,
+    next_dues,
     require_change,
     require_due,
     resumed_at,
@@ -157,14 +156,21 @@ class JobService:
     def status(self, job: Job, *, n: int = NEXT_SHOWN) -> JobStatus:
         """Return what follows from a job now, with `n` due times at most."""
         person, once_resumed = self._people.person(job.person_id), None
-        if not job.enabled:
-            with suppress(Permanent):  # it is over, or its times cannot be told: resuming says so
+        due: Sequence[Due] = ()
+        try:
+            if job.enabled:
+                due = next_dues(job, n=n)
+            else:
                 once_resumed = resumed_at(job, self._clock.now())
+        except JobRefused:  # it is over: resuming says so
+            pass
+        except Permanent:  # its zone is gone from this machine: the one that is set is known
+            due = (job.next,) if job.enabled and job.next else ()
         return JobStatus(
             job=job,
             zone=self.times.zone(job.person_id).key,
             person_name="" if person is None else person.name,
-            due=self._due(job, n),
+            due=tuple(due),
             once_resumed=once_resumed,
         )
 
@@ -177,17 +183,6 @@ class JobService:
                 return await self._estimate(kept)
         except (AssistantError, TimeoutError):
             return ""
-
-    def _due(self, job: Job, n: int) -> tuple[Due, ...]:
-        """Return its next due times, the one that is set first, as often as it still runs."""
-        if job.next is None or not job.enabled:
-            return ()
-        left = n if job.max_runs is None else min(n, max(job.max_runs - job.runs, 1))
-        try:
-            later = upcoming(job.when, after=just_after(job.next.at_ms), n=left - 1)
-        except Permanent:  # its zone is gone from this machine: the one that is set is known
-            later = ()
-        return tuple(due for due in (job.next, *later) if not is_over(job, due))
 
     # --- making -------------------------------------------------------------------------------
 

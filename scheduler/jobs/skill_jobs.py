@@ -5,8 +5,8 @@ Called at the start and whenever the library may have changed; doing it again ch
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -22,13 +22,11 @@ from memory.records.jobs import (
     SlotState,
     What,
 )
-from memory.records.messages import PersonId
 from memory.records.ports import Clock
 from memory.records.recurrence import COUNT_MAX, At, Cron, Every, RecurrenceUnit, When
 from memory.stores.jobs import SqliteJobs
-from scheduler.clock.cron import read_cron, wall_moment
 from scheduler.clock.misfire import first_due
-from scheduler.clock.recurrence import zone_named
+from scheduler.clock.recurrence import read_cron, wall_moment, zone_named
 from scheduler.jobs.rules import BY_HAND, OF_SKILLS, made_up_within_s
 from scheduler.notify.delivery import People
 
@@ -53,32 +51,24 @@ BY_US = frozenset({*STOPPED.values(), GONE, NOT_OWNERS, UNPLANNED})
 """Reasons for which a job stands still until its skill can run again."""
 
 
+class SkillGone(Permanent):
+    """A skill of a job cannot be used."""
+
+
 class ScheduleWrong(Permanent):
     """A skill's schedule cannot be kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Synced:
-    """Names of skills by what was done about their jobs, and what is wrong with their files."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    stopped: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-    @property
-    def is_new(self) -> bool:
-        """Whether any job was touched."""
-        return bool(self.added or self.changed or self.stopped)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JobOwner:
-    """The owner, as all jobs need them."""
-
-    person_id: PersonId
-    home: str
-    zone: ZoneInfo
+def usable_skill(
+    shelf: SkillSet, name: str, states: Sequence[SkillState] = (SkillState.USABLE,)
+) -> Skill:
+    """Return a skill that a job may follow. Raise SkillGone."""
+    skill = shelf.get(name)
+    if skill is None:
+        raise SkillGone(f"there is no skill {name!r} any more")
+    if skill.state not in states:
+        raise SkillGone(f"the skill {name} is {skill.state.value}: hearthbot skills show {name}")
+    return skill
 
 
 class SkillJobs:
@@ -102,33 +92,49 @@ class SkillJobs:
         self._changed = changed
         self._told: frozenset[Problem] = frozenset()
 
-    async def sync(self) -> Synced:
-        """Bring the jobs to what the library says. What is unchanged keeps its next due time."""
+    async def sync(self) -> Sequence[Problem]:
+        """Bring the jobs to what the library says; return what is wrong with files of skills. What
+        is unchanged keeps its next due time."""
         shelf = await self._shelf()
-        mine = {one.name: one for one in await self._store.kept() if _is_ours(one)}
-        if not mine and not any(_runs(skill) for skill in shelf.skills):
-            return Synced()
         if any(not one.skill and one.file == "database" for one in shelf.problems):
-            return Synced()  # What was decided about skills is not known: nothing follows from it.
-        found = await self._synced(shelf, mine)
-        for problem in found.problems:
+            return ()  # What was decided about skills is not known: nothing follows from it.
+        mine = {one.name: one for one in await self._store.kept() if _is_ours(one)}
+        wanted = {f"{OF_SKILLS}{one.name}": one for one in shelf.skills if one.schedule}
+        owner, touched = self._people.owner(), list[str]()
+        problems: list[Problem] = []
+        for name in dict.fromkeys([*mine, *wanted]):
+            job, skill = mine.get(name), wanted.get(name)
+            why = "" if job is None or job.person_id == owner else NOT_OWNERS
+            if skill is None or not skill.is_used:
+                why = why or (GONE if skill is None else STOPPED[skill.state])
+            if job is not None and why:
+                touched += [name] if await self._stop(job, why) else []
+                job = None  # Whoever owns the bot by now gets a job of their own.
+            if skill is None or not skill.is_used:
+                continue
+            try:
+                new = await self._wanted(skill, problems)
+                is_new = await (self._add(new) if job is None else self._change(job, new))
+            except Permanent as error:
+                problems.append(_problem(skill, str(error)))
+                is_new = job is not None and await self._stop(job, UNPLANNED)
+            touched += [name] if is_new else []
+        for problem in problems:
             if problem not in self._told:
                 log.warning("skill_jobs.problem", skill=problem.skill, problem=problem.text)
-        self._told = frozenset(found.problems)
-        if found.is_new:
-            log.info("skill_jobs.synced", added=found.added, changed=found.changed)
+        self._told = frozenset(problems)
+        if touched:
+            log.info("skill_jobs.synced", jobs=touched)
             await self._changed()
-        return found
+        return problems
 
     async def preview(self, name: str) -> Job:
         """Return the job that a skill is, or would be once it is enabled. Raise ScheduleWrong,
         CronWrong, ZoneUnknown."""
-        skill, whose = (await self._shelf()).get(name), await self._whose()
+        skill = (await self._shelf()).get(name)
         if skill is None or skill.schedule is None:
             raise ScheduleWrong(f"there is no skill {name[:64]!r} that runs by the clock")
-        if whose is None:
-            raise ScheduleWrong("the bot has no owner yet, so nobody would hear")
-        new = self._wanted(skill, whose, [])
+        new = await self._wanted(skill, [])
         return replace(new, next=first_due(new.when, after=self._clock.now()))
 
     async def keep_untold(self) -> int:
@@ -153,60 +159,11 @@ class SkillJobs:
 
     # --- one after the other ------------------------------------------------------------------
 
-    async def _synced(self, shelf: SkillSet, mine: Mapping[str, Job]) -> Synced:
-        added, changed, stopped = [], [], []
-        problems: list[Problem] = []
-        whose = await self._whose()
-        wanted = {f"{OF_SKILLS}{skill.name}": skill for skill in shelf.skills if _runs(skill)}
-        for name, job in mine.items():
-            why = self._why_not(shelf, job, wanted.get(name), whose)
-            if why and await self._stop(job, why):
-                stopped.append(job.what.skill)
-        for name, skill in wanted.items():
-            if whose is None:
-                problems.append(_problem(skill, "the bot has no owner yet, so nobody would hear"))
-                continue
-            try:
-                new = self._wanted(skill, whose, problems)
-                former = mine.get(name)
-                if former is not None and former.person_id == whose.person_id:
-                    if await self._change(former, new):
-                        changed.append(skill.name)
-                else:
-                    first = first_due(new.when, after=self._clock.now())
-                    if first is None:
-                        raise ScheduleWrong(OVER)
-                    if await self._store.add(new, first) is not None:
-                        added.append(skill.name)
-            except Permanent as error:
-                problems.append(_problem(skill, str(error)))
-                former = mine.get(name)
-                if former is not None and await self._stop(former, UNPLANNED):
-                    stopped.append(skill.name)
-        return Synced(
-            added=tuple(added),
-            changed=tuple(changed),
-            stopped=tuple(stopped),
-            problems=tuple(problems),
-        )
-
-    async def _whose(self) -> _JobOwner | None:
-        person_id = self._people.owner()
-        if person_id is None:
-            return None
-        home = await self._people.home_of(person_id)
-        return _JobOwner(person_id=person_id, home=home, zone=self._people.zone(person_id))
-
-    def _why_not(
-        self, shelf: SkillSet, job: Job, skill: Skill | None, whose: _JobOwner | None
-    ) -> str:
-        """Return why a job has to stand still; empty: it has not."""
-        if whose is None or job.person_id != whose.person_id:
-            return NOT_OWNERS
-        if skill is not None:
-            return ""
-        known = shelf.get(job.what.skill)
-        return GONE if known is None or known.schedule is None else STOPPED[known.state]
+    async def _add(self, new: Job) -> bool:
+        first = first_due(new.when, after=self._clock.now())
+        if first is None:
+            raise ScheduleWrong(OVER)
+        return await self._store.add(new, first) is not None
 
     async def _stop(self, job: Job, why: str) -> bool:
         if job.next is None or job.paused == why or (not job.enabled and job.paused == BY_HAND):
@@ -237,26 +194,29 @@ class SkillJobs:
             put = replace(put, enabled=True, paused="", failures=0, not_before_ms=0)
         return await self._store.put(put)
 
-    # --- what a skill wants ---------------------------------------------------------------------
-
-    def _wanted(self, skill: Skill, whose: _JobOwner, problems: list[Problem]) -> Job:
-        """Raise Permanent where it cannot be kept; a target of others is a problem alone."""
+    async def _wanted(self, skill: Skill, problems: list[Problem]) -> Job:
+        """Return the job that a skill is to be. Raise Permanent where it cannot be kept; a target
+        of others is a problem alone."""
         assert skill.schedule is not None
-        when = when_of(skill.schedule, zone=whose.zone, now=self._clock.now())
+        owner = self._people.owner()
+        if owner is None:
+            raise ScheduleWrong("the bot has no owner yet, so nobody would hear")
+        when = when_of(skill.schedule, zone=self._people.zone(owner), now=self._clock.now())
         target = skill.schedule.deliver_to
-        if target and not self._people.may_hear(whose.person_id, target):
+        if target and not self._people.may_hear(owner, target):
             text = f"deliver_to: {target[:80]} is no chat of the owner; it goes to the private one"
             problems.append(replace(_problem(skill, text), severity=Severity.WARNING))
             target = ""
-        if not (target or whose.home):
+        target = target or await self._people.home_of(owner)
+        if not target:
             raise ScheduleWrong("the owner has no private chat yet that its results could go to")
         return Job(
             name=f"{OF_SKILLS}{skill.name}",
-            person_id=whose.person_id,
+            person_id=owner,
             kind=JobKind.SKILL,
             what=What(skill=skill.name),
             when=when,
-            deliver_to=target or whose.home,
+            deliver_to=target,
             missed_within_s=made_up_within_s(when, MisfirePolicy.ONCE),
             set_by=SetBy.SKILL,
         )
@@ -271,7 +231,21 @@ def when_of(schedule: SkillSchedule, *, zone: ZoneInfo, now: datetime) -> When:
     if schedule.cron:
         return Cron(expression=read_cron(schedule.cron), zone=zone.key)
     if schedule.interval_minutes:
-        return _interval(schedule.interval_minutes, zone=zone, now=now)
+        minutes = schedule.interval_minutes
+        if minutes < INTERVAL_MIN:
+            raise ScheduleWrong(
+                f"interval_minutes: {minutes} is too often; {INTERVAL_MIN} at least"
+            )
+        whole_hours = minutes % 60 == 0
+        count = minutes // 60 if whole_hours else minutes
+        if count > COUNT_MAX:
+            raise ScheduleWrong(
+                f"interval_minutes: {minutes:,} is too long; for more than a week use 'schedule' "
+                "with cron text"
+            )
+        unit = RecurrenceUnit.HOUR if whole_hours else RecurrenceUnit.MINUTE
+        start = (now + timedelta(minutes=minutes)).replace(microsecond=0)
+        return Every(count=count, unit=unit, start=start, zone=zone.key)
     try:
         moment = datetime.fromisoformat(schedule.at)
     except ValueError as error:
@@ -281,27 +255,6 @@ def when_of(schedule: SkillSchedule, *, zone: ZoneInfo, now: datetime) -> When:
     if moment.utcoffset() is None:
         moment = wall_moment(moment, zone)
     return At(moment=moment, zone=zone.key)
-
-
-def _interval(minutes: int, *, zone: ZoneInfo, now: datetime) -> When:
-    if minutes < INTERVAL_MIN:
-        raise ScheduleWrong(f"interval_minutes: {minutes} is too often; {INTERVAL_MIN} at least")
-    count, unit = (
-        (minutes // 60, RecurrenceUnit.HOUR)
-        if minutes % 60 == 0
-        else (minutes, RecurrenceUnit.MINUTE)
-    )
-    if count > COUNT_MAX:
-        raise ScheduleWrong(
-            f"interval_minutes: {minutes:,} is too long; for more than a week use 'schedule' "
-            "with cron text"
-        )
-    start = (now + timedelta(minutes=minutes)).replace(microsecond=0)
-    return Every(count=count, unit=unit, start=start, zone=zone.key)
-
-
-def _runs(skill: Skill) -> bool:
-    return skill.schedule is not None and skill.is_used
 
 
 def _is_ours(job: Job) -> bool:

@@ -1,4 +1,4 @@
-"""Times as people write them, read on their wall clock.
+"""Times as people write them, read on their wall clock; and what calls of the schedule tools share.
 
 Of somebody who never said where they live nobody knows what 9 o'clock is: they are asked for their
 zone first, unless the time is the same everywhere.
@@ -6,13 +6,23 @@ zone first, unless the time is the same everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory.records.errors import Permanent
-from memory.records.messages import PersonId
+from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
+from agent.policy.presentation import needs_of
+from agent.tools.arguments import ArgumentsWrong, parse_arguments
+from agent.tools.tool import Caller, Effect, Tool
+from agent.tools.toolbox import MAKES_JOBS, UNATTENDED_ALONE
+from memory.records.errors import AssistantError, Permanent, StorageError
+from memory.records.facts import place_of
+from memory.records.jobs import Asker, JobKind, What
+from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import Clock
 from memory.records.recurrence import At, Every, When
 from memory.records.schedule import (
@@ -21,8 +31,10 @@ from memory.records.schedule import (
     TimeAsked,
     TimeFound,
     TimeRead,
+    call_key,
     moment_words,
 )
+from scheduler.jobs.rules import JobRefused
 
 MOMENT = timedelta(seconds=2)
 """Two readings of 'in 10 minutes' lie no further apart."""
@@ -66,7 +78,7 @@ class TimeReader:
     def find(self, person_id: PersonId, sentence: str) -> TimeFound | None:
         """Return the time in a sentence; None where it names none."""
         # Its rules take 50 ms to compile: not before the first time is read.
-        from scheduler.timetext.find import find
+        from scheduler.timetext.parse import find
 
         now = self._clock.now()
         found = find(sentence, now=now, zone=self.zone(person_id))
@@ -109,7 +121,7 @@ class TimeReader:
         there = _times(far)
         if all(any(_is_same(one, other) for other in there) for one in here):
             return answer
-        return TimeAsked(text=self._ask_zone(person_id))
+        return TimeAsked(text=self._ask_zone(person_id), for_zone=True)
 
 
 def choice_words(options: Sequence[TimeRead], zone: ZoneInfo) -> list[str]:
@@ -136,3 +148,133 @@ def _is_same(here: When, there: When) -> bool:
     if isinstance(here, Every) and here.unit.passes:
         return isinstance(there, Every)
     return type(here) is type(there) and here.zone == there.zone
+
+
+# --- in calls of tools --------------------------------------------------------------------------
+
+ARGUMENTS_CHARS_MAX = 8_000
+
+READINGS_MAX = 200
+"""Readings that are kept until their call is run; the oldest go."""
+
+LISTED_MAX = 50
+
+NOT_ALONE = frozenset({"schedule", "discovery", "agents"})
+"""Groups whose tools make no sense as the one call of a job."""
+
+
+class CallTimes:
+    """Times of calls, as they were read first."""
+
+    def __init__(self, times: TimeReader) -> None:
+        self._times = times
+        self._readings: OrderedDict[tuple[RunId, tuple[str, ...]], TimeRead] = OrderedDict()
+
+    def read(self, caller: Caller, when: str, *call: str) -> TimeRead:
+        """Return the time of a `call` as it was read first: what a person agreed to is what is
+        kept, however long they took to agree. A restart in between has it read anew. Raise
+        JobRefused with what is to be asked first."""
+        key = caller.run_id, (when, *call)
+        if (kept := self._readings.get(key)) is not None:
+            return kept
+        match self._times.read(caller.person_id, when):
+            case TimeRead() as time:
+                self._readings[key] = time
+                while len(self._readings) > READINGS_MAX:
+                    self._readings.popitem(last=False)
+                return time
+            case TimeAsked(text=text, options=options):
+                choices = choice_words(options, self._times.zone(caller.person_id))
+                question = f"nothing was saved; ask the person: {text}"
+                raise JobRefused("\n- ".join([question, *choices]))
+            case NoTime(why=why):
+                raise JobRefused(f"nothing was saved. {why}")
+
+    def rows(self, time: TimeRead, caller: Caller) -> list[str]:
+        """Return how it was read, and the first due times: for who is asked."""
+        zone = self._times.zone(caller.person_id)
+        following = [moment_words(one, zone) for one in time.next]
+        return [f"when: {time.sentence} ({zone})", f"next: {'; '.join(following) or 'never'}"]
+
+
+def asker_of(caller: Caller) -> Asker:
+    """Return who asks: the assistant, in a person's name and in this chat."""
+    group = place_of(caller.address) if caller.is_group else ""
+    return Asker(person_id=caller.person_id, group=group, is_model=True)
+
+
+def call_of(caller: Caller, tool: str, *arguments: object) -> RunId:
+    """Return the name of this call, which it keeps when it is made again."""
+    return call_key(caller.run_id, tool, json.dumps(arguments, default=str))
+
+
+def listed(lines: list[str]) -> str:
+    """Return the first lines, and how many more there are."""
+    more = [f"… and {len(lines) - LISTED_MAX} more"] if len(lines) > LISTED_MAX else []
+    return "\n".join([*lines[:LISTED_MAX], *more])
+
+
+# --- one call of a tool --------------------------------------------------------------------------
+#
+# Which call a job may make by itself (SPEC §4, §11): it is agreed to with exactly its arguments,
+# and then runs without a model.
+
+
+class ToolCalls:
+    """Checks calls before they are kept. `reached` finds a tool that a run may have."""
+
+    def __init__(self, reached: Callable[[str, Caller], Tool | None], *, policy: Policy) -> None:
+        self._reached = reached
+        self._policy = policy
+
+    def what(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> What:
+        """Return a call that this person may have made when nobody is there. Raise JobRefused."""
+        alone = _alone(caller)
+        tool = self._reached(name, alone)
+        if tool is None or tool.card.group in NOT_ALONE or name in MAKES_JOBS | UNATTENDED_ALONE:
+            raise JobRefused(
+                f"{name[:60]!r} is no tool that a job may call by itself; use instructions"
+            )
+        text = json.dumps(arguments, ensure_ascii=False)
+        if len(text) > ARGUMENTS_CHARS_MAX:
+            raise JobRefused(f"the arguments have more than {ARGUMENTS_CHARS_MAX:,} characters")
+        verdict = self._verdict(tool, text, alone)
+        if isinstance(verdict, NotAllowed):
+            raise JobRefused(f"{name} cannot be scheduled: {verdict.why}")
+        return What(tool=name, arguments=text)
+
+    def is_own(self, kind: JobKind, what: What, caller: Caller) -> bool:
+        """Return whether a job concerns the member who wishes for it alone, who then agrees to it
+        themselves: it goes to their own chat, and is no call that acts outside or that the owner
+        has to agree to. Instructions are followed with that member's rights, and ask as in a
+        chat."""
+        if caller.role is not Role.MEMBER or caller.is_group or caller.unattended:
+            return False
+        if kind is not JobKind.TOOL:
+            return True
+        alone = _alone(caller)
+        tool = self._reached(what.tool, alone)
+        if tool is None or tool.card.effect not in {Effect.NONE, Effect.PERSON}:
+            return False
+        verdict = self._verdict(tool, what.arguments, alone)
+        return isinstance(verdict, Allowed) or (
+            isinstance(verdict, AskFirst) and not verdict.owner_alone
+        )
+
+    def _verdict(self, tool: Tool, arguments: str, alone: Caller) -> Verdict:
+        """Targets are shown to the person, word for word: nothing has to be read before."""
+        name = tool.card.name
+        try:
+            needs = needs_of(tool, parse_arguments(tool.card.arguments, arguments), alone)
+        except ArgumentsWrong as error:
+            raise JobRefused(f"the arguments of {name} are wrong: {error}") from error
+        except StorageError:
+            raise
+        except AssistantError as error:
+            raise JobRefused(f"{name}: {error}") from error
+        return decide(self._policy, tool.card, needs, alone, leaves="", always=False)
+
+
+def _alone(caller: Caller) -> Caller:
+    """Return the same person when nobody is there."""
+    return replace(caller, unattended=True, makes_jobs=False)

@@ -15,7 +15,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field
 
-from agent.tools.profile import PersonContext
+from agent.skills.skill import SkillSet
+from agent.tools.groups.memory import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Tool, tool, tools_of
 from memory.records.errors import AssistantError
 from memory.records.jobs import (
@@ -33,11 +34,11 @@ from memory.records.schedule import (
     TimeRead,
     due_words,
 )
-from scheduler.jobs.event_tools import EventTools
-from scheduler.jobs.events import EventService
+from scheduler.jobs.events import EventService, EventTools
 from scheduler.jobs.rules import BY_HAND, TEXT_CHARS_MAX, JobRefused, state_words
 from scheduler.jobs.service import JobService
-from scheduler.jobs.tool_calls import CallTimes, ToolCalls, asker_of, call_of, listed
+from scheduler.jobs.skill_jobs import usable_skill
+from scheduler.jobs.times import CallTimes, ToolCalls, asker_of, call_of, listed
 
 LISTED_MAX = 50
 ASKS_ONCE = "it is done later, by itself"
@@ -75,11 +76,11 @@ def schedule_tools(
     household: PersonContext,
     calls: ToolCalls,
     *,
-    skill: Callable[[str], Awaitable[object]],
+    shelf: Callable[[], Awaitable[SkillSet]],
 ) -> tuple[Tool, ...]:
-    """Return all tools of this group. `skill` raises AssistantError for one that cannot be used."""
+    """Return all tools of this group. `shelf` gives the skills of this moment."""
     times = CallTimes(jobs.times)
-    reminding, *rest = tools_of(JobTools(jobs, events, times, calls, skill=skill))
+    reminding, *rest = tools_of(JobTools(jobs, events, times, calls, shelf=shelf))
     return (reminding, *tools_of(EventTools(jobs, events, household, times)), *rest)
 
 
@@ -93,14 +94,13 @@ class JobTools:
         times: CallTimes,
         calls: ToolCalls,
         *,
-        skill: Callable[[str], Awaitable[object]],
+        shelf: Callable[[], Awaitable[SkillSet]],
     ) -> None:
-        """`skill` raises AssistantError for one that cannot be used."""
         self._jobs = jobs
         self._events = events
         self._times = times
         self._calls = calls
-        self._skill = skill
+        self._shelf = shelf
 
     # --- reminders ------------------------------------------------------------------------------
 
@@ -170,18 +170,18 @@ class JobTools:
     ) -> Needs:
         """It is always asked about, each time; of members their owner is asked, but for what is
         their own."""
-        self._jobs.require_member(asker_of(caller))
-        kind, what = self._what(caller, instructions, message, skill, tool, arguments)
-        time = self._times.read(caller, when, instructions, message, skill, tool)
+        job, time = self._wanted(
+            caller, when, instructions, message, skill, tool, arguments=arguments
+        )
         place = "this group" if caller.is_group else "this chat"
         return Needs(
             asks=ASKS_ONCE if isinstance(time.when, At) else ASKS_OFTEN,
-            is_own=self._calls.is_own(kind, what, caller),
+            is_own=self._calls.is_own(job.kind, job.what, caller),
             once_only=True,
-            whole=TOO_LONG if kind is JobKind.TOOL else "",
+            whole=TOO_LONG if job.kind is JobKind.TOOL else "",
             shows=(
                 *self._times.rows(time, caller),
-                _does(kind, what),
+                _does(job),
                 *_rule_rows(missed, quiet),
                 f"goes to: {place} ({caller.address.key})",
             ),
@@ -198,11 +198,12 @@ class JobTools:
         arguments: Mapping[str, Any],
     ) -> str:
         try:
-            kind, what = self._what(caller, instructions, message, skill, tool, arguments)
-            time = self._times.read(caller, when, instructions, message, skill, tool)
+            job, _ = self._wanted(
+                caller, when, instructions, message, skill, tool, arguments=arguments
+            )
         except AssistantError:
             return ""  # the other hook says why
-        told = await self._jobs.estimate(self._draft(caller, kind, what, time))
+        told = await self._jobs.estimate(job)
         return f"takes: {told}" if told else ""
 
     @tool(
@@ -248,14 +249,13 @@ class JobTools:
         """Have something done later or again and again by itself: instructions for you, a fixed
         message, a skill, or one call of a tool; its result goes to this chat. The person is asked
         first. For one reminder use remind_me."""
-        asker = asker_of(caller)
-        self._jobs.require_member(asker)
-        kind, what = self._what(caller, instructions, message, skill, tool, arguments)
-        time = self._times.read(caller, when, instructions, message, skill, tool)
-        if kind is JobKind.SKILL:
-            await self._skill(what.skill)
+        draft, time = self._wanted(
+            caller, when, instructions, message, skill, tool, arguments=arguments
+        )
+        if draft.kind is JobKind.SKILL:
+            usable_skill(await self._shelf(), draft.what.skill)
         draft = replace(
-            self._draft(caller, kind, what, time),
+            draft,
             name=name.strip(),
             missed=MisfirePolicy(missed or MisfirePolicy.ONCE),
             quiet=QuietPolicy(quiet or QuietPolicy.DEFER),
@@ -265,7 +265,7 @@ class JobTools:
                 *(when, instructions, message, skill, tool, arguments, name, missed, quiet),
             ),
         )
-        job = await self._jobs.add(draft, by=asker)
+        job = await self._jobs.add(draft, by=asker_of(caller))
         return f"Saved as {job.key} ({job.name}). {self._saved_words(job, time)}"
 
     @tool(group="schedule", effect=Effect.NONE, redo="repeat", status="looking at the jobs …")
@@ -361,6 +361,16 @@ class JobTools:
             deliver_to=caller.address.key,
         )
 
+    def _wanted(
+        self, caller: Caller, when: str, *words: str, arguments: Mapping[str, Any]
+    ) -> tuple[Job, TimeRead]:
+        """Return a draft of the job and how its time is read. Raise JobRefused, with how it can be
+        made."""
+        self._jobs.require_member(asker_of(caller))
+        kind, what = self._what(caller, *words, arguments=arguments)
+        time = self._times.read(caller, when, *words)
+        return self._draft(caller, kind, what, time), time
+
     def _what(
         self,
         caller: Caller,
@@ -368,6 +378,7 @@ class JobTools:
         message: str,
         skill: str,
         tool: str,
+        *,
         arguments: Mapping[str, Any],
     ) -> tuple[JobKind, What]:
         """Return what a job shall do. Raise JobRefused, with how it can be."""
@@ -411,12 +422,13 @@ def _rule_rows(missed: str | None, quiet: str | None) -> list[str]:
     return [*rows, f"results in quiet hours: {quiet}"] if quiet else rows
 
 
-def _does(kind: JobKind, what: What) -> str:
+def _does(job: Job) -> str:
     """Return what it does; the whole of a text stands among the arguments, which are shown too."""
-    if kind is JobKind.SKILL:
+    what = job.what
+    if job.kind is JobKind.SKILL:
         return f"follows the skill: {what.skill}"
-    if kind is JobKind.TOOL:
+    if job.kind is JobKind.TOOL:
         return f"calls: {what.tool} {what.arguments}"
     flat = " ".join(what.text.split())
     flat = flat if len(flat) <= 200 else f"{flat[:200]}…"
-    return f"sends: {flat}" if kind is JobKind.MESSAGE else f"follows: {flat}"
+    return f"sends: {flat}" if job.kind is JobKind.MESSAGE else f"follows: {flat}"

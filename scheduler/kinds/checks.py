@@ -10,15 +10,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import re
+import shlex
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 import structlog
 
+from agent.tools.arguments import ArgumentsWrong, parse_arguments
+from agent.tools.groups.exec import Order, Runner
+from agent.tools.tool import Caller, Effect
+from agent.tools.toolbox import Toolbox
+from agent.web.client import WebClient, WebRequest
 from memory.records.errors import AssistantError, Permanent
+from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 
 log = structlog.get_logger()
 
@@ -32,6 +40,9 @@ TARGET_CHARS_MAX = 2_000
 NOTHING_UNREAD = frozenset({"", "0", "none", "null", "no", "[]", "{}", "false", "(no output)"})
 """What a tool answers that has nothing new."""
 
+COMMAND_TIMEOUT_S = 30.0
+_EXIT_CODE = re.compile(r"exit code (\d+)")
+
 KINDS = ("file", "url", "tool", "command")
 
 
@@ -39,16 +50,71 @@ class CheckFailed(Permanent):
     """A check could not be made, or is written wrongly."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What checks act through. `folder` is where files are looked for. `fetch` gives the text of a
-    page, `call` what a tool answers, `run` the exit code of a command; all raise AssistantError.
-    """
+class CheckMeans:
+    """What checks act through: the `folder` where files are looked for, pages, tools, commands.
+    Everything raises AssistantError."""
 
-    folder: Path
-    fetch: Callable[[str], Awaitable[str]]
-    call: Callable[[str], Awaitable[str]]
-    run: Callable[[str], Awaitable[int]]
+    def __init__(
+        self,
+        folder: Path,
+        client: WebClient,
+        toolbox: Toolbox,
+        runner: Runner,
+        *,
+        owner: Callable[[], PersonId | None],
+    ) -> None:
+        self.folder = folder
+        self._client = client
+        self._toolbox = toolbox
+        self._runner = runner
+        self._owner = owner
+
+    async def fetch(self, url: str) -> str:
+        """Return the text of a page, as it came."""
+        fetched = await self._client.fetch(WebRequest(url=url))
+        if fetched.status >= 400:
+            raise CheckFailed(f"the page answered with HTTP status {fetched.status}")
+        return fetched.body.decode(fetched.charset or "utf-8", "replace")
+
+    async def call(self, name: str) -> str:
+        """Return what a tool that changes nothing says, called without arguments."""
+        await self._toolbox.ready()
+        tool = self._toolbox.get(name)
+        if tool is None:
+            raise CheckFailed(f"there is no tool {name[:64]!r}")
+        if tool.card.effect is not Effect.NONE:
+            raise CheckFailed(f"{name} changes something, so it is no check")
+        try:
+            arguments = parse_arguments(tool.card.arguments, "{}")
+        except ArgumentsWrong as error:
+            raise CheckFailed(f"{name} cannot be called without arguments: {error}") from error
+        return await tool.run(arguments, self._caller())
+
+    async def run(self, command: str) -> int:
+        """Return the exit code of a program, run as `exec` runs one."""
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise CheckFailed(f"{command[:80]!r} cannot be read: {error}") from error
+        order = Order(command=words, folder=self._runner.root, timeout_s=COMMAND_TIMEOUT_S)
+        found = _EXIT_CODE.search(await self._runner.run(order, self._caller()))
+        if found is None:
+            raise CheckFailed("the program did not end by itself")
+        return int(found[1])
+
+    def _caller(self) -> Caller:
+        owner = self._owner()
+        if owner is None:
+            raise CheckFailed("nobody owns this bot yet")
+        return Caller(
+            person_id=owner,
+            role=Role.OWNER,
+            address=Address(channel="job", chat_id="check"),
+            conversation=ConversationId("check"),
+            run_id=RunId("check"),
+            unattended=True,
+            agreed=True,
+        )
 
 
 class Check:
@@ -61,7 +127,7 @@ class Check:
     until it works again, and counts as no change.
     """
 
-    def __init__(self, text: str, means: Means, marks: FileMarks) -> None:
+    def __init__(self, text: str, means: CheckMeans, marks: FileMarks) -> None:
         """Raise CheckFailed, with what is allowed."""
         self._kind, _, target = text.strip().partition(":")
         self._target = target.strip()
@@ -187,7 +253,13 @@ def _state_of(path: Path) -> str:
     CheckFailed where it may not be read."""
     try:
         if path.is_dir():
-            return _folder_state(path)
+            with os.scandir(path) as entries:
+                stats = {
+                    entry.name: entry.stat(follow_symlinks=False)
+                    for entry in islice(entries, FOLDER_ENTRIES_MAX)
+                }
+            seen = [f"{name}\0{one.st_size}\0{one.st_mtime_ns}" for name, one in stats.items()]
+            return _digest("\n".join(sorted(seen)))
         found = path.stat()
         if found.st_size > FILE_BYTES_MAX:
             return f"{found.st_size} {found.st_mtime_ns}"
@@ -196,17 +268,6 @@ def _state_of(path: Path) -> str:
         return ""
     except OSError as error:
         raise CheckFailed(f"{path} cannot be read: {error.strerror}.") from error
-
-
-def _folder_state(path: Path) -> str:
-    seen = []
-    with os.scandir(path) as entries:
-        for number, entry in enumerate(entries):
-            if number >= FOLDER_ENTRIES_MAX:
-                break
-            found = entry.stat(follow_symlinks=False)
-            seen.append(f"{entry.name}\0{found.st_size}\0{found.st_mtime_ns}")
-    return _digest("\n".join(sorted(seen)))
 
 
 def _digest(text: str) -> str:

@@ -6,45 +6,30 @@ Only a question to the model costs something, and that is asked for by name.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from agent.budget.payment import NO_PAYMENT, Payment
-from agent.skills.skill import Skill, SkillSet, SkillState
+from agent.skills.skill import SkillState
 from agent.trace.dry_run import DryRunner, DryRunReport, Heard, Priced
 from memory.records.errors import Permanent
-from memory.records.jobs import (
-    Asker,
-    Due,
-    Job,
-    JobKind,
-    JobRef,
-    JobStatus,
-    SlotState,
-    What,
-    list_name,
-)
-from memory.records.messages import ConversationId, JobOrder, TurnInput
+from memory.records.jobs import Asker, Due, Job, JobKind, JobRef, JobStatus, SlotState, What
+from memory.records.messages import PersonId, TurnInput
 from memory.records.ports import Clock
 from memory.records.schedule import DueAhead, Estimate, Forecast, JobDetails, RunCost
 from memory.records.transcript import Usage
 from memory.records.usage import UsageQuery
 from memory.stores.jobs import SqliteJobs
+from memory.stores.schedule import SqliteTellings
 from memory.stores.usage import SqliteUsage
-from scheduler.jobs.forecast import Forecaster
+from scheduler.clock.misfire import moment
+from scheduler.jobs.forecast import DAYS_MAX, Listener, Rules, Span, forecast, pace
+from scheduler.jobs.rules import JobRefused, next_dues, to_ms
 from scheduler.jobs.service import JobService
 from scheduler.jobs.skill_jobs import SkillJobs
-from scheduler.kinds.agent_turn import (
-    LIST_CHARS_MAX,
-    SkillGone,
-    TurnKind,
-)
-from scheduler.notify.delivery import People
-from scheduler.notify.trivial import has_tasks
+from scheduler.kinds.kinds import TurnKind
 
 NEXT_SHOWN, SHIFT_SHOWN = 5, 3
 """Due times that are shown, and those around a change of clocks."""
@@ -57,53 +42,6 @@ RUNS_LOOKED_AT = 200
 
 FAR_MS = 2**62
 """Later than any call."""
-
-
-class JobTurns:
-    """Makes the turn that a job would run. It reads HEARTBEAT.md and never writes it."""
-
-    def __init__(
-        self, people: People, shelf: Callable[[], Awaitable[SkillSet]], workspace: Path
-    ) -> None:
-        self._turns = TurnKind(people, _no_conversation, self._skill)
-        self._shelf = shelf
-        self._workspace = workspace
-
-    async def turn(self, job: Job) -> TurnInput | None:
-        """Return None for one that sends a fixed text. Raise TargetGone, SkillGone."""
-        due = job.next or Due(slot="now", at_ms=0)
-        if job.kind is JobKind.MESSAGE:
-            return None
-        if job.kind is JobKind.HEARTBEAT:
-            order = JobOrder(job_id=job.id, slot=due.slot, name=job.name, is_heartbeat=True)
-            taking = await self._turns.taking(job, due, await self._beat_list(job.agent), order)
-        else:
-            taking = await self._turns(job, due, late_s=0)
-        assert taking.run is not None, "what is no message is a turn"
-        return TurnInput.from_json(taking.run.payload)
-
-    async def have_tasks(self, agents: Iterable[str]) -> bool:
-        """Return whether a heartbeat has anything to look at for one of these agents."""
-        return any([has_tasks(await self._beat_list(agent)) for agent in agents])
-
-    async def _skill(self, name: str) -> Skill:
-        """Also one that is not enabled yet, so that its cost can be told before it is."""
-        skill = (await self._shelf()).get(name)
-        if skill is None or skill.state not in {SkillState.USABLE, SkillState.OFF}:
-            raise SkillGone(f"the skill {name} is not there, or not to be used")
-        return skill
-
-    async def _beat_list(self, agent: str) -> str:
-        path = self._workspace / list_name(agent)
-        try:
-            text = await asyncio.to_thread(path.read_text, "utf-8-sig", "replace")
-        except OSError:
-            return ""
-        return text[:LIST_CHARS_MAX]
-
-
-async def _no_conversation(lane: str) -> ConversationId:
-    return ConversationId("")
 
 
 class PastCosts:
@@ -189,21 +127,24 @@ class JobDryRuns:
     def __init__(
         self,
         jobs: JobService,
-        forecaster: Forecaster,
-        turns: JobTurns,
+        notifications: SqliteTellings,
+        turns: TurnKind,
         rehearsing: DryRunner,
         skills: SkillJobs,
         *,
         clock: Clock,
+        rules: Callable[[], Awaitable[Rules]],
         past: PastCosts | None = None,
     ) -> None:
-        """Without `past` all costs are estimates, also of what has run before."""
+        """`rules` as they are now: the list of the heartbeat is looked at each time. Without `past`
+        all costs are estimates, also of what has run before."""
         self._jobs = jobs
-        self._forecaster = forecaster
+        self._notifications = notifications
         self._turns = turns
         self._rehearsing = rehearsing
         self._skills = skills
         self._clock = clock
+        self._rules = rules
         self._past = past
 
     async def details(self, ref: JobRef, *, by: Asker) -> JobDetails:
@@ -221,14 +162,15 @@ class JobDryRuns:
         """Return what a job (or a draft) will take; None where it asks no model. Raise
         AssistantError where that cannot be told."""
         job = job if job.id else self._jobs.prepare(job)
-        sent = await self._rehearsing.rehearse(await self._turns.turn(job))
+        sent = await self._rehearsing.rehearse(await self._turn(job))
         return await self._estimate(job, sent) if sent.asks else None
 
     async def skill_estimate(self, name: str) -> Estimate:
         """Return what a skill that runs by the clock would take. Raise Permanent."""
         job = await self._skills.preview(name)
-        sent = await self._rehearsing.rehearse(await self._turns.turn(job))
-        return self._of(job, sent.cost, sent.model)
+        sent = await self._rehearsing.rehearse(await self._turn(job))
+        a_day = pace(job.when, sent.cost, now=self._clock.now())
+        return Estimate(cost=sent.cost, a_day=a_day, model=sent.model)
 
     async def dry_run(self, ref: JobRef, *, by: Asker, with_model: bool = False) -> DryRun:
         """Return what a run would be. Raise UnknownJob, NotYours, and the errors of models."""
@@ -249,10 +191,24 @@ class JobDryRuns:
         )
 
     async def forecast(self, *, days: float, since: datetime | None = None) -> Forecast:
-        """Return everything that would fire from `since` (now) on, and what it costs."""
+        """Return everything that would fire from `since` (now) on, and what it costs. Raise
+        JobRefused for a time that is over, and for more than DAYS_MAX days."""
+        if not 0 < days <= DAYS_MAX:
+            raise JobRefused(f"It looks ahead up to {DAYS_MAX} days, such as 7d or 12h.")
+        now = self._clock.now()
+        if since is not None and since < now - timedelta(minutes=1):
+            raise JobRefused("What is over cannot be looked at ahead: --from takes a time to come.")
+        begin = max(since or now, now)
+        try:
+            span = Span(now=now, since=begin, until=begin + timedelta(days=days))
+        except OverflowError:
+            raise JobRefused(
+                "The calendar ends before that: --from takes an earlier day."
+            ) from None
+        jobs = [job for job in await self._jobs.of(None) if job.enabled and job.next is not None]
         costs: dict[int, RunCost] = {}
         known: dict[tuple[str, What, str, str], RunCost | None] = {}
-        for job in await self._forecaster.jobs():
+        for job in jobs:
             # Instructions are a part of the prompt, so their length counts; what a reminder says
             # is not. Jobs alike are looked at once.
             what = What() if job.kind is JobKind.MESSAGE else job.what
@@ -263,31 +219,70 @@ class JobDryRuns:
             cost = known[alike]
             if cost is not None:
                 costs[job.id] = await self._cost(job, cost)
-        return await self._forecaster.forecast(since=since, days=days, costs=costs)
+        listeners = {one: await self._listener(one) for one in {job.person_id for job in jobs}}
+        return forecast(jobs, span, listeners, rules=await self._rules(), costs=costs)
 
     # --- parts --------------------------------------------------------------------------------
 
     async def _next_runs(self, job: Job) -> tuple[tuple[DueAhead, ...], str]:
-        """Return the next due times; else why there is no telling, such as a zone that is gone."""
+        """Return the next due times, as if the job were on; else why there is no telling, such as a
+        zone that is gone."""
+        now = self._clock.now()
+        goes_on = job.enabled and job.next is not None and job.next.at_ms >= to_ms(now)
         try:
-            dues = self._forecaster.next_runs(job, n=NEXT_SHOWN)
+            dues = next_dues(job, n=NEXT_SHOWN, after=None if goes_on else now)
         except Permanent as error:
             return (), str(error)
-        return await self._forecaster.told_at(job, dues), ""
+        return await self._told_at(job, dues), ""
+
+    async def _told_at(self, job: Job, dues: Sequence[Due]) -> tuple[DueAhead, ...]:
+        """Return what would become of these due times of one job alone."""
+        if not dues:
+            return ()
+        now = self._clock.now()
+        alone = replace(job, enabled=True, next=dues[0], not_before_ms=0)
+        span = Span(now=now, since=now, until=moment(dues[-1].at_ms) + timedelta(seconds=1))
+        listeners = {job.person_id: await self._listener(job.person_id)}
+        rules = replace(await self._rules(), heartbeats=True)
+        found = forecast([alone], span, listeners, rules=rules, costs={})
+        runs = {run.due.slot: run for run in found.runs}
+        return tuple(
+            DueAhead(
+                due=due,
+                fate=None if (run := runs.get(due.slot)) is None else run.fate,
+                told_ms=None if run is None else run.told_ms,
+            )
+            for due in dues
+        )
+
+    async def _listener(self, person_id: PersonId) -> Listener:
+        zone = self._jobs.times.zone(person_id)
+        midnight = self._clock.now().astimezone(zone).replace(hour=0, minute=0, second=0)
+        told = await self._notifications.count(person_id, since_ms=to_ms(midnight))
+        quiet = await self._jobs.quiet_hours(person_id)
+        return Listener(zone=zone, quiet=quiet, told_today=told)
+
+    async def _turn(self, job: Job) -> TurnInput | None:
+        """Return the turn that a job would run, None for one that sends a fixed text. Raise
+        TargetGone, SkillGone."""
+        if job.kind is JobKind.MESSAGE:
+            return None
+        # Also of a skill that is not enabled yet, so that its cost can be told before it is.
+        states = (SkillState.USABLE, SkillState.OFF)
+        return await self._turns.turn(job, job.next or Due(slot="now", at_ms=0), states=states)
 
     async def _rehearsed(self, job: Job) -> tuple[TurnInput | None, DryRunReport, str]:
         """Return the turn, what would be sent, and what would keep it from running."""
         try:
-            turn = await self._turns.turn(job)
+            turn = await self._turn(job)
         except Permanent as error:
             return None, DryRunReport(asks=False), str(error)
         return turn, await self._rehearsing.rehearse(turn), ""
 
     async def _estimate(self, job: Job, sent: DryRunReport) -> Estimate:
-        return self._of(job, await self._cost(job, sent.cost), sent.model)
-
-    def _of(self, job: Job, cost: RunCost, model: str) -> Estimate:
-        return Estimate(cost=cost, a_day=self._forecaster.pace(job, cost), model=model)
+        cost = await self._cost(job, sent.cost)
+        a_day = pace(job.when, cost, now=self._clock.now())
+        return Estimate(cost=cost, a_day=a_day, model=sent.model)
 
     async def _cost(self, job: Job, estimate: RunCost) -> RunCost:
         """Return the cost of one run: what its last ones took, else the estimate."""
@@ -306,9 +301,9 @@ class JobDryRuns:
         if shift is None:
             return None
         after, until = shift - timedelta(minutes=61), shift + timedelta(days=2)
-        dues = self._forecaster.next_runs(job, n=SHIFT_SHOWN, after=after)
-        near = [due for due in dues if due.at_ms < until.timestamp() * 1000]
-        runs = await self._forecaster.told_at(job, near)
+        dues = next_dues(job, n=SHIFT_SHOWN, after=after)
+        near = [due for due in dues if due.at_ms < to_ms(until)]
+        runs = await self._told_at(job, near)
         return ClockChange(at=shift.astimezone(zone), runs=runs)
 
 

@@ -84,14 +84,34 @@ class IdleTimers:
     async def work_off(self) -> int:
         """Act on all that is due now; return on how many. Raise StorageError."""
         acted: set[ConversationId] = set()
-        await self._steady()
+        moved = await self._store.steady(now_ms=self._now_ms(), ahead_ms=int(PAUSES_S[-1] * 1000))
+        if moved:
+            log.warning("idle.clock_set_back", conversations=moved)
         while len(acted) < DUE_MAX:
             # Asked anew each time: an act takes a while, and somebody may have spoken meanwhile.
-            timer = await self._next(acted)
+            idle_ms = int(self._options.idle_s * 1000)
+            due = await self._store.due(now_ms=self._now_ms(), idle_ms=idle_ms, limit=DUE_MAX)
+            fresh = (timer for timer in due if timer.conversation not in acted)
+            timer = next((timer for timer in fresh if not self._busy(timer.lane)), None)
             if timer is None:
                 break
             acted.add(timer.conversation)
-            await self._attempt(timer)
+            with structlog.contextvars.bound_contextvars(conversation=timer.conversation):
+                try:
+                    async with asyncio.timeout(self._options.act_s_max):
+                        await self._act(timer.conversation)
+                except StorageError:
+                    raise
+                except TimeoutError:
+                    await self._later(timer, why=f"It took over {self._options.act_s_max:.0f} s.")
+                except AssistantError as trouble:
+                    wished_s = trouble.retry_after_s if isinstance(trouble, Temporary) else None
+                    await self._later(timer, why=str(trouble), wished_s=wished_s or 0.0)
+                except Exception:
+                    log.exception("idle.broke")
+                    await self._later(timer, why="It broke; the traceback stands above.")
+                else:
+                    await self._store.close(timer.conversation, touched_ms=timer.touched_ms)
         return len(acted)
 
     async def _run(self) -> None:
@@ -109,30 +129,6 @@ class IdleTimers:
                 self._is_in_trouble = False
             await self._clock.sleep(look_s)
 
-    async def _next(self, acted: set[ConversationId]) -> IdleTimer | None:
-        idle_ms = int(self._options.idle_s * 1000)
-        due = await self._store.due(now_ms=self._now_ms(), idle_ms=idle_ms, limit=DUE_MAX)
-        fresh = (timer for timer in due if timer.conversation not in acted)
-        return next((timer for timer in fresh if not self._busy(timer.lane)), None)
-
-    async def _attempt(self, timer: IdleTimer) -> None:
-        with structlog.contextvars.bound_contextvars(conversation=timer.conversation):
-            try:
-                async with asyncio.timeout(self._options.act_s_max):
-                    await self._act(timer.conversation)
-            except StorageError:
-                raise
-            except TimeoutError:
-                await self._later(timer, why=f"It took over {self._options.act_s_max:.0f} s.")
-            except AssistantError as trouble:
-                wished_s = trouble.retry_after_s if isinstance(trouble, Temporary) else None
-                await self._later(timer, why=str(trouble), wished_s=wished_s or 0.0)
-            except Exception:
-                log.exception("idle.broke")
-                await self._later(timer, why="It broke; the traceback stands above.")
-            else:
-                await self._store.close(timer.conversation, touched_ms=timer.touched_ms)
-
     async def _later(self, timer: IdleTimer, *, why: str, wished_s: float = 0.0) -> None:
         tries = timer.tries + 1
         if tries >= self._options.tries_max:
@@ -145,11 +141,6 @@ class IdleTimers:
         await self._store.put_off(
             timer.conversation, touched_ms=timer.touched_ms, until_ms=until_ms
         )
-
-    async def _steady(self) -> None:
-        moved = await self._store.steady(now_ms=self._now_ms(), ahead_ms=int(PAUSES_S[-1] * 1000))
-        if moved:
-            log.warning("idle.clock_set_back", conversations=moved)
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)

@@ -29,8 +29,7 @@ from memory.records.ports import Clock
 from memory.records.rows import NewMessage, Person
 from memory.stores.jobs import SqliteJobs
 from memory.stores.schedule import SqliteTellings
-from scheduler.notify.dedup import finding, is_told
-from scheduler.notify.trivial import is_trivial, without_token
+from scheduler.notify.findings import finding, is_told, is_trivial, without_token
 
 # --- quiet hours --------------------------------------------------------------------------------
 #
@@ -174,42 +173,39 @@ class Notifier:
     async def tell(self, found: Notification) -> SlotState:
         """Return what becomes of a finding. Raise StorageError: it may then be asked again."""
         async with self._deciding:  # counts are of what was told before
-            return await self._decide(found)
-
-    async def _decide(self, found: Notification) -> SlotState:
-        job, slot = found.job, found.due.slot
-        text = without_token(found.text)
-        if is_trivial(text, self._options.phrases()):
-            return await self._end(found, SlotState.SILENT, "nothing to report")
-        if not self._people.may_hear(job.person_id, job.deliver_to):
-            return await self._end(found, SlotState.FAILED, _no_chat(job.deliver_to))
-        compared = ""
-        if job.kind is JobKind.HEARTBEAT:
-            compared = finding(text, now=self._now_of(job.person_id))
-            if await self._was_told(job, text):
-                return await self._end(found, SlotState.SILENT, "told already within a day")
-        new = replace(
-            found,
-            text=text,
-            finding=compared,
-            counts=job.set_by is not SetBy.PERSON,
-            note=joins_note(job),
-            # What one member has a group told is outside text for the others.
-            tainted=found.tainted or self._people.is_group(job.deliver_to),
-        )
-        held = await self._held(new)
-        if held is Held.QUIET and job.quiet is QuietPolicy.DROP:
-            return await self._end(found, SlotState.SILENT, "dropped: quiet hours")
-        if held is not None:
-            await self._notifications.hold(new, held)
-            log.info("job.held", job=job.id, slot=slot, why=held)
-            return SlotState.WAITING
-        message = NewMessage(lane=job.deliver_to, text=text)
-        outbox_id = await self._notifications.tell(new, message)
-        if outbox_id is not None:
-            self._deliver([(message.lane, outbox_id)])
-            log.info("job.told", job=job.id, slot=slot, chars=len(text))
-        return SlotState.TOLD
+            job, slot = found.job, found.due.slot
+            text = without_token(found.text)
+            if is_trivial(text, self._options.phrases()):
+                return await self._end(found, SlotState.SILENT, "nothing to report")
+            if not self._people.may_hear(job.person_id, job.deliver_to):
+                return await self._end(found, SlotState.FAILED, _no_chat(job.deliver_to))
+            compared = ""
+            if job.kind is JobKind.HEARTBEAT:
+                compared = finding(text, now=self._now_of(job.person_id))
+                if await self._was_told(job, text):
+                    return await self._end(found, SlotState.SILENT, "told already within a day")
+            new = replace(
+                found,
+                text=text,
+                finding=compared,
+                counts=job.set_by is not SetBy.PERSON,
+                note=joins_note(job),
+                # What one member has a group told is outside text for the others.
+                tainted=found.tainted or self._people.is_group(job.deliver_to),
+            )
+            held = await self._held(new)
+            if held is Held.QUIET and job.quiet is QuietPolicy.DROP:
+                return await self._end(found, SlotState.SILENT, "dropped: quiet hours")
+            if held is not None:
+                await self._notifications.hold(new, held)
+                log.info("job.held", job=job.id, slot=slot, why=held)
+                return SlotState.WAITING
+            message = NewMessage(lane=job.deliver_to, text=text)
+            outbox_id = await self._notifications.tell(new, message)
+            if outbox_id is not None:
+                self._deliver([(message.lane, outbox_id)])
+                log.info("job.told", job=job.id, slot=slot, chars=len(text))
+            return SlotState.TOLD
 
     async def _end(self, found: Notification, state: SlotState, why: str) -> SlotState:
         await self._jobs.end(found.job.id, found.due.slot, state, note=why)
@@ -237,7 +233,12 @@ class Notifier:
         if hours is not None and not passes and hours.holds(now, zone):
             return Held.QUIET
         if new.counts and not job.urgent:
-            count = await self._notifications.count(person_id, since_ms=_ms(_midnight(now, zone)))
+            count = await self._notifications.count(
+                person_id,
+                since_ms=_ms(
+                    now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
+                ),
+            )
             if count >= self._options.daily_max:
                 return Held.CAP
         return None
@@ -300,10 +301,6 @@ def joins_note(job: Job) -> str:
 
 def _no_chat(lane: str) -> str:
     return f"{lane} is no chat of this person any more"
-
-
-def _midnight(moment: datetime, zone: tzinfo) -> datetime:
-    return moment.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _ms(moment: datetime) -> int:

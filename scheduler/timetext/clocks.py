@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from datetime import time
 from typing import NamedTuple
 
-from scheduler.timetext.numbers import COUNT, ONES, TENS, WORD, compiled, value, whole
-from scheduler.timetext.pieces import (
+from scheduler.timetext.vocabulary import (
+    COUNT,
+    ONES,
+    TENS,
+    WORD,
     Clocks,
     Found,
     PartOfDay,
@@ -19,6 +22,9 @@ from scheduler.timetext.pieces import (
     TimeOfDay,
     TimeSpan,
     Zone,
+    compiled,
+    value,
+    whole,
 )
 
 CLOCKS_MAX = 8

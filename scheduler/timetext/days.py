@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
-from scheduler.timetext.numbers import (
+from scheduler.timetext.vocabulary import (
     COUNT,
     MONTH,
     MONTH_GLUED,
@@ -19,15 +19,6 @@ from scheduler.timetext.numbers import (
     WEEKDAY,
     WEEKDAYS,
     YEAR,
-    compiled,
-    month,
-    rule,
-    unit,
-    value,
-    weekday,
-    whole,
-)
-from scheduler.timetext.pieces import (
     Ask,
     Day,
     DayPattern,
@@ -36,7 +27,14 @@ from scheduler.timetext.pieces import (
     Piece,
     ReadingContext,
     Rule,
+    compiled,
+    month,
     moved,
+    rule,
+    unit,
+    value,
+    weekday,
+    whole,
 )
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600}

@@ -9,18 +9,12 @@ from zoneinfo import ZoneInfo
 
 from memory.records.recurrence import Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
-from scheduler.clock.cron import CronWrong, wall_moment
-from scheduler.clock.recurrence import next_slots
+from scheduler.clock.recurrence import CronWrong, next_slots, wall_moment
 from scheduler.timetext.clocks import EITHER_HALF_DAILY, USUAL, hours
-from scheduler.timetext.numbers import (
+from scheduler.timetext.repeats import WORKDAYS
+from scheduler.timetext.vocabulary import (
     DAY_NAMES,
     MONTH_NAMES,
-    day_words,
-    listed,
-    ordinal_words,
-    time_words,
-)
-from scheduler.timetext.pieces import (
     Ask,
     Clocks,
     Day,
@@ -37,8 +31,11 @@ from scheduler.timetext.pieces import (
     TimeOfDay,
     TimeSpan,
     Weekdays,
+    day_words,
+    listed,
+    ordinal_words,
+    time_words,
 )
-from scheduler.timetext.repeats import WORKDAYS
 
 # --- on which days ------------------------------------------------------------------------------
 

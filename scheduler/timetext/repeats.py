@@ -7,22 +7,15 @@ from datetime import UTC
 
 from memory.records.recurrence import COUNT_MAX, RecurrenceUnit
 from scheduler.timetext.days import DURATION, later
-from scheduler.timetext.numbers import (
+from scheduler.timetext.vocabulary import (
     MONTH,
     NUMBER,
     ORDINAL,
     UNIT,
     WEEKDAY,
     WEEKDAYS,
-    Make,
-    month,
-    rule,
-    unit,
-    weekday,
-    whole,
-)
-from scheduler.timetext.pieces import (
     Ask,
+    Make,
     Moment,
     OfMonth,
     Piece,
@@ -32,6 +25,11 @@ from scheduler.timetext.pieces import (
     RepeatStep,
     Rule,
     Weekdays,
+    month,
+    rule,
+    unit,
+    weekday,
+    whole,
 )
 
 WORKDAYS = (0, 1, 2, 3, 4)

@@ -9,11 +9,10 @@ from zoneinfo import ZoneInfo
 
 from memory.records.recurrence import At
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
-from scheduler.clock.cron import wall_moment
+from scheduler.clock.recurrence import wall_moment
 from scheduler.timetext.clocks import EITHER_HALF, USUAL, Hour, hours
 from scheduler.timetext.days import former, monday, upcoming
-from scheduler.timetext.numbers import day_words, moment_words
-from scheduler.timetext.pieces import (
+from scheduler.timetext.vocabulary import (
     Ask,
     Clocks,
     Day,
@@ -29,6 +28,8 @@ from scheduler.timetext.pieces import (
     TimeOfDay,
     TimeSpan,
     Weekdays,
+    day_words,
+    moment_words,
 )
 
 _REPEATED = (RepeatStep, Weekdays, RepeatLimit)

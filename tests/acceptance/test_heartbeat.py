@@ -3,26 +3,14 @@ once (cases SC-19, CO-01; SPEC §11)."""
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 
 import pytest
 
-from agent.skills.skill import Skill
-from bot.settings.home import shipped
-from memory.records.jobs import JobKind
-from memory.records.messages import ConversationId
-from memory.records.recurrence import Every, RecurrenceUnit
-from scheduler.clock.timetable import Timetable
-from scheduler.kinds.agent_turn import HeartbeatKind, TurnKind
 from tests.acceptance.rig import Home, Model, Telegram, until
 from tests.acceptance.schedule_words import ANN, started
 from tests.acceptance.test_kills import settled
 from tests.acceptance.tool_words import reads
-from tests.scheduler.jobs_kit import Office, job
-from tests.scheduler.service_kit import People
 
 
 def looks(home: Home, telegram: Telegram, *, word: str = "skipped") -> None:
@@ -86,109 +74,6 @@ def test_what_a_look_finds_is_told_once_and_rests_on_the_list_alone(
     ]
 
 
-def test_the_switch_and_the_reasons_outlive_a_restart(home: Home, telegram: Telegram) -> None:
-    home.approve(ANN)
-    bot = started(home)
-    looks(home, telegram)
-    telegram.says(ANN, "/heartbeat off")
-    reads(telegram, ANN, "The heartbeat is off")
-    bot.kill()
-
-    started(home)
-    telegram.says(ANN, "/heartbeat why")
-    why = reads(telegram, ANN, "The last heartbeats:")
-    telegram.says(ANN, "/heartbeat")
-    state = reads(telegram, ANN, "The heartbeat is off (by hand)")
-    telegram.says(ANN, "/heartbeat on")
-    on = reads(telegram, ANN, "The heartbeat is on (by hand)")
-
-    assert "nothing to look at" in why
-    assert "off" in state
-    assert "every 30 min" in on
-
-
-def test_one_that_kept_failing_goes_on_when_it_is_switched_on(
-    home: Home, telegram: Telegram
-) -> None:
-    home.approve(ANN)
-    bot = started(home)
-    looks(home, telegram)
-    bot.kill()
-    with closing(sqlite3.connect(home.database)) as connection, connection:
-        connection.execute(
-            "update jobs set enabled = 0, failures = 5, paused = 'it failed 5 times in a row: no "
-            "such model' where kind = 'heartbeat'"
-        )
-
-    started(home)
-    telegram.says(ANN, "/heartbeat")
-    stopped = reads(telegram, ANN, "It was stopped: it failed 5 times")
-    telegram.says(ANN, "/heartbeat on")
-    reads(telegram, ANN, "The heartbeat is on (by hand)")
-
-    assert "/heartbeat on lets it go on" in stopped
-    ((enabled, failures),) = home.ask_database("select enabled, failures from jobs")
-    assert (enabled, failures) == (1, 0)
-
-
 # --- many looks, by a clock that stands until it is moved -----------------------------------------
 
 MORNING = datetime(2026, 6, 1, tzinfo=UTC)
-WITHOUT_TASKS = (
-    "",
-    "# HEARTBEAT.md\n\n# Keep empty to skip\n# Add tasks below\n",
-    "# Heartbeat Tasks\n\n<!--\nmulti-line comment\nwith - a bullet inside\n-->\n\n"
-    "## Active Tasks\n\n<!-- add here -->\n",
-    "```markdown\n# only the template\n```\n\n## Related\n\n"
-    "- [Heartbeat config](/docs/heartbeat)\n",
-    "- [ ] \n- \n",
-    None,
-    "\ufeff# Heartbeat\r\n\r\n",
-    shipped("HEARTBEAT.md").read_text("utf-8"),
-)
-
-
-class Kept:
-    """What came of heartbeats; no turn is to be made."""
-
-    def __init__(self) -> None:
-        self.outcomes: list[str] = []
-
-    async def beat(self, agent: str, outcome: str, why: str) -> None:
-        self.outcomes.append(outcome)
-
-    async def start_new(self, lane: str) -> ConversationId:
-        raise AssertionError(f"a turn was begun in {lane}")
-
-    async def skill(self, name: str) -> Skill:
-        raise AssertionError(f"the skill {name} was looked for")
-
-
-@pytest.mark.case("SC-19", "CO-01")
-@pytest.mark.parametrize("text", WITHOUT_TASKS)
-async def test_a_day_of_looks_at_a_list_without_tasks_begins_no_turn(
-    tmp_path: Path, text: str | None
-) -> None:
-    path, kept = tmp_path / "HEARTBEAT.md", Kept()
-    if text is not None:
-        path.write_bytes(text.encode())
-    office = Office(tmp_path, start=MORNING)
-    kind = HeartbeatKind(
-        TurnKind(People(), kept.start_new, kept.skill),
-        tmp_path,
-        kept.beat,
-        fresh=lambda: shipped("HEARTBEAT.md").read_text("utf-8"),
-        local=lambda job: office.clock.now(),
-    )
-    async with office.opened():
-        hears = office.hears()
-        kinds = {JobKind.HEARTBEAT: kind}
-        office.timetable = Timetable(office.store, kinds, hears, clock=office.clock)
-        every = Every(count=30, unit=RecurrenceUnit.MINUTE, start=MORNING, zone="UTC")
-        await office.add(job("heartbeat", kind=JobKind.HEARTBEAT, when=every))
-        for number in range(1, 49):
-            await office.to(MORNING + timedelta(minutes=30 * number))
-
-    assert kept.outcomes == ["skipped"] * 48
-    assert {state for _, state in office.slots()} == {"skipped"}
-    assert path.exists(), "a missing list is written anew"

@@ -3,23 +3,19 @@
 
 from __future__ import annotations
 
-import json
 from random import Random
 
 import pytest
 
 from tests.acceptance.memory_words import (
     PREVIOUS,
-    QUICK,
     SUMMING,
     SUMS_UP,
     answers,
     asked,
     asks,
     block,
-    facts_of,
     hold,
-    holders,
     moment,
     sent,
     summed,
@@ -142,95 +138,3 @@ def test_a_kill_while_it_is_summed_up_loses_nothing(
 
 
 # --- on the command line -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("beside", [True, False])
-def test_memory_is_seen_and_changed_on_the_command_line(
-    home: Home, telegram: Telegram, *, beside: bool
-) -> None:
-    home.env |= QUICK
-    home.approve(ANN)
-    bot = home.start()
-    asks(telegram, ANN, "/remember I live in Oslo.")
-    asks(telegram, ANN, "/remember My boat is called Quokka.")
-    if not beside:
-        bot.end()
-
-    listed = json.loads(home.run("memory", "list", "--json").stdout)
-    plain = home.run("memory", "list").stdout
-    searched = json.loads(home.run("memory", "search", "boat", "--json").stdout)
-    edited = home.run("memory", "edit", "f1", "Ann lives in Bergen.")
-    shown = json.loads(home.run("memory", "show", "f3", "--json").stdout)
-    past = json.loads(home.run("memory", "list", "--past", "--json").stdout)
-    missing = home.run("memory", "show", "f99")
-    file = home.path.parent / "ann.json"
-    exported = home.run("memory", "export", "--out", str(file))
-    printed = home.run("memory", "export", "--format", "md")
-    unasked = home.run("memory", "forget", "f2")
-    forgotten = home.run("memory", "forget", "f2", "--yes", "--json")
-    imported = home.run("memory", "import", str(file), "--json")
-    after = facts_of(home)
-    left = holders(home, "Quokka")
-    file.write_text("{")
-    broken = home.run("memory", "import", str(file))
-
-    assert {fact["key"] for fact in listed["facts"]} == {"f1", "f2"}
-    assert [len(line.split("\t")) for line in plain.splitlines()] == [7, 7]
-    assert searched["facts"][0]["text"] == "My boat is called Quokka."
-    assert edited.returncode == 0, edited.stderr
-    assert shown["fact"]["text"] == "Ann lives in Bergen."
-    assert [fact["text"] for fact in past["facts"]] == ["I live in Oslo."]
-    assert (missing.returncode, missing.stdout) == (1, "")
-    assert exported.returncode == 0, exported.stderr
-    assert "My boat is called Quokka." in printed.stdout
-    assert unasked.returncode == 2
-    assert forgotten.returncode == 0, forgotten.stderr
-    assert json.loads(forgotten.stdout)["ok"] is True
-    assert imported.returncode == 0, imported.stderr
-    assert json.loads(imported.stdout)
-    assert after == ["Ann lives in Bergen."]
-    assert left == []
-    assert broken.returncode == 1
-    assert "Traceback" not in broken.stderr
-    assert facts_of(home) == after
-
-
-@pytest.mark.parametrize("beside", [True, False])
-def test_conversations_are_seen_and_erased_on_the_command_line(
-    home: Home, telegram: Telegram, model: Model, *, beside: bool
-) -> None:
-    home.env |= QUICK
-    home.approve(ANN)
-    bot = home.start()
-    asks(telegram, ANN, "The boat is called Quokka.")
-    asks(telegram, ANN, "/new")
-    asks(telegram, ANN, "Rain again today.")
-    if not beside:
-        bot.end()
-
-    listed = json.loads(home.run("sessions", "list", "--json").stdout)["sessions"]
-    plain = home.run("sessions", "list").stdout
-    old = listed[-1]["id"]
-    shown = json.loads(home.run("sessions", "show", old, "--json").stdout)
-    exported = json.loads(home.run("sessions", "export", old).stdout)
-    markdown = home.run("sessions", "export", old[:8], "--format", "md")
-    unasked = home.run("sessions", "clear", old)
-    cleared = home.run("sessions", "clear", old, "--yes", "--json")
-    again = home.run("sessions", "show", old)
-    left = json.loads(home.run("sessions", "list", "--json").stdout)["sessions"]
-    if not beside:
-        home.start()
-    asks(telegram, ANN, "What was the boat called?")
-
-    assert len(listed) == len(plain.splitlines()) == 2
-    assert shown["session"]["lane"] == f"telegram:{ANN}"
-    assert [entry["kind"] for entry in exported["entries"]] == ["said", "context", "answered"]
-    assert "The boat is called Quokka." in markdown.stdout
-    assert unasked.returncode == 2
-    assert cleared.returncode == 0, cleared.stderr
-    assert old in json.loads(cleared.stdout)["text"]
-    assert (again.returncode, again.stdout) == (1, "")
-    assert [one["id"] for one in left] == [listed[0]["id"]]
-    assert "Quokka" not in sent(model)[-1]
-    # Daily backups keep what they hold until they are replaced.
-    assert [file for file in holders(home, "Quokka") if "backups" not in file] == []

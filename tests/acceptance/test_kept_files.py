@@ -4,6 +4,7 @@ back by `/undo`, byte for byte (SPEC §6, §9)."""
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,10 @@ def kept(home: Home) -> Home:
     return home
 
 
-@pytest.mark.parametrize("path", ["memory/MEMORY.md", "memory/202607/20260731.md"])
 def test_notes_that_are_wiped_are_told_of_and_put_back_also_after_a_kill(
-    kept: Home, telegram: Telegram, path: str
+    kept: Home, telegram: Telegram
 ) -> None:
+    path = "memory/202607/20260731.md"
     file = laid(kept, path)
     bot = kept.start()
 
@@ -59,62 +60,45 @@ def test_notes_that_are_wiped_are_told_of_and_put_back_also_after_a_kill(
     assert "do not go further back" in again
 
 
-def test_what_an_edit_takes_away_counts_and_half_of_it_is_not_most(
+def test_what_counts_is_what_most_of_a_file_lost_by_the_end_of_a_turn(
     kept: Home, telegram: Telegram
 ) -> None:
     path = "memory/MEMORY.md"
-    file = laid(kept, path, "\n".join(LINES))
     kept.start()
 
-    half = "\n".join(LINES[:20])
-    first = asks(telegram, ANN, calling("edit_file", say="half", path=path, old=half, new=""))
-    more = "\n".join(LINES[20:31])
-    second = asks(telegram, ANN, calling("edit_file", say="more", path=path, old=more, new=""))
+    def does(say: str, *calls: tuple[str, dict[str, str]]) -> str:
+        lines = [f"!call {name} {json.dumps(given)}" for name, given in calls]
+        return asks(telegram, ANN, "\n".join([say, *lines]))
+
+    def takes(lines: Sequence[str]) -> tuple[str, dict[str, str]]:
+        return "edit_file", {"path": path, "old": "\n".join(lines), "new": ""}
+
+    file = laid(kept, path, "\n".join(LINES))
+    half = does("half", takes(LINES[:20]))
+    more = does("more", takes(LINES[20:31]))
     asks(telegram, ANN, "/undo")
+    after_undo = file.read_text()
 
-    assert "lost" not in first
-    assert "lost 11 of its 20 lines" in second.splitlines()[-1]
-    assert file.read_text() == "\n" + "\n".join(LINES[20:])
-
-
-def test_slice_by_slice_in_one_turn_is_one_loss_and_what_was_added_goes_with_it(
-    kept: Home, telegram: Telegram
-) -> None:
-    path = "memory/MEMORY.md"
-    file = laid(kept, path, "\n".join(LINES))
-    kept.start()
-    slices = [LINES[:15], LINES[15:27], LINES[27:34]]
-    calls = [{"path": path, "old": "\n".join(one), "new": ""} for one in slices]
+    laid(kept, path, "\n".join(LINES))
     note = {"text": "Ann moved house.", "where": "long-term"}
-    lines = [*(f"!call edit_file {json.dumps(one)}" for one in calls)]
-
-    answer = asks(
-        telegram, ANN, "\n".join(["slices", *lines, f"!call append_notes {json.dumps(note)}"])
-    )
+    slices = [takes(one) for one in (LINES[:15], LINES[15:27], LINES[27:34])]
+    sliced = does("slices", *slices, ("append_notes", note))
     left = file.read_text()
     asks(telegram, ANN, "/undo")
+    whole = file.read_text()
 
+    # What is there again at the end of the turn is no loss.
+    wiping = {"path": path, "content": ""}
+    anew = {"path": path, "content": "\n".join(reversed(LINES))}
+    there_again = does("sort", ("write_file", wiping), ("write_file", anew))
+
+    assert "lost" not in half
+    assert "lost 11 of its 20 lines" in more.splitlines()[-1]
+    assert after_undo == "\n" + "\n".join(LINES[20:])
     assert "Ann moved house." in left
-    assert "lost 34 of its 40 lines" in answer.splitlines()[-1]
-    assert file.read_text() == "\n".join(LINES)
-
-
-def test_what_is_there_again_at_the_end_of_the_turn_is_no_loss(
-    kept: Home, telegram: Telegram
-) -> None:
-    path = "memory/MEMORY.md"
-    laid(kept, path, "\n".join(LINES))
-    kept.start()
-    sorted_anew = {"path": path, "content": "\n".join(reversed(LINES))}
-    wiping = json.dumps({"path": path, "content": ""})
-
-    answer = asks(
-        telegram,
-        ANN,
-        f"sort\n!call write_file {wiping}\n!call write_file {json.dumps(sorted_anew)}",
-    )
-
-    assert "lost 40" not in answer
+    assert "lost 34 of its 40 lines" in sliced.splitlines()[-1]
+    assert whole == "\n".join(LINES)
+    assert "lost 40" not in there_again
 
 
 def test_of_a_steering_file_the_card_says_what_goes_and_it_is_put_back(

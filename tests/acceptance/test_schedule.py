@@ -65,51 +65,6 @@ def test_a_reminder_is_agreed_to_comes_once_and_is_answered_by_taps(
     assert model.user_texts() == [], "no model reads a reminder"
 
 
-@pytest.mark.case("SC-11")
-def test_a_reminder_of_a_reminder_makes_none(home: Home, telegram: Telegram, model: Model) -> None:
-    home.approve(ANN)
-    keep(home, [Kept(text="remind me in 1 minute to drink water", due=datetime.now(UTC))])
-    home.start()
-
-    card_that(telegram, "remind me in 1 minute", button="Done")
-    until(lambda: settled(home))
-
-    assert len(telegram.shown(ANN)) == 1
-    assert jobs(home) == {}, "it is over, and made none"
-    assert model.user_texts() == []
-
-
-def test_done_ends_a_reminder_that_nags(home: Home, telegram: Telegram) -> None:
-    home.approve(ANN)
-    started(home)
-    done = home.run("schedule", "add", "in 2 seconds", "take the pill", "--nag", "10", "--yes")
-
-    due = card_that(telegram, "take the pill", button="Done")
-    telegram.press(ANN, due, "Done")
-    telegram.press(ANN, due, "Done")
-    shown = reads(telegram, ANN, "Done.")
-
-    assert done.returncode == 0, done.stderr
-    assert shown.count("Done.") == 1
-    assert not [job for job in jobs(home).values() if job["next"]]
-
-
-def test_what_came_due_while_nothing_ran_comes_once_and_in_order(
-    home: Home, telegram: Telegram
-) -> None:
-    home.approve(ANN)
-    now = datetime.now(UTC)
-    keep(home, [Kept(text=f"thing {n}", due=now - timedelta(seconds=30 - n)) for n in (2, 0, 1)])
-
-    home.start()
-    last = reads(telegram, ANN, "thing 2")
-    until(lambda: settled(home))
-
-    things = [text[:7] for text in telegram.shown(ANN) if text.startswith("thing")]
-    assert things == ["thing 0", "thing 1", "thing 2"]
-    assert "late" not in last
-
-
 def test_what_was_missed_is_told_late_on_a_card(home: Home, telegram: Telegram) -> None:
     home.approve(ANN)
     keep(home, [Kept(text="call Bob", due=datetime.now(UTC) - timedelta(hours=2))])
@@ -232,56 +187,6 @@ def test_five_failures_in_a_row_stop_a_job_until_a_tap(
 # --- beside a running bot -------------------------------------------------------------------------
 
 
-def test_the_commands_act_beside_a_running_bot(home: Home, telegram: Telegram) -> None:
-    home.approve(ANN)
-    started(home)
-    reminded(home, "water the plants", seconds=3600)
-    key = str(only_job(home)["key"])
-
-    done = {
-        name: home.run("schedule", *arguments.split("|"))
-        for name, arguments in {
-            "show": "show|water|--json",
-            "pause": "pause|water|--json",
-            "resume": "resume|water|--json",
-            "edit": "edit|water|--text|water the tree|--yes|--json",
-            "run": f"run|{key}|--json",
-            "test": f"test|{key}|--json",
-            "simulate": "simulate|7d|--json",
-        }.items()
-    }
-    reads(telegram, ANN, "water the tree")
-    removed = home.run("schedule", "remove", key, "--yes", "--json")
-    gone = home.run("schedule", "show", key)
-    wrong = home.run("schedule", "edit", key)
-
-    for name, one in done.items():
-        assert one.returncode == 0, (name, one.stderr)
-        assert json.loads(one.stdout), name
-    assert removed.returncode == 0, removed.stderr
-    assert (gone.returncode, wrong.returncode) == (1, 2)
-    assert "Traceback" not in gone.stderr + wrong.stderr
-    assert jobs(home) == {}
-    assert home.run("run").returncode == 1, "one bot a home"
-
-
-def test_a_shipped_skill_is_a_job_as_long_as_it_is_enabled(home: Home) -> None:
-    home.approve(ANN)
-    enabled = home.run("skills", "enable", "morning-briefing", "--yes")
-    bot = started(home)
-    kept = jobs(home)
-    bot.end()
-    disabled = home.run("skills", "disable", "morning-briefing")
-    started(home)
-    left = jobs(home)
-
-    assert (enabled.returncode, disabled.returncode) == (0, 0)
-    assert "a day" in enabled.stdout
-    assert list(kept) == ["skill:morning-briefing"]
-    assert kept["skill:morning-briefing"]["next"]
-    assert not [job for job in left.values() if job["state"] == "on"]
-
-
 def test_a_pause_holds_what_asks_a_model_and_reminders_still_come(
     home: Home, telegram: Telegram, model: Model
 ) -> None:
@@ -324,23 +229,3 @@ def test_a_reminder_comes_also_where_the_pause_is_older_than_the_process(
     home.start()
 
     card_that(telegram, "thing", button="Done")
-
-
-def test_quiet_hours_outlive_a_restart_and_a_test_tells_of_them(
-    home: Home, telegram: Telegram
-) -> None:
-    home.approve(ANN)
-    bot = home.start()
-    telegram.says(ANN, "/timezone Berlin")
-    reads(telegram, ANN, "Your time zone is Europe/Berlin")
-    telegram.says(ANN, "/quiet 22:00-07:00")
-    reads(telegram, ANN, "Quiet hours: 22:00")
-    key = ordered(home, "look at the stars", when="every day at 23:00")
-    bot.kill()
-
-    home.start()
-    telegram.says(ANN, "/quiet")
-    reads(telegram, ANN, "ends them")
-    tested = json.loads(home.run("schedule", "test", key, "--json").stdout)
-
-    assert {one["fate"] for one in tested["next_runs"]} == {"held"}

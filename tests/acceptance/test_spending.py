@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 from functools import partial
 
-import pytest
-
 from tests.acceptance.rig import Home, Model, Telegram, until
 from tests.acceptance.tool_words import reads
 
@@ -91,9 +89,8 @@ def test_usage_is_the_same_beside_the_bot_and_without_it(home: Home, telegram: T
     assert [row["name"] for row in one["by"]["model"]] == ["lab-model"]
 
 
-@pytest.mark.parametrize("how", ["word", "button"])
 def test_the_brake_holds_over_a_restart_until_the_owner_says_so(
-    home: Home, telegram: Telegram, model: Model, how: str
+    home: Home, telegram: Telegram, model: Model
 ) -> None:
     home.env["HEARTHBOT_BUDGET__BRAKE"] = "true"
     home.env["HEARTHBOT_BUDGET__BRAKE_HOUR_TOKENS"] = "1000"
@@ -109,11 +106,8 @@ def test_the_brake_holds_over_a_restart_until_the_owner_says_so(
     telegram.says(BOB, "and for me")
     others = reads(telegram, BOB, "pausing for the moment")
     asked = len(model.user_texts())
-    if how == "word":
-        telegram.says(ANN, "/resume")
-    else:
-        *_, card = telegram.cards(ANN)  # one whose sending fell into the kill may stand twice
-        telegram.press(ANN, card, "Go on")
+    *_, card = telegram.cards(ANN)  # one whose sending fell into the kill may stand twice
+    telegram.press(ANN, card, "Go on")
     until(lambda: any("I go on" in text for text in told_of(telegram)))
     telegram.says(ANN, "and now")
     until(lambda: len(answers(telegram, ANN)) == 2)
@@ -129,9 +123,8 @@ def told_of(telegram: Telegram) -> list[str]:
     return [*telegram.shown(ANN), *telegram.popped_up()]
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_pause_keeps_what_is_written_and_works_it_off_afterwards(
-    home: Home, telegram: Telegram, model: Model, *, killed: bool
+def test_a_pause_keeps_what_is_written_and_works_it_off_afterwards_also_after_a_kill(
+    home: Home, telegram: Telegram, model: Model
 ) -> None:
     home.env["HEARTHBOT_TURNS__QUEUE"] = "followup"
     home.approve(ANN, BOB)
@@ -144,10 +137,9 @@ def test_a_pause_keeps_what_is_written_and_works_it_off_afterwards(
     until(lambda: not telegram.ask("pending"))
     until(lambda: home.ask_database("select count(*) from turns") == [(6,)])
 
-    if killed:
-        bot.kill()
-        bot = home.start()
-        until(bot.serving)
+    bot.kill()
+    bot = home.start()
+    until(bot.serving)
     asked = len(model.user_texts())
     telegram.says(ANN, "/resume")
     for chat, whose in ((ANN, "mine"), (BOB, "theirs")):

@@ -21,22 +21,14 @@ from aiohttp import web
 from agent.mcp.servers import McpServers
 from agent.models.chat_request import body
 from agent.policy.gate import Gate
-from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import PromptLibrary
-from agent.subagents.subagents import PeopleDrafts
-from agent.tools.agents import StatusTold
-from agent.tools.call import ToolLimits
-from agent.tools.files import ResultStore
+from agent.tools.groups.agents import StatusTold
 from agent.tools.selection import SelectionOptions, ToolSelector
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from agent.tools.toolbox import Toolbox
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
-from agent.turn.loop import Loop
-from agent.turn.steps.begin import BeginStep
-from agent.turn.steps.model import ModelStep, ModelStepOptions
-from agent.turn.steps.tools import ToolStep
 from bot.app.app import App
 from bot.app.tools import Abilities
 from bot.channels.base import Pressed
@@ -48,7 +40,6 @@ from bot.settings.load import load
 from bot.settings.logging import Redactor, secrets_of
 from bot.settings.options import policy_of
 from memory.database.connection import Database
-from memory.facts.recall import SqliteRecall
 from memory.records.messages import PersonId, Role
 from memory.records.ports import Json
 from memory.records.request import ModelRequest
@@ -56,12 +47,11 @@ from memory.records.rows import Person
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox
-from memory.stores.people import AboutPeople, SqlitePeople
+from memory.stores.people import SqlitePeople
 from memory.stores.traces import SqliteTraces
-from tests.agent.house import OWNER, House, Somebody, Words
+from tests.agent.house import OWNER, House, Somebody, Words, of_model
 from tests.agent.obedient import CANARY, ObedientModel
 from tests.agent.web.sites import Site, site
-from tests.fakes import OneModel
 
 EVIL_SERVER = Path(__file__).parent / "mcp" / "evil_server.py"
 
@@ -323,49 +313,14 @@ class Castle(House):
             toolbox = Toolbox([*own, *self.extra], self.servers)
             tools.reach._toolbox = toolbox
         library = PromptLibrary(shipped("prompts"), self.workspace, self.persona)
-        drafts = PeopleDrafts(self.seen)
-        gathering = ContextBuilder(
-            library,
-            self.shelf,
-            self.recalled or SqliteRecall(about=AboutPeople(self.database)),
-            clock=self.clock,
-            options=self.gathering,
-        )
         names = tuple(toolbox.names)
         options = SelectionOptions() if self.narrow else SelectionOptions(core=names, tools_max=90)
         traces = SqliteTraces(self.database)
-        begin = BeginStep(
-            self.conversations,
-            gathering,
-            toolbox,
-            ToolSelector(toolbox, tools.reach, traces, ranking=tools.ranking, options=options),
-            OneModel(model),
-            options=self.options,
+        selector = ToolSelector(
+            toolbox, tools.reach, traces, ranking=tools.ranking, options=options
         )
-        return Assistant(
-            begin=begin,
-            model=ModelStep(
-                OneModel(model),
-                self.conversations,
-                drafts,
-                traces,
-                toolbox=toolbox,
-                library=library,
-                options=ModelStepOptions(redact=self.redact),
-            ),
-            tool=ToolStep(
-                toolbox,
-                tools.reach,
-                drafts,
-                Gate(policy_of(app.settings), self.desk, self.conversations),
-                clock=self.clock,
-                keep=ResultStore(workspace),
-                limits=ToolLimits(result_chars_max=self.result_chars_max),
-                redact=self.redact,
-            ),
-            loop=Loop(toolbox, steps_max=self.steps_max),
-            drafts=drafts,
-        )
+        gate = Gate(policy_of(app.settings), self.desk, self.conversations)
+        return self._of_parts(model, library, toolbox, tools.reach, selector, gate, workspace)
 
     # --- answers of people ----------------------------------------------------------------------
 
@@ -466,7 +421,7 @@ class Lasting(Tool):
         self.card = ToolCard(
             name=name,
             description=f"Does {name}.",
-            arguments=Words,
+            arguments=of_model(Words),
             group="schedule" if name.endswith("job") else "memory",
             effect=Effect.PERSON,
             redo="once",

@@ -24,12 +24,11 @@ from agent.skills.library import SkillLibrary
 from agent.skills.places import SkillFolders
 from agent.skills.rules import Rule
 from agent.subagents.subagents import PeopleDrafts
-from agent.tools.arguments import Arguments
-from agent.tools.call import ToolLimits
-from agent.tools.files import FileTools, ResultStore
+from agent.tools.arguments import Arguments, ToolSignature
+from agent.tools.groups.files import FileTools, ResultStore
 from agent.tools.selection import SelectionOptions, ToolSelector
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust, tools_of
-from agent.tools.toolbox import Reach, ReachOptions, Toolbox
+from agent.tools.toolbox import Reach, ReachOptions, Toolbox, ToolLimits
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from agent.turn.engine import LocalEngine
@@ -83,6 +82,13 @@ MEMBER_IN_GROUP = Somebody(
 ON_CONSOLE = Somebody(id="p1", role=Role.OWNER, address=Address(channel="console", chat_id="local"))
 
 
+def of_model(model: type[Arguments]) -> ToolSignature:
+    """Parameters by a model that a test wrote, in place of a method's signature."""
+    made = ToolSignature(of_model)
+    made.model = model
+    return made
+
+
 class Nothing(Arguments):
     """No arguments."""
 
@@ -108,7 +114,7 @@ class FakeTool(Tool):
         self.card = ToolCard(
             name=self.name,
             description=f"Does {self.name}.",
-            arguments=Words,
+            arguments=of_model(Words),
             group="test",
             effect=self.effect,
             redo=self.redo,
@@ -266,6 +272,27 @@ class House:
             clock=self.clock,
             env={},
         )
+        selector = ToolSelector(
+            toolbox,
+            reach,
+            SqliteTraces(self.database),
+            options=SelectionOptions(core=self.core or tuple(toolbox.names)),
+        )
+        gate = Gate(self.policy, self.approvals, self.conversations)
+        claims = library.texts()["words_claims"]
+        return self._of_parts(model, library, toolbox, reach, selector, gate, workspace, claims)
+
+    def _of_parts(
+        self,
+        model: Any,
+        library: PromptLibrary,
+        toolbox: Toolbox,
+        reach: Reach,
+        selector: ToolSelector,
+        gate: Gate,
+        workspace: Workspace,
+        claims: str = "",
+    ) -> Assistant:
         gathering = ContextBuilder(
             library,
             self.shelf,
@@ -278,22 +305,18 @@ class House:
             self.conversations,
             gathering,
             toolbox,
-            ToolSelector(
-                toolbox,
-                reach,
-                SqliteTraces(self.database),
-                options=SelectionOptions(core=self.core or tuple(toolbox.names)),
-            ),
+            selector,
             OneModel(model),
             options=self.options,
             compactor=self.compactor(self) if self.compactor else None,
         )
+        drafts = PeopleDrafts(self.seen)
         return Assistant(
             begin=self.beginning,
             model=ModelStep(
                 OneModel(model),
                 self.conversations,
-                PeopleDrafts(self.seen),
+                drafts,
                 SqliteTraces(self.database),
                 toolbox=toolbox,
                 library=library,
@@ -302,14 +325,14 @@ class House:
             tool=ToolStep(
                 toolbox,
                 reach,
-                PeopleDrafts(self.seen),
-                Gate(self.policy, self.approvals, self.conversations),
+                drafts,
+                gate,
                 clock=self.clock,
                 keep=ResultStore(workspace),
                 limits=ToolLimits(result_chars_max=self.result_chars_max),
                 redact=self.redact,
             ),
-            loop=Loop(toolbox, steps_max=self.steps_max, claims=library.texts()["words_claims"]),
+            loop=Loop(toolbox, steps_max=self.steps_max, claims=claims),
             drafts=self.seen,
         )
 

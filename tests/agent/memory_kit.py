@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from agent.tools.memory import FactTools
-from agent.tools.notes import Notes, NoteTools
-from agent.tools.profile import PersonContext, ProfileTools
+from agent.tools.groups.memory import FactTools, PersonContext
+from agent.tools.groups.notes import Notes, NoteTools, ProfileTools
 from agent.tools.tool import tools_of
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant

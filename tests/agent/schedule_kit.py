@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agent.policy.approval import Policy
-from agent.tools.profile import PersonContext
+from agent.skills.skill import Skill, SkillPlace, SkillSet
+from agent.tools.groups.memory import PersonContext
 from agent.tools.tool import Caller, Tool
 from agent.tools.workspace import Workspace
 from agent.turn.assistant import Assistant
 from bot.app.app import App
-from memory.records.errors import Permanent
 from memory.records.messages import ConversationId
-from scheduler.jobs.tool_calls import ToolCalls
+from scheduler.jobs.times import ToolCalls
 from scheduler.jobs.tools import schedule_tools
 from tests.agent.attack_kit import Castle
 from tests.agent.memory_kit import RememberingCastle
@@ -23,11 +23,11 @@ from tests.agent.obedient import ObedientModel
 from tests.scheduler.service_kit import BERLIN, Services
 
 
-async def usable_skill(name: str) -> object:
+async def skills() -> SkillSet:
     """There is one skill: `news`."""
-    if name != "news":
-        raise Permanent(f"there is no skill {name!r}")
-    return name
+    place = SkillPlace.SHIPPED
+    news = Skill(name="news", description="d", text="t", place=place, location="skills/news")
+    return SkillSet(skills=(news,))
 
 
 def made_tools(
@@ -52,7 +52,7 @@ def made_tools(
             is_private=is_private,
         ),
         ToolCalls(reached, policy=policy or Policy()),
-        skill=usable_skill,
+        shelf=skills,
     )
 
 

@@ -125,16 +125,6 @@ async def test_nothing_follows_from_a_subagent_or_from_a_turn_in_which_nothing_w
     assert kept.began == []
 
 
-async def test_a_payload_that_nobody_can_read_is_passed_over() -> None:
-    kept = Kept()
-    broken = NewRun(run_id=RunId("a"), lane=HERE.key, by=PersonId("p1"), payload={"odd": 1})
-    async with Aftermath([FollowUp(name="w", run=kept)]) as aftermath:
-        aftermath.ended(broken, an_end("a"))
-        await aftermath.idle()
-
-    assert kept.began == []
-
-
 async def test_a_flood_is_bounded_and_told() -> None:
     kept = Kept()
     kept.go_on.clear()

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.sandbox.worker import Bounds, answer_of, bound_itself
+from agent.sandbox.worker import Worker, bound_itself
 
-THIS = __name__
-BOUNDS = Bounds(read_s=30.0, answer_bytes_max=100_000)
+WORKER = Worker(__name__, read_s=30.0, answer_bytes_max=100_000)
 
 
 def children() -> set[str]:
@@ -46,14 +45,14 @@ def main() -> None:
 async def test_a_long_question_is_read_and_answered_whole() -> None:
     long = bytes(range(256)) * 300
 
-    assert await answer_of(THIS, b"echo " + long, BOUNDS) == long
+    assert await WORKER.answer(b"echo " + long, sorry="") == long
 
 
 @pytest.mark.parametrize("word", [b"much", b"fail", b"eat", b"spin"])
 async def test_who_answers_too_much_or_dies_has_answered_nothing(word: bytes) -> None:
     before = children()
 
-    assert await answer_of(THIS, word + b" now", BOUNDS) == b""
+    assert await WORKER.answer(word + b" now", sorry="") == b""
 
     assert children() <= before
 
@@ -61,7 +60,7 @@ async def test_who_answers_too_much_or_dies_has_answered_nothing(word: bytes) ->
 async def test_the_process_can_write_no_file(tmp_path: Path) -> None:
     target = tmp_path / "written"
 
-    assert await answer_of(THIS, f"write {target}".encode(), BOUNDS) == b""
+    assert await WORKER.answer(f"write {target}".encode(), sorry="") == b""
 
     assert not target.exists() or target.read_text() == ""
 
@@ -70,6 +69,6 @@ async def test_what_takes_too_long_is_ended() -> None:
     before = children()
 
     with pytest.raises(TimeoutError):
-        await answer_of(THIS, b"spin", Bounds(read_s=0.3, answer_bytes_max=10))
+        await Worker(__name__, read_s=0.3, answer_bytes_max=10).answer(b"spin", sorry="")
 
     assert children() <= before

@@ -11,8 +11,8 @@ import pytest
 
 from agent.guards.action_claims import Claim, ClaimKind
 from agent.prompt.tokens import estimate_tokens, text_of
-from agent.tools.call import CUT_OFF
 from agent.tools.tool import Effect
+from agent.tools.toolbox import CUT_OFF
 from agent.turn.assistant import BROKEN_NOTICE
 from agent.turn.end import (
     CUT_NOTICES,
@@ -24,7 +24,7 @@ from agent.turn.end import (
     TIME_NOTICE,
 )
 from agent.turn.progress import INTERRUPTED
-from agent.turn.steps.tools import SKIPPED, UNKNOWN_FATE
+from agent.turn.steps.tools import SKIPPED
 from memory.records.errors import (
     AssistantError,
     AuthRefused,
@@ -98,15 +98,6 @@ async def test_a_tool_is_called_and_its_result_answered(house: House) -> None:
         assert kinds(await house.entries()) == [
             *("Said", "Context", "Answered", "ToolResult", "Answered"),
         ]
-
-
-async def test_what_was_said_beside_a_tool_call_stands_before_the_answer(house: House) -> None:
-    script = model(calls(("list_dir", "{}"), text="Let me look."), "It is empty.")
-
-    async with house.opened(script):
-        reply = await house.say("what is there?")
-
-    assert reply == "Let me look.\n\nIt is empty."
 
 
 @pytest.mark.case("PR-07")
@@ -361,29 +352,6 @@ async def test_after_a_restart_the_next_turn_knows_what_was_delivered(house: Hou
     assert order == ["Said", "Answered", "ToolResult", "Answered", "Said"]
 
 
-async def test_a_tool_that_acts_once_is_not_repeated_after_a_restart_and_the_model_is_told(
-    house: House,
-) -> None:
-    acting = asyncio.Event()
-
-    async def act(text: str) -> str:
-        acting.set()
-        return await forever(text)
-
-    tool = FakeTool("send", act, effect=Effect.PERSON, redo="once")
-    house.tools = [tool]
-    async with house.opened(model(calls(("send", "{}")))):
-        run = await house.submit("send it")
-        await acting.wait()
-    script = model("I do not know whether it was sent.")
-    async with house.opened(script):
-        await house.engine.idle()
-
-        assert (await house.reply(run)).startswith("I do not know whether it was sent.\n\n")
-    assert len(tool.ran) == 1
-    assert results(list(script.asked[0].entries)) == [UNKNOWN_FATE]
-
-
 async def test_a_turn_resumed_after_a_restart_builds_on_the_same_prompt(house: House) -> None:
     asked = asyncio.Event()
 
@@ -608,15 +576,6 @@ async def test_calls_made_where_no_tool_is_offered_do_not_run_and_the_person_get
     assert not (house.workspace / "a.txt").exists()
 
 
-async def test_an_unknown_tool_is_answered_with_a_plain_result(house: House) -> None:
-    script = model(calls(("rm_rf", "{}")), "I cannot.")
-
-    async with house.opened(script):
-        await house.say("go")
-
-        assert results(await house.entries())[0].startswith("There is no tool 'rm_rf'")
-
-
 WRITTEN = [
     '<tool_call>{"name": "write_file", "arguments": {"path": "a", "content": "x"}}</tool_call>',
     "<tool_calls><write_file>a</write_file></tool_calls>",
@@ -689,20 +648,6 @@ async def test_a_claim_that_a_tool_made_true_stands(house: House) -> None:
 
     async with house.opened(script):
         assert await house.say("save x") == "I saved it."
-
-
-async def test_an_effect_of_another_kind_makes_no_claim_true(house: House) -> None:
-    script = model(
-        calls(("write_file", '{"path": "a.md", "content": "x"}')),
-        "I saved it, and I have already sent the email to Bob.",
-        "I saved it; the mail is not sent.",
-    )
-
-    async with house.opened(script):
-        reply = await house.say("save x and mail Bob")
-
-    assert "already sent the email to bob" in text_of(script.asked[2].entries[-1])
-    assert reply == "I saved it; the mail is not sent."
 
 
 async def test_a_malformed_call_goes_down_the_ladder_and_ends_in_text(house: House) -> None:
@@ -807,22 +752,6 @@ async def test_what_does_not_fit_loses_its_older_half_and_no_more(house: House) 
     assert first == f"{SHRUNK_NOTICE}\n\nFits."
     assert second == "Still fits."
     assert_grows(script.asked[9:], house)
-
-
-async def test_a_request_larger_than_the_window_is_never_sent(house: House) -> None:
-    window = 6_000
-    script = model(traits=ModelTraits(window=window))
-
-    async with house.opened(script):
-        await fill_history(house, 12)
-        script.add("Short again.")
-        await house.say("x" * 8_000)
-        reply = await house.say("y " * 30_000)
-
-        assert reply.startswith(NOTICES["ContextTooLong"])
-    for request in script.asked:
-        sizes = [estimate_tokens(text_of(entry)) for entry in request.entries]
-        assert estimate_tokens(request.system) + sum(sizes) < window
 
 
 @pytest.mark.case("HI-05")

@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from agent.files.attachments import AttachedFiles, Brought, Sound, brought, left_alone
+from agent.files.attachments import AttachedFiles, Brought, brought, left_alone
 from agent.files.extract import FileText
-from agent.files.values import AttachedOptions, FileUnavailable, ScaledPicture
+from agent.files.scaler import ScaledPicture
+from agent.files.values import AttachedOptions, FileUnavailable
 from agent.policy.taint import tainted_by
 from agent.tools.workspace import Workspace
 from memory.records.errors import AssistantError, Overloaded, Temporary
@@ -29,6 +30,7 @@ from memory.records.messages import (
 from memory.records.ports import Json, TurnContext
 from memory.records.request import ModelTraits
 from memory.records.transcript import Note, Said
+from memory.records.usage import Charge
 from tests.agent.files_kit import PNG, VOICE, jpeg, png
 from tests.fakes import FixedClock, OneModel, ScriptedModel
 
@@ -67,10 +69,10 @@ class Ears:
 
     def __init__(self, said: str | AssistantError) -> None:
         self.said = said
-        self.heard: list[Sound] = []
+        self.heard: list[tuple[str, bytes, int]] = []
 
-    async def transcript(self, sound: Sound) -> str:
-        self.heard.append(sound)
+    async def transcript(self, name: str, content: bytes, *, seconds: int, charge: Charge) -> str:
+        self.heard.append((name, content, seconds))
         if isinstance(self.said, AssistantError):
             raise self.said
         return self.said
@@ -399,8 +401,8 @@ async def test_a_voice_note_becomes_the_persons_own_words(tmp_path: Path) -> Non
     assert "transcript" in note_of(found).text
     assert tainted_by([note_of(found)], person_id="p1") == ""
     (heard,) = ears.heard
-    assert (heard.content, heard.seconds) == (VOICE, 12)
-    assert heard.name.endswith(".ogg")
+    assert heard[1:] == (VOICE, 12)
+    assert heard[0].endswith(".ogg")
 
 
 async def test_what_was_recorded_elsewhere_is_outside_text(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.files.images import KeptPictures, PicturesShown, Shown
-from agent.files.scaler import PillowScaler
+from agent.files.scaler import PictureDamaged, PictureTooLarge, PillowScaler, ScaledPicture
 from agent.files.sniff import signature_of
-from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathRefused, Workspace
 from memory.records.errors import AssistantError, StorageFull, Temporary

@@ -15,8 +15,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.files.scaler import PillowScaler, answer, made_smaller
-from agent.files.values import PictureDamaged, PictureTooLarge, ScaledPicture
+from agent.files.scaler import (
+    PictureDamaged,
+    PictureTooLarge,
+    PillowScaler,
+    ScaledPicture,
+    answer,
+    made_smaller,
+)
 from agent.sandbox.worker import NoRoom
 from tests.agent.files_kit import PNG, jpeg, png
 from tests.thorough import rounds

@@ -290,11 +290,15 @@ async def attack(castle: Castle, way: Way, orders: str) -> ObedientModel:
     return model
 
 
+FIFTH = 5
 TRIES = [
     (way, goal)
-    for way, told in WAYS.items()
-    for goal in ORDERS
+    for number, (way, told) in enumerate(WAYS.items())
+    for place, goal in enumerate(ORDERS)
     if not (told.is_one_line and "\n" in ORDERS[goal])
+    # What a way marks and what an order needs are judged apart: each order comes in by a page, each
+    # other way brings a fifth of them, another fifth each time. `make soak` tries all.
+    if THOROUGH or way == "a page" or (number + place) % FIFTH == 0
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from agent.budget.payment import Payment
 from agent.subagents.background import Background, BackgroundOptions
-from memory.records.errors import BrokenAnswer, ContextTooLong, Overloaded
+from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.request import ModelTraits
 from memory.records.transcript import Answered, Said, Usage
 from memory.records.usage import Charge, Purpose, Scope, SpendingRefused
@@ -90,15 +90,3 @@ async def test_a_used_up_budget_is_not_passed(path: Path) -> None:
             await background.ask("word " * 50, charge(), tokens_max=500)
 
     assert model.asked == []
-
-
-async def test_a_call_that_fails_gives_its_reservation_back(path: Path) -> None:
-    model = ScriptedModel(Overloaded("busy"), "ok")
-    room = limit(700, scope=Scope.BOT)
-    async with purse(path, room) as one:
-        payment = Payment(budget=one.budget)
-        background = Background(OneModel(model), options=BackgroundOptions(), payment=payment)
-        with pytest.raises(Overloaded):
-            await background.ask("hello", charge(), tokens_max=500)
-
-        assert await background.ask("hello", charge(), tokens_max=500) == "ok"

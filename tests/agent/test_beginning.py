@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.history.window import SAVED_TOKENS_MIN, shorten_before, shortening_step
-from agent.prompt.context import ContextOptions, PromptOccasion
-from agent.prompt.prefix_cache import PrefixPart, compare, part_of
-from agent.prompt.scene import PromptKind
+from agent.history.window import shorten_before, shortening_step
+from agent.prompt.context import ContextOptions
+from agent.prompt.prefix_cache import compare, part_of
+from agent.prompt.scene import PromptOccasion
 from agent.prompt.tokens import estimate_tokens, text_of
 from agent.skills.rules import Rule
 from agent.skills.skill import AutoInvoke
@@ -167,27 +165,6 @@ async def test_the_guard_names_the_first_part_that_changed(house: House) -> None
     assert third["kept"] > second["kept"]
 
 
-async def test_the_guard_remembers_over_a_restart(house: House) -> None:
-    async with house.opened(model("One.")):
-        await house.say("explain one")
-    async with house.opened(model("Two.")):
-        await house.say("explain two")
-        _, second = await recorded_prefixes(house)
-
-    assert second["intact"]
-    assert second["kept"] > 100
-
-
-async def test_a_new_conversation_is_compared_with_nothing(house: House) -> None:
-    async with house.opened(model("One.", "Two.")):
-        await house.say("explain one")
-        await house.conversations.start_new(OWNER.address.key)
-        await house.say("explain two")
-        _, second = await recorded_prefixes(house)
-
-    assert (second["kept"], second["first_changed"]) == (0, "")
-
-
 @given(st.lists(st.text(max_size=3)), st.lists(st.text(max_size=3)))
 def test_what_is_kept_is_the_common_beginning(before: list[str], after: list[str]) -> None:
     former = [part_of("x", text).digest for text in before]
@@ -203,15 +180,6 @@ def test_what_is_kept_is_the_common_beginning(before: list[str], after: list[str
     assert prefix.intact == (same == len(before))
     if not prefix.intact and same < len(after):
         assert prefix.first_changed == str(same)
-
-
-def test_a_request_that_is_shorter_than_the_former_one_is_not_intact() -> None:
-    part = PrefixPart("a", "d1", 1)
-
-    prefix = compare(["d1", "d2"], [part])
-
-    assert not prefix.intact
-    assert "shorter" in prefix.first_changed
 
 
 # --- the budget ----------------------------------------------------------------------------------
@@ -241,21 +209,6 @@ async def test_a_request_never_exceeds_the_window(house: House, window: int) -> 
         texts += [json.dumps([tool.description, tool.parameters]) for tool in request.tools]
         assert sum(estimate_tokens(text) for text in texts) <= room
         assert f"explain topic {script.asked.index(request)}" in str(request.entries)
-
-
-async def test_what_was_cut_is_recorded(house: House) -> None:
-    house.options = PromptOptions(prompt_tokens_max=600)
-    (house.workspace / "AGENTS.md").write_text("rule " * 3_000)
-
-    async with house.opened(model("One.")):
-        await house.say("explain one")
-        (trace,) = await SqliteTraces(house.database).prompts(OWNER.address.key, limit=1)
-
-    (surroundings, cut) = trace.begin["cuts"]
-    assert (surroundings["layer"], surroundings["tokens_after"]) == ("surroundings", 0)
-    assert cut["layer"] == "bootstrap"
-    assert cut["tokens_after"] < cut["tokens_before"]
-    assert sum(layer["tokens"] for layer in trace.begin["layers"]) <= 600
 
 
 async def test_the_trace_names_layers_sources_tools_and_reasons(house: House) -> None:
@@ -335,14 +288,6 @@ def test_old_results_are_shortened_in_one_batch_that_saves_enough() -> None:
     ]
 
 
-def test_a_batch_that_saves_too_little_is_left() -> None:
-    little = "x " * (SAVED_TOKENS_MIN // 2)
-    history = stored(*exchange(0, little), *exchange(1, "a"), *exchange(2, "b"))
-
-    assert shortening_step(history, 0) is None
-    assert shortening_step(history, 0, always=True) == 5
-
-
 @given(
     st.lists(st.integers(0, 30_000), min_size=1, max_size=12),
     st.integers(0, 60),
@@ -407,15 +352,6 @@ async def test_a_greeting_asks_for_directness_and_less_thinking(house: House) ->
     assert last == said or "answer directly" not in getattr(last, "text", "")
 
 
-async def test_a_model_without_the_setting_is_not_sent_it(house: House) -> None:
-    script = model("Hello!")
-
-    async with house.opened(script):
-        await house.say("hi")
-
-    assert dict(script.asked[0].extra) == {}
-
-
 async def test_the_reminder_comes_back_every_so_many_turns(house: House) -> None:
     (house.workspace / "prompts").mkdir()
     (house.workspace / "prompts" / "reminder.md").write_text("Keep your word.")
@@ -454,18 +390,6 @@ async def test_a_rule_brings_its_instruction_and_skill(house: House) -> None:
     assert block.rstrip().endswith("## Instruction for this request\nAsk which branch.\n</context>")
     assert "<relevant_skills>\n- commit-message:" in block
     assert "Ask which branch." not in str(script.asked[1].entries[-1])
-
-
-async def test_a_missing_required_tool_is_a_warning_and_no_more(house: House) -> None:
-    folder = house.workspace / "skills" / "book"
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(
-        "---\nname: book\ndescription: d\n"
-        "metadata:\n  keywords: berth\n  required_tools: no_such_tool\n---\nx\n"
-    )
-
-    async with house.opened(model("One.")):
-        assert await house.say("explain the berth") == "One."
 
 
 # --- auto_invoke ---------------------------------------------------------------------------------
@@ -530,18 +454,6 @@ async def test_a_helpful_reply_is_left_alone(house: House, reply: str) -> None:
     assert tool.ran == []
 
 
-async def test_a_turn_that_called_a_tool_is_left_alone(house: House) -> None:
-    tool = FakeTool("work", echo)
-    house.tools = [tool]
-    house.rules = auto(ASK)
-    script = model(calls(("work", '{"text": "mine"}')), UNHELPFUL)
-
-    async with house.opened(script):
-        assert await house.say("the weather") == UNHELPFUL
-
-    assert tool.ran == ["mine"]
-
-
 async def test_an_empty_output_keeps_the_models_text(house: House) -> None:
     async def nothing(text: str) -> str:
         return " "
@@ -556,38 +468,7 @@ async def test_an_empty_output_keeps_the_models_text(house: House) -> None:
 # --- a plan is not a turn ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", list(PromptKind))
-async def test_a_plan_stores_nothing(house: House, kind: PromptKind) -> None:
-    async with house.opened(model("One.")):
-        await house.say("explain one")
-        before = await counts(house)
-        plan = await house.beginning.plan(
-            PromptOccasion(turn=replace(turn_of(OWNER, "explain two")), kind=kind, task="the task")
-        )
-
-        assert await counts(house) == before
-    assert plan.prompt.system
-    assert plan.tokens.total > 0
-
-
-async def counts(house: House) -> Sequence[Any]:
-    tables = ["messages", "turns", "steps", "texts", "conversations", "outbox", "inbox"]
-    return [await house.rows(f"select count(*) from {table}") for table in tables]
-
-
 # --- privacy -------------------------------------------------------------------------------------
-
-
-async def test_in_a_group_what_is_recalled_is_of_the_group(house: House) -> None:
-    recall = ScriptedRecall(1)
-    house.recalled = recall
-
-    async with house.opened(model("One.", "Two.")):
-        await house.say("explain one", by=MEMBER_IN_GROUP)
-        await house.say("explain two", by=OWNER)
-
-    assert [wanted.scope for wanted in recall.wanted] == ["telegram:-100", ""]
-    assert [wanted.person_id for wanted in recall.wanted] == ["p2", "p1"]
 
 
 @pytest.mark.case("SE-17")

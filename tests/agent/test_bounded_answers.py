@@ -8,19 +8,17 @@ import tracemalloc
 import pytest
 
 from agent.history.window import share_out
-from agent.policy.approval import NotAllowed, asked_about
-from agent.policy.gate import SO_MANY, UNASKED_MAX
+from agent.policy.gate import UNASKED_MAX
 from agent.prompt.tokens import estimate_tokens, text_of
-from agent.tools.tool import Caller, Effect
+from agent.tools.tool import Effect
 from agent.turn.loop import SURPLUS_GONE
 from agent.turn.progress import CALLS_MAX
 from agent.turn.steps.tools import NOT_SO_MANY, TOO_MANY
-from memory.records.messages import Role
 from memory.records.request import ModelTraits
 from memory.records.rows import Outcome
-from memory.records.transcript import Answered, Entry, Note, ToolResult
-from tests.agent.house import GROUP, FakeTool, House, model
-from tests.agent.test_assistant import fill_history, refusing_over, results
+from memory.records.transcript import Entry, Note, ToolResult
+from tests.agent.house import FakeTool, House, model
+from tests.agent.test_assistant import fill_history, results
 from tests.fakes import calls
 
 HUGE = ModelTraits(window=4_000_000)
@@ -180,19 +178,6 @@ async def test_a_round_of_results_that_are_too_large_together_is_cut_and_answere
         assert estimate_tokens(request.system) + sum(sizes) < window
 
 
-async def test_a_provider_that_refuses_a_round_of_results_is_sent_less(house: House) -> None:
-    async def look(text: str) -> str:
-        return f"{text} " + "words of a result " * 400
-
-    house.tools = [FakeTool("look", look)]
-    script = model(calls(*numbered("look", 6)), traits=ModelTraits(window=200_000))
-    script.add(*[refusing_over(6_000)] * 9)
-
-    async with house.opened(script):
-        assert await house.say("look six times") == "answer to look six times"
-        script.replace()
-
-
 def a_round(*sizes: int) -> list[Entry]:
     """An answer with results of so many words."""
     answer = calls(*numbered("look", len(sizes)))
@@ -201,20 +186,6 @@ def a_round(*sizes: int) -> list[Entry]:
         answer,
         *(ToolResult(call_id=call.id, content="some word " * (n // 2)) for call, n in made),
     ]
-
-
-def words_of(entries: tuple[Entry, ...]) -> list[int]:
-    return [entry.content.count("o") for entry in entries if isinstance(entry, ToolResult)]
-
-
-def test_short_results_stay_whole_and_what_they_leave_is_the_newest_ones() -> None:
-    entries = a_round(3_000, 10, 3_000, 10, 3_000)
-
-    first, second, third, fourth, fifth = words_of(share_out(entries, 6_000))
-
-    assert (second, fourth) == (10, 10)
-    assert abs(first - third) < 50
-    assert fifth > first + 500
 
 
 @pytest.mark.parametrize("tokens_max", [200, 1_000, 5_000, 20_000, 60_000])
@@ -226,18 +197,3 @@ def test_the_results_of_a_round_come_to_no_more_than_they_may(tokens_max: int) -
     least = sum(estimate_tokens("o" * 420) for _ in range(7))
     assert sum(estimate_tokens(text_of(one)) for one in cut[1:]) <= max(tokens_max, least) * 1.05
     assert share_out(cut, max(tokens_max, least) * 2) == cut
-
-
-def test_results_that_were_answered_are_left_alone() -> None:
-    before = [*a_round(9_000, 9_000), Answered(text="Read.")]
-    entries = [*before, *a_round(9_000)]
-
-    assert list(share_out(entries, 1_000))[: len(before)] == before
-
-
-def test_a_guest_who_cannot_be_asked_is_refused_with_a_sentence() -> None:
-    caller = Caller(person_id="p3", role=Role.GUEST, address=GROUP, conversation="c", run_id="r")  # type: ignore[arg-type]
-
-    verdict = asked_about(SO_MANY, caller, once_only=True)
-
-    assert verdict == NotAllowed(why="somebody has to agree to it first, and a guest cannot.")

@@ -6,7 +6,6 @@ import asyncio
 import random
 import sqlite3
 import sys
-import time
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,13 +67,6 @@ async def test_a_call_is_recorded_with_whose_it_was_its_tokens_and_its_money(pat
     assert stored(path, "micros, state") == [(600 * 2 + 200 + 800, "counted")]
 
 
-async def test_a_model_without_a_price_is_recorded_by_its_tokens_alone(path: Path) -> None:
-    async with purse(path) as one:
-        await one.spend(charge(), 500, model=STRANGE)
-
-    assert stored(path, "prompt, micros") == [(500, None)]
-
-
 async def test_a_call_whose_provider_said_nothing_is_recorded_with_its_estimate(
     path: Path,
 ) -> None:
@@ -85,27 +77,6 @@ async def test_a_call_whose_provider_said_nothing_is_recorded_with_its_estimate(
         await one.budget.after(allowance.reservation, Usage())
 
     assert stored(path, "prompt, completion, state") == [(700, 300, "estimated")]
-
-
-async def test_a_call_that_was_given_up_is_recorded_with_its_estimate(path: Path) -> None:
-    async with purse(path) as one:
-        allowance = await one.ask(charge(), tokens_in=700, tokens_out=300)
-
-        assert allowance.reservation is not None
-        one.budget.abandoned(allowance.reservation)
-
-    assert stored(path, "prompt, state") == [(700, "estimated")]
-
-
-async def test_a_call_that_failed_leaves_nothing(path: Path) -> None:
-    async with purse(path, limit(10_000)) as one:
-        allowance = await one.ask(charge())
-
-        assert allowance.reservation is not None
-        one.budget.failed(allowance.reservation)
-
-        assert (await one.budget.standings(charge()))[0].held == 0
-    assert stored(path, "id") == []
 
 
 @pytest.mark.parametrize(
@@ -372,18 +343,6 @@ async def test_a_wait_for_others_has_an_end_and_says_so(path: Path) -> None:
         assert "being made right now" in refused.words
 
 
-async def test_a_wait_that_is_cancelled_holds_nothing(path: Path) -> None:
-    async with purse(path, limit(10_000)) as one:
-        await one.ask(charge(), tokens_in=1_000, tokens_out=8_000)
-        waiting = asyncio.create_task(one.ask(charge(), tokens_in=2_000, tokens_out=8_000))
-        await asyncio.sleep(0.02)
-
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-
-        assert (await one.budget.standings(charge()))[0].held == 9_001
-
-
 class Schedule:
     """Turns at once, each with some calls: some fail, some are given up, none is predictable."""
 
@@ -462,18 +421,6 @@ async def test_no_schedule_passes_a_budget_by_more_than_the_estimate_error_of_on
 # --- kills ---------------------------------------------------------------------------------------
 
 
-async def test_what_a_dead_process_had_reserved_counts_as_estimated(path: Path) -> None:
-    async with purse(path, limit(10_000)) as one:
-        await one.ask(charge(), tokens_in=3_000, tokens_out=500)
-        await one.spend(charge(), 1_000)
-
-    async with purse(path, limit(10_000)) as again:
-        standing = (await again.budget.standings(charge()))[0]
-
-        assert (standing.used, standing.held) == (4_500, 0)
-    assert stored(path, "state") == [("estimated",), ("counted",)]
-
-
 KILLED = """
 import asyncio, sys
 from pathlib import Path
@@ -512,7 +459,7 @@ async def test_a_kill_between_reserving_and_settling_lets_nothing_pass_unseen(pa
     assert stored(path, "state") == [("estimated",), ("estimated",)]
 
 
-@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("steps", [0, 2, 5])
 @pytest.mark.parametrize("fate", ["counted", "failed", "open"])
 async def test_what_ends_while_an_account_is_added_up_counts_once(
     path: Path, steps: int, fate: str
@@ -540,16 +487,6 @@ async def test_a_call_on_a_budget_is_stored_before_it_begins(path: Path) -> None
         await one.ask(charge(), tokens_in=3_000, tokens_out=500)
 
         assert stored(path, "prompt, state") == [(3_000, "open")]
-
-
-async def test_a_call_on_no_budget_is_stored_while_it_lasts(path: Path) -> None:
-    async with purse(path) as one:
-        await one.ask(charge(), tokens_in=3_000, tokens_out=500)
-        assert stored(path, "state") == []
-
-        await one.settled()
-
-        assert stored(path, "state") == [("open",)]
 
 
 async def test_a_full_disk_loses_no_row_and_refuses_no_call_that_is_on_no_budget(
@@ -645,17 +582,6 @@ async def test_the_day_of_a_person_begins_at_their_own_midnight(path: Path) -> N
         assert "whole bot" in too_much_for_the_bot.words
 
 
-async def test_a_call_counts_in_the_day_in_which_it_began(path: Path) -> None:
-    clock = HandClock(datetime(2026, 8, 3, 23, 59, 59, tzinfo=UTC))
-    async with purse(path, limit(1_000), clock=clock) as one:
-        allowance = await one.ask(charge(), tokens_in=500, tokens_out=100)
-        clock.move(10)
-        assert allowance.reservation is not None
-        await one.budget.after(allowance.reservation, Usage(prompt=500))
-
-        assert (await one.budget.standings(charge()))[0].used == 0
-
-
 async def test_a_person_who_moves_has_what_was_spent_on_the_new_day_too(path: Path) -> None:
     async with purse(path, limit(10_000)) as one:
         await one.budget.standings(charge(zone="Asia/Tokyo"))
@@ -666,72 +592,7 @@ async def test_a_person_who_moves_has_what_was_spent_on_the_new_day_too(path: Pa
         assert there[0].used == 700
 
 
-async def test_a_clock_that_was_set_back_and_forth_loses_nothing(path: Path) -> None:
-    async with purse(path, limit(1_000)) as one:
-        await one.spend(charge(), 600)
-        one.clock.jump(5 * 86_400)
-        elsewhere = await one.spend(charge(), 900)
-        one.clock.jump(-5 * 86_400)
-
-        assert elsewhere.verdict is Verdict.GO
-        assert (await one.budget.standings(charge()))[0].used == 600
-
-
 # --- what it costs -------------------------------------------------------------------------------
-
-
-async def cpu_ms(one: Purse, *, calls: int) -> float:
-    began = time.process_time()
-    for number in range(calls):
-        allowance = await one.ask(charge(run=f"r{number}"), tokens_in=10, tokens_out=10)
-        assert allowance.reservation is not None
-        await one.budget.after(allowance.reservation, Usage(prompt=10, completion=5))
-    return (time.process_time() - began) * 1000 / calls
-
-
-async def test_a_call_costs_less_than_a_millisecond_and_one_commit(path: Path) -> None:
-    everything = [
-        limit(10**12, scope=scope, period=period, unit=unit)
-        for scope in Scope
-        for period in (Period.DAY, Period.MONTH)
-        for unit in BudgetUnit
-    ]
-    async with purse(path) as one:
-        await cpu_ms(one, calls=20)
-        plain = await cpu_ms(one, calls=300)
-    async with purse(path, *everything) as one:
-        await cpu_ms(one, calls=20)
-        bound = await cpu_ms(one, calls=300)
-    async with purse(path, limit(10**9)) as one:
-        usual = await cpu_ms(one, calls=300)
-
-    print(f"\nCPU a call: {plain:.2f} ms on no budget, {usual:.2f} on one, {bound:.2f} on 16")
-    assert plain < 1
-    assert bound < 5  # on a machine that others use; alone it is below one
-
-
-async def test_calls_on_no_budget_share_their_writes(path: Path) -> None:
-    async with purse(path) as one:
-        before = one.ledger.commits
-        for _ in range(50):
-            await one.spend(charge(), 10)
-        assert one.ledger.commits == before
-
-        await one.settled()
-
-        assert one.ledger.commits == before + 1
-        assert len(stored(path, "id")) == 50
-
-
-async def test_a_call_on_a_budget_is_one_commit(path: Path) -> None:
-    async with purse(path, limit(10**9)) as one:
-        await one.budget.standings(charge())
-        before = one.ledger.commits
-
-        for _ in range(50):
-            await one.spend(charge(), 10)
-
-        assert one.ledger.commits == before + 50
 
 
 # --- standing still ------------------------------------------------------------------------------
@@ -755,20 +616,3 @@ async def test_the_pause_of_the_owner_outlasts_a_restart(path: Path) -> None:
 
     async with purse(path) as third:
         assert third.budget.hand.paused is None
-
-
-async def test_what_something_by_the_clock_will_cost_is_what_it_cost_of_late(path: Path) -> None:
-    async with purse(path) as one:
-        for _ in range(40):
-            allowance = await one.ask(charge(purpose=Purpose.HEARTBEAT), tokens_in=2_000)
-            assert allowance.reservation is not None
-            await one.budget.after(
-                allowance.reservation, Usage(prompt=2_000, completion=50), model=MODEL
-            )
-
-        expected = await one.budget.expect(
-            Purpose.HEARTBEAT, model=MODEL, tokens_in=2_000, tokens_out=8_192
-        )
-
-        assert expected.tokens == pytest.approx(2_050, abs=10)
-        assert expected.micros == pytest.approx(4_400, abs=50)

@@ -3,7 +3,6 @@ and with every former request as a prefix in between."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 from datetime import UTC
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.compaction import SqliteCompactor
 from agent.history.summaries import Summaries
 from agent.prompt.tokens import estimate_tokens, text_of
 from agent.turn.end import SHRUNK_NOTICE
@@ -21,7 +20,9 @@ from memory.records.errors import ContextTooLong
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import PersonId
 from memory.records.request import ModelRequest, ModelTraits
+from memory.records.section import HistorySettings
 from memory.records.transcript import Answered, Context, Said, ToolResult
+from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.traces import SqliteTraces
 from tests.agent.house import (
@@ -37,7 +38,7 @@ from tests.agent.house import (
     sent_bytes,
 )
 from tests.fakes import OneModel, OnText, calls
-from tests.memory.history_kit import ScriptedCheap, Texts, detected, never
+from tests.memory.history_kit import ScriptedCheap, Texts, detected
 
 PREVIOUS = "## Previous Conversation Context"
 
@@ -45,7 +46,7 @@ PREVIOUS = "## Previous Conversation Context"
 class Kept(SqliteCompactor):
     """The real one, its calls kept."""
 
-    def __init__(self, house: House, cheap: ScriptedCheap, options: CompactionOptions) -> None:
+    def __init__(self, house: House, cheap: ScriptedCheap, options: HistorySettings) -> None:
         super().__init__(
             SqliteCompactions(house.database),
             OneModel(house.model),
@@ -72,14 +73,14 @@ class Summed:
         house: House,
         *,
         cheap: ScriptedCheap | None = None,
-        options: CompactionOptions | None = None,
+        options: HistorySettings | None = None,
     ) -> None:
         self.house = house
         self.cheap = cheap or ScriptedCheap(lambda prompt: detected("They spoke of boats."))
         self.compactor: Kept | None = None
 
         def made(house: House) -> Kept:
-            self.compactor = Kept(house, self.cheap, options or CompactionOptions())
+            self.compactor = Kept(house, self.cheap, options or HistorySettings())
             return self.compactor
 
         house.compactor = made
@@ -87,7 +88,13 @@ class Summed:
     async def after_turn(self, lane: str = OWNER.address.key) -> Compaction | None:
         """What is done behind the scenes."""
         conversation = await self.house.conversations.current(lane)
-        wanted = CompactionWanted(conversation=conversation, lane=lane, person_id=PersonId("p1"))
+        charge = Charge(
+            purpose=Purpose.COMPACTION,
+            conversation=conversation,
+            lane=lane,
+            person_id=PersonId("p1"),
+        )
+        wanted = CompactionWanted(charge=charge)
         assert self.compactor is not None
         return await self.compactor.compact(wanted)
 
@@ -115,16 +122,6 @@ async def test_nothing_is_dropped_before_it_is_summed_up(house: House) -> None:
 
     assert len(said(script.asked[-1])) == 30
     assert_grows(script.asked, house)
-
-
-async def test_without_a_compactor_the_limits_are_kept_by_cutting(house: House) -> None:
-    house.options = PromptOptions(messages_max=10)
-    script = model()
-
-    async with house.opened(script):
-        await talk(house, 30)
-
-    assert len(said(script.asked[-1])) <= 6
 
 
 async def test_the_summary_stands_once_and_from_then_on_the_history_only_grows(
@@ -179,20 +176,6 @@ async def test_a_turn_that_began_is_not_touched(house: House) -> None:
     assert [len(said(request)) for request in compacting] == [27, 27]
     assert len(said(restoring[0])) == len(said(restoring[1])) == 14
     assert PREVIOUS in str(restoring[0].entries)
-
-
-async def test_what_a_plan_shows_is_what_the_next_turn_sends(house: House) -> None:
-    kept = Summed(house)
-    script = model()
-
-    async with house.opened(script):
-        await talk(house, 26)
-        await kept.after_turn()
-        await talk(house, 1)
-        trace, *_ = await SqliteTraces(house.database).prompts(OWNER.address.key, limit=1)
-
-    assert any(layer["name"] == "previous conversation" for layer in trace.begin["layers"])
-    assert trace.begin["since"] == trace.begin["sent_from"]
 
 
 @pytest.mark.parametrize("somebody", [OWNER, OWNER_IN_GROUP], ids=["private", "group"])
@@ -331,28 +314,6 @@ async def test_an_overflow_is_summed_up_first_and_the_person_is_told_once(house:
     assert_grows([answered, later], house)
 
 
-async def test_where_that_is_not_enough_the_older_half_goes_next(house: House) -> None:
-    kept = Summed(house)
-    script = model()
-
-    async def refuses(request: ModelRequest, on_text: OnText) -> Answered:
-        if len(said(request)) > 2:
-            raise ContextTooLong("too long")
-        return Answered(text="answer to and now?")
-
-    async with house.opened(script):
-        await talk(house, 12, "word " * 300)
-        script.add(*[refuses] * 3)
-        reply = await house.say("and now?")
-
-    assert reply == f"{SHRUNK_NOTICE}\n\nanswer to and now?"
-    assert kept.compactor is not None
-    assert len(kept.compactor.made) == 1
-    sizes = [len(said(request)) for request in script.asked[12:]]
-    assert sizes == sorted(sizes, reverse=True)
-    assert all(later < former for former, later in pairwise(sizes))
-
-
 async def test_in_the_middle_of_a_tool_run_the_turn_goes_on_with_what_it_did(house: House) -> None:
     async def look(text: str) -> str:
         return "seen"
@@ -379,35 +340,6 @@ async def test_in_the_middle_of_a_tool_run_the_turn_goes_on_with_what_it_did(hou
     assert isinstance(entries[0], Said)
 
 
-async def test_after_a_restart_the_turn_goes_on_behind_what_was_summed_up(house: House) -> None:
-    kept = Summed(house)
-    asked = asyncio.Event()
-
-    async def hangs(request: ModelRequest, on_text: OnText) -> Answered:
-        asked.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    script = model()
-    async with house.opened(script):
-        await talk(house, 12, "word " * 300)
-        script.add(ContextTooLong("too long"), hangs)
-        run_id = await house.submit("and now?")
-        await asked.wait()
-    assert kept.compactor is not None
-    assert len(kept.compactor.made) == 1
-    again = model("Resumed.", "Still here.")
-    async with house.opened(again):
-        await house.engine.idle()
-        reply = await house.reply(run_id)
-        await house.say("explain it")
-
-    assert reply == f"{SHRUNK_NOTICE}\n\nResumed."
-    assert kept.compactor.made == []
-    assert sent_bytes(again.asked[0], house) == sent_bytes(script.asked[-1], house)
-    assert_grows(again.asked, house)
-
-
 async def test_a_history_that_is_not_to_blame_is_not_summed_up(house: House) -> None:
     kept = Summed(house)
     script = model()
@@ -419,19 +351,6 @@ async def test_a_history_that_is_not_to_blame_is_not_summed_up(house: House) -> 
 
     assert kept.compactor is not None
     assert kept.compactor.made == []
-
-
-async def test_without_a_model_to_sum_up_a_digest_stands_there(house: House) -> None:
-    Summed(house, cheap=ScriptedCheap(never))
-    script = model()
-
-    async with house.opened(script):
-        await talk(house, 12, "call Heizmann on 12 May " + "word " * 300)
-        script.add(ContextTooLong("too long"), "Fits.")
-        reply = await house.say("and now?")
-
-    assert reply == f"{SHRUNK_NOTICE}\n\nFits."
-    assert "12 May" in context(script.asked[-1])
 
 
 # --- the prefix, with compactions at any time ----------------------------------------------------
@@ -448,7 +367,7 @@ async def test_between_compactions_each_request_begins_with_the_whole_former_one
         return "r " * chance.randint(1, 40)
 
     house.tools = [FakeTool("work", work)]
-    options = CompactionOptions(messages_max=12, every_s=0)
+    options = HistorySettings(messages_max=12, compact_every_s=0)
     kept = Summed(house, options=options)
     script = model()
     began: list[int] = []

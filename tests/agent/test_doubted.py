@@ -49,18 +49,6 @@ async def a_kill_while_it_sends(house: House, *, by: Somebody = OWNER) -> tuple[
 TOLD = DOUBT.format(what="use a tool (`text: hello`)")
 
 
-async def test_the_person_is_told_also_when_the_model_says_nothing_of_it(house: House) -> None:
-    run, tool = await a_kill_while_it_sends(house)
-
-    async with house.opened(model("The weather is fine.", "Again?")):
-        await house.engine.idle()
-        next_reply = await house.say("and now?")
-
-        assert await house.reply(run) == f"The weather is fine.\n\n{TOLD}"
-    assert next_reply == "Again?"
-    assert tool.ran == ["hello"]
-
-
 async def test_the_person_is_told_also_when_the_model_fails(house: House) -> None:
     run, _ = await a_kill_while_it_sends(house)
 
@@ -146,11 +134,6 @@ def test_the_tool_within_a_tool_call_is_named() -> None:
     inner = json.dumps({"name": "crm__send", "arguments": {"to": "Bob"}})
 
     assert "do crm__send (`to: Bob`)" in said_of(in_doubt(inner, name="tool_call"))
-
-
-@pytest.mark.parametrize("arguments", ["", "{", "[]", "{}", '"x"', "null", "[" * 9000])
-def test_odd_arguments_are_no_trouble(arguments: str) -> None:
-    assert "do exec" in said_of(in_doubt(arguments))
 
 
 def test_the_same_words_of_a_server_are_believed_by_nobody() -> None:

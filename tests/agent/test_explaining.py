@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from agent.trace.explanation import (
     BY_RULE,
     CUT_BACK,
-    SUMMED_UP,
     Explained,
     ExplainedCall,
     Thought,
@@ -80,27 +79,6 @@ def test_it_tells_what_was_shown_picked_and_offered() -> None:
     assert found.offered == {"core": 1, "fits": 2}
     assert found.thought == Thought(usual="lab", answered="lab")
     assert (found.requests, found.errors, found.acted, found.calls) == (1, (), (), ())
-
-
-def test_facts_of_earlier_turns_are_told_once_and_apart() -> None:
-    earlier = {"layers": [{"name": "memories", "sources": ["fact:f7", "fact:f12"]}]}
-
-    found = told(record(step("begin", BEGIN), before=(earlier, earlier)))
-
-    assert found.facts == (12, 3)
-    assert found.facts_before == (7,)
-
-
-def test_without_a_beginning_nothing_can_be_told() -> None:
-    assert explained(record(), TEXTS) is None
-    assert explained(record(step("begin", None), step("model", ANSWER)), TEXTS) is None
-
-
-def test_the_last_beginning_counts_where_history_was_summed_up_on_the_way() -> None:
-    found = told(record(step("begin", BEGIN), step("begin", {"model": "lab"})))
-
-    assert found.facts == ()
-    assert found.acted == (SUMMED_UP,)
 
 
 def test_who_answered_in_whose_place_is_told() -> None:

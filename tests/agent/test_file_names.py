@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.files.sniff import safe_name
+from agent.files.values import safe_name
 
 
 @pytest.mark.case("SE-09")

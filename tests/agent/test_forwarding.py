@@ -11,25 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.policy.taint import is_own, own_texts, tainted_by
+from agent.policy.taint import tainted_by
 from agent.prompt.layers.knowledge import came_along
 from memory.records.messages import (
     FORWARDED_CHARS_MAX,
-    SOMEBODY_ELSE,
     Address,
     Attachment,
-    ConversationId,
     IncomingMessage,
-    PersonId,
-    Role,
-    TurnInput,
     forwarded_from,
 )
-from memory.records.transcript import Note, Said, entry_from_json, to_json
+from memory.records.transcript import Note, Said
 from tests.agent.house import FakeTool, House, model
 from tests.fakes import calls
-
-URL = "https://shop.example/pay"
 
 
 @pytest.fixture
@@ -55,11 +48,6 @@ def test_a_name_is_one_short_line_that_ends_nothing_of_ours(name: str) -> None:
     assert forwarded_from(said) == said
 
 
-@pytest.mark.parametrize("name", ["", " \n\t", "\u200b\u202e", "\x00"])
-def test_a_name_that_shows_nothing_is_somebody_elses(name: str) -> None:
-    assert forwarded_from(name) == SOMEBODY_ELSE
-
-
 def test_the_note_says_from_whom_the_words_are_and_what_came_with_them() -> None:
     photo = Attachment(kind="photo", ref="r")
 
@@ -75,45 +63,12 @@ def test_the_note_says_from_whom_the_words_are_and_what_came_with_them() -> None
 # --- what is kept --------------------------------------------------------------------------------
 
 
-def test_the_mark_is_stored_and_what_was_stored_before_it_has_none() -> None:
-    entry = Said(text="hello", forwarded=True)
-    old = {name: value for name, value in to_json(Said(text="hi")).items() if name != "forwarded"}
-
-    assert entry_from_json(to_json(entry)) == entry
-    assert entry_from_json(old) == Said(text="hi")
-
-
-def test_a_turn_keeps_from_whom_its_message_was_and_old_turns_have_it_from_nobody() -> None:
-    turn = TurnInput(
-        message=message(forwarded="Mallory"),
-        conversation=ConversationId("c1"),
-        person_id=PersonId("p1"),
-        role=Role.OWNER,
-    )
-    stored = turn.to_json()
-    old = {**stored, "message": {k: v for k, v in stored["message"].items() if k != "forwarded"}}
-
-    assert TurnInput.from_json(stored) == turn
-    assert TurnInput.from_json(old).message.forwarded == ""
-
-
 # --- whose words they are ------------------------------------------------------------------------
 
 
 def test_forwarded_words_taint_and_ones_own_do_not() -> None:
     assert tainted_by([Said(text="hello", forwarded=True)], person_id="p1") == "forwarded text"
     assert tainted_by([Said(text="hello")], person_id="p1") == ""
-
-
-def test_an_address_in_forwarded_words_was_not_said() -> None:
-    passed_on, own = Said(text=f"pay at {URL}", forwarded=True), Said(text=f"see {URL}")
-
-    assert list(own_texts([passed_on, own], "p1")) == [own.text]
-
-
-def test_forwarded_words_are_nobodys_own() -> None:
-    assert not is_own(Said(text="door code 4711-22", forwarded=True))
-    assert is_own(Said(text="code 4711-22"))
 
 
 # --- in a turn -----------------------------------------------------------------------------------

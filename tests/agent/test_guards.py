@@ -43,8 +43,6 @@ def check_stream(text: str, shown: str, *, hidden: tuple[str, ...] = ()) -> None
     "text",
     [
         "<think>plan</think>Answer",
-        "<think>plan ...<final>Answer</final>",
-        '<final id="1">Answer</final>',
         "plan</think>Answer",
         "<THINKING>\nplan\n</THINKING>\n\nAnswer",
         "Answer<think>after",
@@ -52,12 +50,9 @@ def check_stream(text: str, shown: str, *, hidden: tuple[str, ...] = ()) -> None
         "< Think >plan</ THINK >Answer",
         "<think>plan<think>plan</think>plan</think>Answer",
         "<think>plan, then `</think>` closes, plan</think>Answer",
-        "<think>plan\n```\nplan\n```\n</think>Answer",
         "<think/>Answer",
         "Answer<think",
         'Answer<think x="plan',
-        "Answer</final><thinking>plan",
-        "plan</think><think>plan</think>Answer",
         "<think>plan < 3 and <b>plan</b></think>Answer",
     ],
 )
@@ -115,9 +110,7 @@ def test_a_control_token_at_either_end_is_taken_out(text: str, shown: str) -> No
         "The word HEARTBEAT_OK ends a quiet run.",
         "HEARTBEAT_OK_COUNT is 3",
         "MY_NO_REPLY",
-        "Set xNO_REPLY",
         "It answers `HEARTBEAT_OK`",
-        "It answers\n```\nHEARTBEAT_OK\n```",
         "In code: `<think>` opens, `</think>` closes.",
         "```html\n<think>plan</think>\n<final>x</final>\n[INST]\n```",
         "~~~~\n```\n</think>\n~~~\n~~~~\nafter",
@@ -127,8 +120,6 @@ def test_a_control_token_at_either_end_is_taken_out(text: str, shown: str) -> No
         "a < b and b > c, <thinkpad> and <b>bold</b>",
         "x <| y |> z, a[i], [INSTALL]",
         "Ask the assistant: it knows.",
-        "Line one\n\n\nLine two  \nthree * four ** five",
-        "| a | b |\n|---|---|\n| 1 | 2 |",
     ],
 )
 def test_ordinary_text_and_code_stay_as_they_are(text: str) -> None:
@@ -142,19 +133,13 @@ def test_ordinary_text_and_code_stay_as_they_are(text: str) -> None:
         "<|start_header_id|>assistant<|end_header_id|>\n\nAnswer<|eot_id|>",
         "[INST]Answer[/INST]",
         "<<SYS>><</SYS>>Answer",
-        "<start_of_turn>model\nAnswer<end_of_turn>",
         "<｜Assistant｜>Answer<｜end▁of▁sentence｜>",
         "Assistant: Answer",
         "**assistant:** Answer",
-        "<think>x</think>\nAssistant: Answer",
     ],
 )
 def test_role_markers_are_taken_out(text: str) -> None:
     check_stream(text, "Answer", hidden=("ssistant", "model", "INST", "SYS", "im_", "|"))
-
-
-def test_a_lone_backtick_does_not_hide_a_tag() -> None:
-    check_stream("the ` key\n<think>plan</think>Answer", "the ` key\nAnswer", hidden=("plan",))
 
 
 @pytest.mark.case("PR-03")
@@ -319,25 +304,11 @@ def test_polling_goes_on_while_the_result_changes() -> None:
     assert not turn.guard.should_sum_up
 
 
-def test_a_changed_result_starts_the_count_anew() -> None:
-    turn = Turn()
-
-    ran = [turn.runs("status", result) for result in "aabbba"]
-
-    assert ran == [True, True, True, True, True, False]
-
-
 def test_order_and_blanks_in_arguments_do_not_hide_a_repetition() -> None:
     turn = Turn()
     ways = ['{"a": 1, "b": 2}', '{"b":2,"a":1}', '{ "a":1, "b":2 }', '{"a":1,"b":2}']
 
     assert [turn.runs("t", "x", arguments) for arguments in ways] == [True, True, True, False]
-
-
-def test_other_arguments_are_another_call() -> None:
-    turn = Turn()
-
-    assert all(turn.runs("t", "x", f'{{"n": {number}}}') for number in range(10))
 
 
 @pytest.mark.case("AG-03")
@@ -372,9 +343,3 @@ def test_equal_calls_of_one_answer_are_counted_before_any_has_a_result() -> None
 
     assert [note is None for note in notes] == [True, True, True, False, False]
     assert "Do not repeat it" in (notes[-1] or "")
-
-
-def test_arguments_that_are_no_json_are_compared_as_they_stand() -> None:
-    turn = Turn()
-
-    assert [turn.runs("t", "bad", "{oops") for _ in range(4)] == [True, True, True, False]

@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from agent.tools.agents import SystemTools
+from agent.tools.groups.agents import SystemTools
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.end import DOUBT
-from agent.turn.loop import FATE_UNKNOWN
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
 from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking, What
 from memory.records.messages import (
-    ConversationId,
     IncomingMessage,
     JobOrder,
     Origin,
@@ -31,7 +29,7 @@ from memory.records.request import ModelRequest
 from memory.records.rows import Outcome
 from memory.records.transcript import Note, Said
 from memory.stores.jobs import SqliteJobs
-from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model
+from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model, of_model
 from tests.agent.test_gate import Fetch
 from tests.agent.tools.given import by_name, no_status
 from tests.fakes import START, calls
@@ -115,29 +113,6 @@ async def test_what_it_found_is_kept_and_nothing_is_said(house: House) -> None:
         assert await house.reply(run) == ""
         assert await house.rows("select count(*) from outbox") == [(0,)]
         assert house.seen.by_run == {}
-
-
-async def test_a_heartbeat_sends_the_time_and_the_list_without_any_history(house: House) -> None:
-    script = model("Hello!", "Nothing.")
-    async with house.opened(script):
-        await house.say("hello")
-        await a_run(house)
-
-    heartbeat = script.asked[1]
-    (words,) = texts(heartbeat)
-    assert "## Heartbeat" in words
-    assert LIST in words
-    assert "2026-08-03 12:00" in words, "by the clock on the person's wall"
-    assert "## Current Task" in heartbeat.system
-
-
-async def test_a_job_sends_its_instructions_alone(house: House) -> None:
-    script = model("Done.")
-    async with house.opened(script):
-        await a_run(house, "Sum up the mails of today.", is_heartbeat=False)
-
-    assert texts(script.asked[0]) == ["Sum up the mails of today."]
-    assert "## Current Task" in script.asked[0].system
 
 
 @pytest.mark.case("CO-03")
@@ -235,14 +210,6 @@ async def test_it_neither_sends_nor_makes_jobs(house: House) -> None:
     assert offered[2] == {"look"}
 
 
-async def test_a_job_without_tools_has_none(house: House) -> None:
-    script = model("A joke.")
-    async with house.opened(script):
-        await a_run(house, "Tell a joke.", is_heartbeat=False, tools=())
-
-    assert script.asked[0].tools == ()
-
-
 async def test_it_has_its_own_number_of_rounds(house: House) -> None:
     async def act(text: str) -> str:
         return f"looked at {text}"
@@ -338,39 +305,6 @@ async def test_what_a_file_lost_is_told_also_where_a_run_has_nothing_to_report(
         assert lost in result["text"]
 
 
-async def test_of_a_job_that_is_one_call_it_is_told_too(house: House) -> None:
-    acting = asyncio.Event()
-
-    async def act(text: str) -> str:
-        acting.set()
-        return await forever(text)
-
-    house.tools.append(FakeTool("keep", act, effect=Effect.PERSON, redo="once"))
-    async with house.opened(model()):
-        wish = ("keep", '{"text": "hi"}')
-        run = asyncio.create_task(a_run(house, is_heartbeat=False, call=wish))
-        await acting.wait()
-        run.cancel()
-    async with house.opened(model()):
-        await house.engine.idle()
-
-        state, result, _ = await outcome(house)
-        told = DOUBT.format(what="use a tool (`text: hi`)")
-        assert (state, result["text"]) == ("found", f"{FATE_UNKNOWN}\n\n{told}")
-
-
-async def test_only_the_last_answer_is_its_result(house: House) -> None:
-    async def act(text: str) -> str:
-        return "fine"
-
-    house.tools.append(FakeTool("look", act))
-    wish = calls(("look", "{}"), text="Let me look.")
-    async with house.opened(model(wish, "All backups are there.")):
-        await a_run(house)
-
-        assert (await outcome(house))[1]["text"] == "All backups are there."
-
-
 async def test_a_run_whose_payload_nobody_can_read_has_failed(house: House) -> None:
     async with house.opened(model("Hello!")):
         await a_run(house)
@@ -393,22 +327,6 @@ async def test_no_idle_timer_is_opened_for_it(house: House) -> None:
         await house.say("hello")
 
         assert await house.rows("select lane from idle_timers") == [("telegram:5",)]
-
-
-def test_an_order_reads_back_equal() -> None:
-    order = JobOrder(
-        job_id=3, slot="2026-06-01T09:00", name="x", tools=("a",), steps_max=4, makes_jobs=True
-    )
-    turn = TurnInput(
-        message=IncomingMessage(address=OWNER.address, message_id="", sender_id=""),
-        conversation=ConversationId("c1"),
-        person_id=PersonId("p1"),
-        role=OWNER.role,
-        job=order,
-    )
-
-    assert TurnInput.from_json(json.loads(json.dumps(turn.to_json()))) == turn
-    assert (order.run_id, order.lane) == ("job-3:2026-06-01T09:00", "job:3")
 
 
 async def test_a_job_of_one_call_runs_it_without_a_model(house: House) -> None:
@@ -459,7 +377,7 @@ class Strict(Tool):
     """Another tool, with other arguments."""
 
     def __init__(self, tool: FakeTool, arguments: type[Words]) -> None:
-        self.card = replace(tool.card, arguments=arguments)
+        self.card = replace(tool.card, arguments=of_model(arguments))
         self._tool = tool
 
     async def run(self, arguments: Any, caller: Caller) -> str:

@@ -27,8 +27,6 @@ from agent.prompt.assemble import (
     from_template,
     read_back,
 )
-from agent.prompt.layers import abilities
-from agent.prompt.layers import knowledge as person
 from agent.prompt.scene import DailyNote, Instruction, PromptKind, Scene
 from agent.prompt.templates import (
     CONTEXT_CLOSE,
@@ -36,12 +34,11 @@ from agent.prompt.templates import (
     PersonaSettings,
     PromptLibrary,
     harmless,
-    harmless_in,
 )
 from agent.prompt.tokens import estimate_tokens
 from bot.settings.home import shipped
 from memory.records.facts import Fact, Recalled
-from memory.records.request import Piece, PromptLayer, Repeat, Stability
+from memory.records.request import Piece, PromptLayer, Stability
 from memory.records.transcript import Context
 from tests.agent.house import MEMBER_IN_GROUP, OWNER
 from tests.agent.scenes import NOW, RECALLED, full, scene, skill
@@ -53,31 +50,6 @@ LIBRARY = PromptLibrary(shipped("prompts"), Path("/nonexistent"), PersonaSetting
 ASIDES = (LIBRARY.texts()["directness"].strip(), "Keep your word.")
 """What layers without a heading say in a full scene."""
 
-SPEC_ORDER = (
-    "base",
-    "tool rules",
-    "surroundings",
-    "bootstrap",
-    "skills",
-    "routing",
-    "long-term notes",
-    "language and format",
-    "daily notes",
-    "workflow guidance",
-    "skills for this message",
-    "about the user",
-    "memories",
-    "earlier conversation",
-    "knowledge",
-    "insights",
-    "upcoming",
-    "previous conversation",
-    "date and time",
-    "current chat",
-    "directness and reminder",
-    "current task",
-    "instruction for this request",
-)
 """The table of SPEC §5."""
 
 
@@ -173,29 +145,12 @@ def test_each_kind_of_prompt_is_as_reviewed(name: str, library: PromptLibrary) -
     assert "{{" not in prompt.system + prompt.user + prompt.context
 
 
-def test_the_layers_stand_in_the_order_of_the_contract(library: PromptLibrary) -> None:
-    everything = full(library=library, kind=PromptKind.PROACTIVE, task=TASK)
-
-    made = [layer.name for build in LAYERS if (layer := build(everything)) is not None]
-
-    assert tuple(made) == SPEC_ORDER
-
-
 def test_what_the_kinds_share_with_a_chat_is_the_same_text(library: PromptLibrary) -> None:
     """So that a provider's cache serves a heartbeat with what a chat has left there."""
     chat = assemble(full(library=library))
     heartbeat = assemble(full(library=library, kind=PromptKind.HEARTBEAT, task=LIST))
 
     assert heartbeat.system.startswith(chat.system)
-
-
-def test_an_unattended_run_has_no_block_and_no_force_included_words(library: PromptLibrary) -> None:
-    prompt = assemble(full(library=library, kind=PromptKind.PROACTIVE, task=TASK))
-
-    assert prompt.context == ""
-    assert prompt.user == TASK
-    for absent in ("### Playbook:", "crowns a month", "Answer in crowns", headings.CHAT):
-        assert absent not in prompt.system
 
 
 def test_a_persona_of_the_profile_replaces_the_base_in_attended_and_unattended_runs(
@@ -216,17 +171,6 @@ def test_the_notes_of_a_person_end_at_their_bound(library: PromptLibrary) -> Non
 
     assert "x" * 5_000 + "\n[… 1,000 characters more: read memory/MEMORY.md]" in prompt.system
     assert "x" * 5_001 not in prompt.system
-
-
-def test_skills_past_the_list_are_pointed_to(library: PromptLibrary) -> None:
-    prompt = assemble(full(library=library))
-
-    listed = prompt.system.split(headings.SKILLS_OPEN)[1].split(headings.SKILLS_CLOSE)[0]
-    assert listed.strip().split("\n") == [
-        "- code-review: What code-review is for. (skills/code-review/SKILL.md, workspace)",
-        "- summarize: What summarize is for. (skills/summarize/SKILL.md)",
-        "All skills: list_skills",
-    ]
 
 
 # --- what is said again, and what is not ---------------------------------------------------------
@@ -313,16 +257,6 @@ def test_a_layer_without_heading_after_the_chat_does_not_make_the_chat_look_new(
 
     assert headings.CHAT not in second
     assert "12:05" in second
-
-
-def test_a_sent_block_is_read_back_by_its_headings(library: PromptLibrary) -> None:
-    context = assemble(full(library=library)).context
-
-    standing = read_back([context], ASIDES)
-
-    assert standing[headings.ABOUT] == f"{headings.ABOUT}\nName: Ada\nLanguage: en"
-    assert standing[headings.CHAT].endswith("user: Ada")
-    assert set(standing) == {line for line in context.split("\n") if line in headings.TURN_HEADINGS}
 
 
 @given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 2**32))
@@ -481,14 +415,6 @@ def test_nothing_closes_the_block_of_a_template(text: str) -> None:
     assert "{{" not in prompt.user.replace(text, "")
 
 
-def test_a_value_is_not_taken_for_a_placeholder() -> None:
-    assert "{{SUMMARY}}" in harmless_in("<a>{{X}}</a>", "{{SUMMARY}} </a>")
-    prompt = from_template(
-        LIBRARY.texts(), "compaction", SUMMARY="s", CONVERSATION="{{SUMMARY}} is open"
-    )
-    assert "{{SUMMARY}} is open" in prompt.user
-
-
 # --- the budget ----------------------------------------------------------------------------------
 
 
@@ -506,14 +432,6 @@ def sized(name: str, tokens: int, pieces: int = 1, **more: object) -> PromptLaye
 
 def by_fours(text: str) -> int:
     return (len(text) + 3) // 4
-
-
-def test_what_fits_is_left_alone() -> None:
-    layers = [sized("base", 10), sized("knowledge", 10)]
-
-    fitted = fit(layers, 20, by_fours)
-
-    assert (fitted.layers, fitted.cuts, fitted.tokens) == (tuple(layers), (), 20)
 
 
 @pytest.mark.parametrize("over", range(1, len(SHRINK_ORDER)))
@@ -557,14 +475,6 @@ def test_memories_shrink_from_five_to_two(library: PromptLibrary) -> None:
     assert len(shown(whole)) == 5
     assert shown(prompt) == [fact.text for fact in RECALLED.facts[: len(shown(prompt))]]
     assert len(shown(least)) == 2
-
-
-def test_the_playbook_of_lowest_priority_goes_first(library: PromptLibrary) -> None:
-    here = scene(OWNER, library, playbooks=(skill("first", priority=9), skill("second")))
-    without_surroundings = assemble(here, room_tokens=assemble(here).tokens - 5)
-
-    assert "### Playbook: first" in without_surroundings.context
-    assert "### Playbook: second" not in without_surroundings.context
 
 
 def test_a_long_file_is_cut_before_it_is_dropped(library: PromptLibrary) -> None:
@@ -620,20 +530,3 @@ def test_a_megabyte_of_text_is_cut_in_good_time() -> None:
 
 
 # --- a layer by itself ---------------------------------------------------------------------------
-
-
-def test_a_layer_without_text_has_no_heading() -> None:
-    layer = PromptLayer.of("x", " \n", source="s", heading="## X", stability=Stability.STATIC)
-
-    assert layer.render() == ""
-
-
-@pytest.mark.parametrize("layer", [abilities.workflow_guidance, person.memories])
-def test_a_layer_says_where_its_words_are_from(
-    layer: Callable[[Scene], PromptLayer | None], library: PromptLibrary
-) -> None:
-    made = layer(full(library=library))
-
-    assert made is not None
-    assert len(made.sources) == len(made.pieces)
-    assert made.repeat is Repeat.MATERIAL

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.prompt.templates import PersonaSettings, PromptLibrary
-from agent.tools.notes import (
+from agent.tools.groups.notes import (
     FILE_CHARS_MAX,
     Added,
     Notes,

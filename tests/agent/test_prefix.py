@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from agent.models.tokens import Encodings
+from agent.models.tokens import TokenCounter
 from agent.prompt.prefix_cache import schema_tokens, tools_part
 from agent.tools.tool import tools_of
-from memory.records.request import ToolSpec
-from scheduler.jobs.event_tools import EventTools
+from scheduler.jobs.events import EventTools
 from scheduler.jobs.tools import JobTools
 
 SPECS = tuple(
@@ -17,20 +16,11 @@ SPECS = tuple(
 
 
 async def test_schemas_are_estimated_as_they_are_sent() -> None:
-    encoding = await Encodings().load("o200k_base")
-    assert encoding is not None
-    sent = [[spec.name, spec.description, spec.parameters] for spec in SPECS]
-    counted = len(encoding.encode_ordinary(json.dumps(sent)))
+    sent = json.dumps([[spec.name, spec.description, spec.parameters] for spec in SPECS])
+    counted = await TokenCounter().total("gpt-4.1", [sent], limit=len(sent) // 4)
 
     estimated = schema_tokens(SPECS)
 
     assert len(SPECS) >= 8
     assert abs(estimated - counted) < counted / 10
     assert tools_part(SPECS).tokens > counted, "what is fitted is on the safe side"
-
-
-def test_words_of_other_scripts_weigh_more() -> None:
-    one = ToolSpec(name="look", description="Looks at the train times.", parameters={})
-    other = ToolSpec(name="look", description="查看列车时刻表,然后告诉我。" * 2, parameters={})
-
-    assert schema_tokens([other]) > 1.5 * schema_tokens([one])

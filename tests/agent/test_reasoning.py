@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agent.prompt.effort import ReasoningControl, Thinking, ThinkingRule
-from memory.records.words import read_list
+from agent.prompt.effort import ReasoningControl, ThinkingRule
 from tests.checkout import ROOT
 
 SIMPLE = (ROOT / "prompts" / "words_simple.md").read_text(encoding="utf-8")
@@ -25,27 +20,17 @@ def rule_of(text: str) -> ThinkingRule:
     "text",
     [
         "hi",
-        "Hello!",
         "  HEY  ",
         "hiiii",
         "Thaaanks!!!",
-        "Good morning ☀️",
         "Thank you so much!!",
         "thanks 🙏",
-        "ok",
-        "Cool.",
-        "¡Hola!",
         "¿Qué tal?",
-        "Grüß Gott",
         "wie geht’s?",
         "Ça va ?",
-        "Merci beaucoup !",
         "👍",
-        "❤️🙏🏽",
         "…",
-        "?!",
         ":)",
-        ":D",
         "ＨＥＬＬＯ",
         "good-morning",
     ],
@@ -60,11 +45,8 @@ def test_a_greeting_or_thanks_alone_is_simple(text: str) -> None:
     ("text", "is_small_talk"),
     [
         ("Thank you, Bob!", True),
-        ("hey buddy", True),
-        ("Danke dir vielmals", True),
         ("hi there, good morning", True),
         ("hi, what's the weather?", False),
-        ("thanks, why does it fail", False),
         ("send it to Anna, thanks", False),
     ],
 )
@@ -82,17 +64,12 @@ def test_short_messages_that_begin_or_end_so_need_no_thought(
     ("text", "word"),
     [
         ("why", "why"),
-        ("explain monads", "explain"),
         ("ok, explain it to me", "explain"),
-        ("hello, can you explain how tides work", "explain"),
         ("How to tie a bow tie?", "how to"),
         ("COMPARING both offers", "comparing"),
-        ("we planned a trip, help", "planned"),
-        ("debug this", "debug"),
         ("what is the difference between tea and chai", "difference between"),
         ("Warum ist das so?", "warum"),
         ("¿Por qué no funciona?", "por qué"),
-        ("Explique-moi la relativité", "explique"),
         ("pros and cons of renting", "pros and cons"),
     ],
 )
@@ -106,17 +83,12 @@ def test_a_word_of_analysis_asks_for_thought(text: str, word: str) -> None:
     ("text", "rule"),
     [
         ("", ThinkingRule.FEW_WORDS),
-        ("open the door", ThinkingRule.FEW_WORDS),
         ("2+2", ThinkingRule.FEW_WORDS),
         ("OK, send it", ThinkingRule.FEW_WORDS),
-        ("yes", ThinkingRule.FEW_WORDS),
         ("你好", ThinkingRule.FEW_WORDS),
         ("what is the capital of France?", ThinkingRule.LOOKUP),
-        ("What’s the time in Tokyo?", ThinkingRule.LOOKUP),
         ("¿Qué es un tensor de verdad?", ThinkingRule.LOOKUP),
-        ("Wer ist der Papst gerade?", ThinkingRule.LOOKUP),
         ("tell me what is in the box", ThinkingRule.NOTHING),
-        ("remind me to call Anna tomorrow", ThinkingRule.NOTHING),
         ("the airplane was late today", ThinkingRule.NOTHING),
         ("今天北京的天气怎么样", ThinkingRule.NOTHING),
     ],
@@ -159,40 +131,3 @@ def test_the_rules_hit_in_their_order() -> None:
         ThinkingRule.FEW_WORDS,
         ThinkingRule.LOOKUP,
     ]
-
-
-def test_six_words_are_not_short() -> None:
-    control = ReasoningControl(simple="hi", analysis="")
-
-    assert control.judge("hi a b c d").rule is ThinkingRule.SIMPLE_AND_SHORT
-    assert control.judge("hi a b c d e").rule is ThinkingRule.NOTHING
-
-
-def test_empty_lists_leave_the_other_rules() -> None:
-    control = ReasoningControl(simple="", analysis="# nothing\n")
-
-    assert control.judge("hello my dear old friend").rule is ThinkingRule.NOTHING
-    assert control.judge("why oh why oh why").rule is ThinkingRule.NOTHING
-
-
-def test_the_shipped_lists_have_no_entry_twice() -> None:
-    for text in (SIMPLE, ANALYSIS):
-        entries = read_list(text)
-        assert len(entries) == len(set(entries)) > 100
-
-
-def test_a_long_message_is_judged_in_milliseconds() -> None:
-    begun = time.process_time()
-
-    CONTROL.judge("hiiii thank you " * 700)
-
-    assert time.process_time() - begun < 10
-
-
-@given(st.text(max_size=80))
-def test_only_two_rules_ask_for_thought(text: str) -> None:
-    found = CONTROL.judge(text)
-
-    assert isinstance(found, Thinking)
-    assert found.needed == (found.rule in {ThinkingRule.ANALYSIS, ThinkingRule.LONG_QUESTION})
-    assert not (found.needed and found.is_small_talk)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.agents import SystemTools
+from agent.tools.groups.agents import SystemTools
 from agent.trace.dry_run import (
     BLOCKED,
     CALLS_USUAL,
@@ -20,7 +20,6 @@ from agent.trace.dry_run import (
     DryRunner,
     DryRunOptions,
 )
-from memory.records.errors import Overloaded
 from memory.records.messages import (
     ConversationId,
     IncomingMessage,
@@ -142,12 +141,6 @@ async def test_a_model_that_only_calls_tools_is_asked_so_often_and_no_more(tmp_p
 
     assert len(heard.wishes) == ROUNDS_MAX - 1
     assert scripted.asked[-1].tools == ()
-
-
-async def test_what_a_model_refuses_is_told(tmp_path: Path) -> None:
-    async with opened(tmp_path, model(Overloaded("no answer"))) as (_, rehearsing):
-        with pytest.raises(Overloaded):
-            await rehearsing.ask(turn())
 
 
 async def test_the_cost_is_that_of_a_usual_run(tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,11 +30,10 @@ from agent.subagents.subagents import (
     SubagentTask,
     TooManySubagents,
     given_tools,
-    head_of,
     is_child,
     waits_for,
 )
-from agent.tools.agents import AgentTools
+from agent.tools.groups.agents import AgentTools
 from agent.tools.tool import Effect, tools_of
 from agent.turn.end import DOUBT
 from agent.turn.engine import RESUMES_MAX, LocalEngine
@@ -46,9 +44,7 @@ from memory.records.messages import (
     Address,
     ConversationId,
     IncomingMessage,
-    Origin,
     PersonId,
-    Report,
     Role,
     RunId,
     Task,
@@ -64,13 +60,12 @@ from memory.records.ports import (
     TurnEnd,
     TurnProgram,
 )
-from memory.records.request import ModelRequest, ModelTraits
+from memory.records.request import ModelRequest
 from memory.records.rows import Person
 from memory.records.section import AgentTasksSettings
 from memory.records.transcript import Answered, Context, Note, Said, ToolResult, Turn
 from memory.stores.conversations import SqliteConversations
 from memory.stores.people import SqlitePeople
-from memory.stores.turns import SqliteJournal
 from tests.agent.house import (
     MEMBER,
     OWNER,
@@ -294,15 +289,6 @@ async def test_a_subagent_sees_a_short_prompt_and_its_task_alone(home: Home) -> 
     assert asked.entries == (Said(text="Find a berth"),)
 
 
-async def test_its_last_answer_is_the_result_and_not_what_it_said_on_the_way(home: Home) -> None:
-    home.tools = [FakeTool("look", looks)]
-    scripted = model(calls(("look", '{"text": "north"}'), text="I will look."), "One in the north.")
-    async with home.lived_in(scripted):
-        heard = await home.ordered(order(waited("Find a berth")))
-
-    assert heard == "ok: One in the north."
-
-
 async def test_nothing_of_it_reaches_the_chat_or_its_history(home: Home) -> None:
     home.tools = [FakeTool("look", looks)]
     scripted = model(calls(("look", "{}"), text="I will look."), "One in the north.")
@@ -388,24 +374,6 @@ def test_given_tools_are_always_some_of_the_parents_and_never_start_or_send(
     assert wanted is None or set(found) == set(wanted)
 
 
-async def test_several_work_at_once_and_their_results_come_in_the_order_of_the_calls(
-    home: Home,
-) -> None:
-    first_may_go = asyncio.Event()
-
-    async def answer(request: ModelRequest, on_text: Any) -> Answered:
-        if said(request) == ["one"]:
-            await first_may_go.wait()
-        else:
-            first_may_go.set()
-        return Answered(text=f"did {said(request)[0]}")
-
-    async with home.lived_in(model(answer, answer)):
-        heard = await home.ordered(order(waited("one"), waited("two")))
-
-    assert heard == "ok: did one\nok: did two"
-
-
 async def test_a_subagent_starts_none(home: Home) -> None:
     async with home.lived_in(model("done")):
         await home.ordered(order(waited("Find a berth")))
@@ -467,27 +435,6 @@ async def test_the_same_call_starts_one_however_often_it_is_made(home: Home) -> 
     assert [child.run_id for child in children] == [started.run_id]
 
 
-async def test_minutes_bound_its_run_and_are_five_where_none_are_named(home: Home) -> None:
-    async with home.lived_in(model("a", "b")):
-        await home.ordered(order(waited("short"), waited("long", minutes=30)))
-        limits = await home.rows(
-            "select head, limit_s from children join turns using (run_id) order by number"
-        )
-
-    assert limits == [("short", 300.0), ("long", 1800.0)]
-
-
-async def test_its_steps_and_tokens_are_bounded_by_its_task(home: Home) -> None:
-    home.bounds = AgentTasksSettings(steps=7, tokens=1_234)
-    async with home.lived_in(model("a")):
-        await home.ordered(order(waited("short")))
-        (payload,) = await home.rows("select payload from turns where lane like 'agent:%'")
-
-    task = TurnInput.from_json(json.loads(payload[0])).task
-    assert task is not None
-    assert (task.steps_max, task.tokens_max) == (7, 1_234)
-
-
 # --- ends that are no result ---------------------------------------------------------------------
 
 
@@ -511,20 +458,6 @@ async def test_a_key_that_is_refused_is_told_to_the_owner_too(home: Home) -> Non
     assert told == [("A turn in telegram:5 failed. the key is wrong",)]
 
 
-async def test_a_subagent_that_runs_out_of_time_says_so(home: Home) -> None:
-    home.tools = [home.endless]
-    async with home.lived_in(model(calls(("look", "{}")))):
-        parent = await home.order(order(waited("Find a berth")))
-        await home.at_work(1)
-        loop = asyncio.get_running_loop()
-        former = loop.time
-        setattr(loop, "time", lambda: former() + 301)  # noqa: B010 - a method, for this test
-        await home.engine.idle()
-        heard = await home.reply(parent)
-
-    assert heard.startswith("no: The subagent did not finish the task.\n\nThis took longer")
-
-
 async def test_one_that_breaks_is_told_as_broken(home: Home) -> None:
     async def breaks(request: ModelRequest, on_text: Any) -> Answered:
         raise ZeroDivisionError
@@ -538,28 +471,22 @@ async def test_one_that_breaks_is_told_as_broken(home: Home) -> None:
     )
 
 
-@pytest.mark.parametrize("waits", [True, False])
 async def test_one_that_dies_with_the_process_again_and_again_is_given_up_and_told(
-    home: Home, waits: bool
+    home: Home,
 ) -> None:
     home.tools = [home.endless]
     for life in range(RESUMES_MAX + 2):
         lines = [calls(("look", "{}"))] if life == 0 else []
         async with home.lived_in(model(*lines), dies=True):
             if life == 0:
-                await home.order(order(waited("x") if waits else behind("x")))
+                await home.order(order(behind("x")))
             await home.at_work(life + 1)
-    async with home.lived_in(model(*([] if waits else ["It was given up."]))) as lived:
+    async with home.lived_in(model("It was given up.")) as lived:
         await lived.engine.idle()
         replies = [text for (text,) in await home.rows("select text from outbox order by id")]
-        asked = home.model.asked
 
-    if waits:
-        assert len(replies) == 1
-        assert "It was given up" in replies[0]
-    else:
-        assert replies == ["begun", "It was given up."]
-        assert "it was not done" in said(asked[0])[-1]
+    assert replies == ["begun", "It was given up."]
+    assert "it was not done" in said(home.model.asked[0])[-1]
 
 
 async def test_a_payload_that_nobody_can_read_lets_the_parent_go_on(home: Home) -> None:
@@ -594,29 +521,6 @@ async def test_a_long_result_is_cut_for_the_parent_and_whole_in_its_own_transcri
 
 
 # --- restarts ------------------------------------------------------------------------------------
-
-
-async def test_after_a_restart_a_child_goes_on_behind_its_last_step(home: Home) -> None:
-    may_end = asyncio.Event()
-    ran: list[str] = []
-
-    async def look(text: str) -> str:
-        ran.append(text)
-        await may_end.wait()
-        return "seen"
-
-    home.tools = [FakeTool("look", look)]
-    async with home.lived_in(model(calls(("look", "{}")))):
-        await home.order(order(waited("Find a berth")))
-        while not ran:
-            await asyncio.sleep(0.001)
-    may_end.set()
-    async with home.lived_in(model("One in the north.")):
-        await home.engine.idle()
-        heard = await home.reply("o1")
-
-    assert heard == "ok: One in the north."
-    assert len(ran) == 2, "the tool that was in flight may be repeated; the model was not asked"
 
 
 # --- in the background ---------------------------------------------------------------------------
@@ -708,31 +612,6 @@ async def test_it_is_told_in_the_conversation_that_is_open_then(home: Home) -> N
 
     assert isinstance(history[-1], Answered)
     assert history[-1].text == "I found three."
-
-
-async def test_a_conversation_that_is_busy_hears_of_it_afterwards(home: Home) -> None:
-    may_end, may_answer = asyncio.Event(), asyncio.Event()
-
-    async def task(request: ModelRequest, on_text: Any) -> Answered:
-        await may_end.wait()
-        return Answered(text="Three berths.")
-
-    async def chat(request: ModelRequest, on_text: Any) -> Answered:
-        may_end.set()
-        await may_answer.wait()
-        return Answered(text="Good morning.")
-
-    async with home.lived_in(model(task, chat, "I found three.")):
-        await home.order(order(behind("Find a berth")))
-        await home.asked()
-        await home.submit("hello")
-        while RunStatus.DONE not in (await home.children()).values():
-            await asyncio.sleep(0.001)
-        may_answer.set()
-        await home.engine.idle()
-        replies = [text for (text,) in await home.rows("select text from outbox order by id")]
-
-    assert replies == ["begun", "Good morning.", "I found three."]
 
 
 async def test_what_a_task_did_may_be_told_as_done(home: Home) -> None:
@@ -891,44 +770,6 @@ async def test_while_a_subagent_works_the_chat_is_free_for_another_message(home:
     assert replies == ["Good morning.", "It is done."]
 
 
-async def test_the_assistant_spawns_goes_on_and_tells_later(home: Home) -> None:
-    home.hands_on = True
-    may_end = asyncio.Event()
-
-    async def chat(request: ModelRequest, on_text: Any) -> Answered:
-        if said(request) == ["Find a berth"]:
-            await may_end.wait()
-            return Answered(text="One in the north.")
-        return Answered(text="I have begun to look.")
-
-    scripted = model(handing_on("spawn", "Find a berth"), chat, chat, "There is one in the north.")
-    async with home.lived_in(scripted):
-        asked = await home.submit("Look for a berth")
-        while not await home.reply(asked):
-            await asyncio.sleep(0.001)
-        may_end.set()
-        await home.engine.idle()
-        replies = [text for (text,) in await home.rows("select text from outbox order by id")]
-
-    assert replies == ["I have begun to look.", "There is one in the north."]
-
-
-async def test_after_a_restart_the_assistant_waits_on_and_asks_nobody_twice(home: Home) -> None:
-    home.hands_on = True
-    home.tools = [home.endless]
-    async with home.lived_in(model(handing_on("subagent", "x"), calls(("look", "{}")))):
-        asked = await home.submit("please")
-        await home.at_work(1)
-    home.tools = [FakeTool("look", looks)]
-    async with home.lived_in(model("It is there.", "Told.")):
-        await home.engine.idle()
-        reply = await home.reply(asked)
-        children = await home.children()
-
-    assert reply == "Told."
-    assert children == {"x": RunStatus.DONE}
-
-
 async def test_a_subagent_takes_no_more_steps_than_its_task_may(home: Home) -> None:
     home.hands_on = True
     home.bounds = AgentTasksSettings(steps=2)
@@ -944,103 +785,6 @@ async def test_a_subagent_takes_no_more_steps_than_its_task_may(home: Home) -> N
         await home.say("please")
 
     assert [bool(asked.tools) for asked in scripted.asked[1:4]] == [True, True, False]
-
-
-class Steady:
-    """Implements Model: says the same to the same request, however often it is asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[ModelRequest] = []
-        self.name, self.traits = "steady", ModelTraits()
-
-    async def answer(self, request: ModelRequest, *, on_text: Any) -> Answered:
-        words, found = said(request)[-1], results(request)
-        if words == "please" and not found:
-            task = json.dumps({"task": "do it"})
-            return calls(("spawn", task), ("subagent", task), ("subagent", task))
-        if words == "please":
-            good = sum("did it" in result.content for result in found)
-            return Answered(text=f"{good} of {len(found) - 1} are done.")
-        return Answered(text="did it" if words == "do it" else "It is told.")
-
-    def check(self) -> None:
-        """Nothing was scripted."""
-
-
-class Mortal:
-    """A journal that dies, with the whole process, before or after its n-th use."""
-
-    def __init__(self, database: Database, at: int, *, after: bool) -> None:
-        self._journal = SqliteJournal(database)
-        self._at = (at, after)
-        self.used = 0
-        self.died = asyncio.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._journal, name)
-
-        async def call(*args: Any, **more: Any) -> Any:
-            self.used += 1
-            mine = self.used
-            await self._die((mine, False))
-            result = await method(*args, **more)
-            await self._die((mine, True))
-            return result
-
-        return call
-
-    async def _die(self, now: tuple[int, bool]) -> None:
-        if now == self._at:
-            self.died.set()
-        if self.died.is_set():
-            await asyncio.Event().wait()
-
-
-@pytest.mark.case("HI-11")
-@pytest.mark.parametrize("after", [False, True])
-async def test_a_kill_at_any_use_of_the_journal_gives_each_task_one_result(
-    tmp_path: Path, after: bool
-) -> None:
-    n = 0
-    while True:
-        n += 1
-        (tmp_path / str(n)).mkdir()
-        home = Home(tmp_path / str(n))
-        home.hands_on = True
-        mortals: list[Mortal] = []
-
-        def mortal(database: Database, n: int = n, mortals: list[Mortal] = mortals) -> Any:
-            mortals.append(Mortal(database, 0 if mortals else n, after=after))
-            return mortals[-1]
-
-        home.journal = mortal
-
-        async def life(home: Home = home) -> None:
-            async with home.lived_in(cast(Any, Steady())):
-                if not await home.rows("select 1 from turns"):
-                    await home.submit("please")
-                await home.engine.idle()
-
-        living = asyncio.ensure_future(life())
-        while not mortals and not living.done():
-            await asyncio.sleep(0)
-        dying = asyncio.ensure_future(mortals[0].died.wait())
-        await asyncio.wait([living, dying], return_when=asyncio.FIRST_COMPLETED)
-        killed = mortals[0].died.is_set()
-        dying.cancel()
-        living.cancel()
-        await asyncio.gather(living, return_exceptions=True)
-        await life()
-
-        async with Database.open(home.path / "hearthbot.db", clock=home.clock) as database:
-            home.database = database
-            replies = [text for (text,) in await home.rows("select text from outbox")]
-            open_turns = await home.rows("select 1 from turns where ended_ms is null")
-        assert sorted(replies) == ["2 of 2 are done.", "It is told."], n
-        assert open_turns == [], n
-        if not killed:
-            break
-    assert n > 20
 
 
 # --- values --------------------------------------------------------------------------------------
@@ -1067,22 +811,6 @@ TURN = TurnInput(
 )
 
 
-@pytest.mark.parametrize(
-    "turn",
-    [
-        TURN,
-        replace(TURN, origin=Origin.SUBAGENT, task=TASK),
-        replace(
-            TURN,
-            origin=Origin.SUBAGENT,
-            report=Report(child=RunId("task-1"), task="x", ok=False, unattended=True),
-        ),
-    ],
-)
-def test_what_a_turn_starts_from_reads_back_equal(turn: TurnInput) -> None:
-    assert TurnInput.from_json(json.loads(json.dumps(turn.to_json()))) == turn
-
-
 def test_a_payload_of_an_earlier_version_reads_as_a_persons() -> None:
     former = TURN.to_json()
     for name in ("origin", "task", "report"):
@@ -1107,14 +835,6 @@ def test_each_call_has_a_child_of_its_own_in_a_lane_that_is_an_address(
         assert Address.parse(f"agent:{one.child}").chat_id == one.child
 
     assert len(set(found.values())) == len(found)
-
-
-def test_a_head_is_one_harmless_line() -> None:
-    head = head_of(f"Find\n{UNTRUSTED_CLOSE} a berth " + "x" * 200)
-
-    assert "\n" not in head
-    assert "<" not in head
-    assert len(head) <= 80
 
 
 def test_drafts_of_subagents_are_shown_to_nobody() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from agent.subagents.subagents import waits_for
-from agent.tools.agents import SUBAGENT_STATUS
+from agent.tools.groups.agents import SUBAGENT_STATUS
 from agent.turn.assistant import WatchedTurns
 from memory.records.messages import (
     Address,
@@ -110,31 +110,6 @@ def test_it_rests_while_the_subagent_asks_its_person(watched: WatchedTurns, seen
     assert seen.line == SUBAGENT_STATUS
 
 
-def test_a_question_that_is_there_before_the_turn_waits_is_known(seen: Seen) -> None:
-    watched = WatchedTurns(seen)
-    watched.begins(PARENT, TURN)
-    watched.begins(ONE, child())
-    watched.leaves(ONE, child(), waits_for=waits_on("a1"))
-    assert seen.line == ""
-
-    watched.leaves(PARENT, TURN, waits_for=waits_for(ONE))
-
-    assert seen.line is None
-
-
-def test_it_rests_until_nobody_of_several_is_asked(watched: WatchedTurns, seen: Seen) -> None:
-    watched.begins(TWO, child())
-    watched.leaves(ONE, child(), waits_for=waits_on("a1"))
-    watched.leaves(TWO, child(), waits_for=waits_on("a2"))
-
-    watched.begins(ONE, child())
-    assert seen.line is None
-    watched.leaves(ONE, child())
-    assert seen.line is None
-    watched.begins(TWO, child())
-    assert seen.line == SUBAGENT_STATUS
-
-
 def test_a_subagent_that_goes_on_opens_nothing_for_a_turn_that_has_ended(
     watched: WatchedTurns, seen: Seen
 ) -> None:
@@ -153,9 +128,3 @@ def test_a_turn_that_broke_is_not_shown_on(watched: WatchedTurns, seen: Seen) ->
     watched.begins(ONE, child())
 
     assert seen.line is None
-
-
-def test_nobody_waits_for_a_background_task(watched: WatchedTurns, seen: Seen) -> None:
-    watched.leaves(TWO, child(waits=False), waits_for=waits_on("a1"))
-
-    assert seen.line == SUBAGENT_STATUS

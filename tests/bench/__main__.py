@@ -5,19 +5,15 @@ processes, with the send limits off. Compared with what DESIGN §10 wants (the d
 """
 
 import argparse
-import pstats
 import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from tempfile import NamedTemporaryFile
 
-from tests.bench.bench import QUIET_SHARE, Bench, fresh_stage
-from tests.bench.embedded import measure_embedded
-from tests.bench.figures import PRODUCT, Report
+from tests.bench.bench import QUIET_SHARE, Bench
+from tests.bench.figures import Report
 from tests.bench.installed import measure_help, measure_installed
 from tests.bench.processes import ChildDied
-from tests.bench.prompts import measure_prompts
 from tests.bench.speed import (
     measure_cpu,
     measure_load,
@@ -26,7 +22,6 @@ from tests.bench.speed import (
     measure_start,
     measure_tool,
 )
-from tests.bench.storing import measure_storage
 from tests.bench.words import measure_words
 
 MEASURES: Mapping[str, Callable[[Bench], None]] = {
@@ -36,14 +31,10 @@ MEASURES: Mapping[str, Callable[[Bench], None]] = {
     "cpu": measure_cpu,
     "load": measure_load,
     "words": measure_words,
-    "prompts": measure_prompts,
     "long": measure_long,
-    "storage": measure_storage,
     "help": measure_help,
     "installed": measure_installed,
-    "embedded": measure_embedded,
 }
-PROFILED_TURNS = 300
 
 
 def main() -> int:
@@ -51,9 +42,6 @@ def main() -> int:
     asked = _arguments()
     # So that all that was started is stopped, also when `timeout` ends us.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if asked.profile:
-        _profile()
-        return 0
     report = _run(asked)
     if asked.json:
         report.print_json()
@@ -69,11 +57,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="a third of the repetitions")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--no-embedded", action="store_true", help="leave the embedded model out")
     parser.add_argument("--check", action="store_true", help="exit 1 when something is missed")
-    parser.add_argument(
-        "--profile", action="store_true", help="only show where plain turns spend their time"
-    )
     return parser.parse_args()
 
 
@@ -81,7 +65,7 @@ def _run(asked: argparse.Namespace) -> Report:
     began = time.monotonic()
     report = Report()
     names = [name for name in MEASURES if not asked.only or name in asked.only]
-    with Bench(quick=asked.quick, embedded=not asked.no_embedded) as bench:
+    with Bench(quick=asked.quick) as bench:
         for number, name in enumerate(names, 1):
             print(f"[{number}/{len(names)}] {name}", file=sys.stderr, flush=True)
             _measured(bench, name, report)
@@ -103,18 +87,6 @@ def _measured(bench: Bench, name: str, report: Report) -> None:
         report.failed.append(name)
         report.remarks.append(f"{name} could not be measured: {error}")
         bench.stop_all()
-
-
-def _profile() -> None:
-    """Where the event loop's thread spends a plain turn; the profiler itself slows it down."""
-    with NamedTemporaryFile(suffix=".pstats") as file, fresh_stage(PRODUCT, probed=True) as stage:
-        stage.profile_file = file.name
-        stage.talk(chats=1, rounds=PROFILED_TURNS, think_s=0.005)
-        stage.stop()
-        print(f"{PROFILED_TURNS} turns, and the start")
-        stats = pstats.Stats(file.name)
-        stats.sort_stats("tottime").print_stats(40)
-        stats.sort_stats("cumulative").print_stats("agent|bot|memory|aiohttp|httpx|telegram", 60)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ class Bench:
     so they take turns in short blocks, and what disturbs the machine disturbs all of them."""
 
     quick: bool = False
-    embedded: bool = True
     figures: list[Figure] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
     _patience_s: float = PATIENCE_S
@@ -90,11 +89,11 @@ class Bench:
 
 
 @contextmanager
-def fresh_stage(name: str, *, probed: bool = False) -> Iterator[Stage]:
+def fresh_stage(name: str) -> Iterator[Stage]:
     """A stage with a home of its own."""
     with (
         TemporaryDirectory(prefix="hearthbot-bench-") as folder,
-        Stage(name, Path(folder), probed=probed) as stage,
+        Stage(name, Path(folder)) as stage,
     ):
         yield stage
 

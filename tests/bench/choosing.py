@@ -1,7 +1,7 @@
-"""`python -m tests.bench.choosing`: what choosing tools and searching facts costs, and how many
-wishes are met. Needs no bot; figures on standard output, or JSON with --json.
+"""`python -m tests.bench.choosing`: what choosing tools costs, and how many wishes are
+met. Needs no bot; figures on standard output, or JSON with --json.
 
-Tools and facts are made up from the words of this checkout's own pages.
+Tools are made up from the words of this checkout's own pages.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent.prompt.templates import TextFiles
-from agent.tools.discovery import ToolRanking
-from agent.tools.routes import RouteFile
+from agent.tools.discovery import RouteFile, ToolRanking
 from agent.tools.selection import Situation, select
 from agent.tools.tool import ToolCard
 from memory.search.hybrid import FOR_TOOLS, Item, Search
-from tests.bench.systems import EMBEDDING, tool_search
+from tests.bench.systems import tool_search
 from tests.bench.wishes import WISHES, built_in, card
 
 T = TypeVar("T")
@@ -30,32 +29,21 @@ T = TypeVar("T")
 CHECKOUT = Path(__file__).parents[2]
 TOOLS = 500
 PEOPLE = ("Anna", "Bob", "Carla", "Dmitri", "Eve")
-ROUNDS = 200
 
 
 def main() -> None:
     """Measures, and prints a line for each figure."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.choosing", description=__doc__)
-    parser.add_argument("--facts", type=int, default=100_000)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     figures: dict[str, float] = {}
-    figures |= loading()
     figures |= choosing()
     figures |= meeting()
-    figures |= searching(asked.facts)
     if asked.json:
         print(json.dumps(figures, indent=1))
         return
     for name, value in figures.items():
         print(f"{name:<48}{value:>10.2f}")
-
-
-def loading() -> dict[str, float]:
-    """Of the table of vectors, in this process; the libraries with it."""
-    before_mb = resident_mb()
-    seconds, _ = timed(EMBEDDING.table)
-    return {"embedding: load, s": seconds, "embedding: resident, MB": resident_mb() - before_mb}
 
 
 def choosing() -> dict[str, float]:
@@ -112,37 +100,6 @@ def wish_of(text: str, tools: Sequence[ToolCard], groups: Sequence[str]) -> Situ
     return Situation(candidates=tools, text=text, groups=groups)
 
 
-def searching(count: int) -> dict[str, float]:
-    """Of one query among many facts of one person."""
-    chance = random.Random(2)
-    words = vocabulary()
-    items = [
-        Item(
-            id=str(number),
-            text=sentence(chance, words, chance.randint(6, 18)),
-            subject=chance.choice(PEOPLE),
-            after=str(number - 1) if number and chance.random() < 0.7 else "",
-        )
-        for number in range(count)
-    ]
-    before_mb = resident_mb()
-    index_s, search = timed(lambda: Search(items, embedding=EMBEDDING))
-    queries = [sentence(chance, words, chance.randint(3, 9)) for _ in range(ROUNDS)]
-
-    def ask(query: str) -> None:
-        search.rank(query, k=5)
-
-    wall_ms = milliseconds(ask, queries, clock=time.perf_counter)
-    cpu_ms = milliseconds(ask, queries, clock=time.process_time)
-    return {
-        f"facts: index of {count}, s": index_s,
-        f"facts: index of {count}, MB": resident_mb() - before_mb,
-        f"facts: query among {count}, p50 ms": statistics.median(wall_ms),
-        f"facts: query among {count}, p95 ms": p95(wall_ms),
-        f"facts: query among {count}, p95 ms CPU": p95(cpu_ms),
-    }
-
-
 def vocabulary() -> list[str]:
     """The words of our pages as often as they stand there: common ones are common here too."""
     pages = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
@@ -183,16 +140,6 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 
 def p95(values: Sequence[float]) -> float:
     return sorted(values)[int(len(values) * 0.95)]
-
-
-def resident_mb() -> float:
-    """Of this process; 0 where the system does not say."""
-    try:
-        status = Path("/proc/self/status").read_text("ascii")
-    except OSError:
-        return 0.0
-    found = re.search(r"VmRSS:\s+(\d+)", status)
-    return int(found[1]) / 1024 if found else 0.0
 
 
 if __name__ == "__main__":

@@ -45,9 +45,6 @@ class Crowd(FakeTelegram):
 
     _talk: _Talk | None = None
 
-    def controls(self) -> dict[str, Any]:
-        return super().controls() | {"talk": self.talk}
-
     async def talk(
         self,
         *,

@@ -1,8 +1,7 @@
 """What was measured, beside the floors of the same run and what DESIGN §10 wants; and its table."""
 
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,39 +90,17 @@ class Report:
         print(json.dumps(found, ensure_ascii=False, indent=1))
 
     def print_table(self) -> None:
-        """With rich in a terminal, else in plain columns."""
-        rows = [figure.cells() for figure in self.figures]
-        if sys.stdout.isatty():
-            _print_rich(rows)
-        else:
-            _print_plain([["", *COLUMNS], *rows])
+        """Print it in columns, numbers to the right."""
+        rows = [["", *COLUMNS], *(figure.cells() for figure in self.figures)]
+        widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+        texts = {0, 3, len(widths) - 2, len(widths) - 1}
+        for row in rows:
+            cells = [
+                cell.ljust(width) if n in texts else cell.rjust(width)
+                for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            print("  ".join(cells).rstrip())
         for remark in self.remarks:
             print(remark)
         missed = self.missed()
         print(f"Missed: {', '.join(missed)}" if missed else "All that must hold holds.")
-
-
-def _print_rich(rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    for name in COLUMNS:
-        is_text = name in {"", "unit", "note"}
-        table.add_column(name, justify="left" if is_text else "right", no_wrap=name != "note")
-    styles = {"ok": "green", "MISSED": "bold red"}
-    for row in rows:
-        table.add_row(*row[:3], f"[{styles.get(row[3], 'none')}]{row[3]}[/]", *row[4:])
-    Console().print(table)
-
-
-def _print_plain(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    texts = {0, 3, len(widths) - 2, len(widths) - 1}
-    for row in rows:
-        cells = [
-            cell.ljust(width) if n in texts else cell.rjust(width)
-            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())

@@ -85,15 +85,12 @@ class Talk:
 class Stage:
     """A context manager. The bot is started by `start`, and may be stopped and started again."""
 
-    def __init__(self, name: str, folder: Path, *, probed: bool = False) -> None:
-        """`probed` runs Hearthbot inside `tests.bench.probe`."""
+    def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self._folder = folder
-        self._probed = probed
         self._runs = 0
         self._stack = ExitStack()
         self.bot: Child | None = None
-        self.profile_file = ""
 
     def __enter__(self) -> Self:
         self.home.mkdir(mode=0o700)
@@ -121,16 +118,11 @@ class Stage:
     def home(self) -> Path:
         return self._folder / "home"
 
-    @property
-    def probe_file(self) -> Path:
-        """What the probe writes when the bot stops."""
-        return self._folder / "probe.json"
-
     def start(self) -> Child:
         """Starts the bot; returns at once."""
         self._runs += 1
         output = self._folder / f"bot-{self._runs}.out"
-        command = self._hearthbot() if self.name == PRODUCT else self._floor()
+        command = [*HEARTHBOT, "run"] if self.name == PRODUCT else self._floor()
         self.bot = Child(command, output=output, env=self._env())
         return self.bot
 
@@ -168,11 +160,6 @@ class Stage:
         command = [*HEARTHBOT, "access", "approve", f"telegram:{OWNER}"]
         subprocess.run(command, env=self._env(), cwd=ROOT, check=True, capture_output=True)
 
-    def _hearthbot(self) -> list[str]:
-        if self._probed:
-            return [sys.executable, "-m", "tests.bench.probe", str(self.probe_file), "run"]
-        return [*HEARTHBOT, "run"]
-
     def _floor(self) -> list[str]:
         where = ["--telegram", self.telegram.url, "--token", TOKEN, "--model", self.model.url]
         folder = ["--folder", str(self.home / "workspace")]
@@ -197,5 +184,4 @@ class Stage:
             "HEARTHBOT_BUDGET__BRAKE": "false",
             "HEARTHBOT_ACCESS__POLICY": "open",
             "HEARTHBOT_TURNS__QUEUE": "followup",
-            "BENCH_PROFILE": self.profile_file,
         }

@@ -1,24 +1,17 @@
-"""Many chats write at once, one of them far more than its share: what each waits for its answers.
-
-`python -m tests.bench.surge` prints the figures: the same surge with and without that one chat,
-with the platforms' limits and without. `tests/acceptance/test_surge.py` drives the same and judges
-what came of it; there, no time decides anything.
-"""
+"""Many chats write at once, one of them far more than its share, and the platforms' limits are in
+force: `tests/acceptance/test_surge.py` drives this and judges what came of it."""
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 from tests.acceptance.rig import (
     SLACK_TEAM,
@@ -57,11 +50,6 @@ class Surge:
         """Their numbers; the first is the loud one, where there is one."""
         return range(1, self.chats + 1)
 
-    def without_the_loud_one(self) -> Surge:
-        """The rest of it, at the same pace."""
-        rest = self.messages - self.loud
-        return Surge(messages=rest, chats=self.chats, loud=0, seconds=self.seconds)
-
     def lines(self, chance: Random) -> list[tuple[int, str]]:
         """Who writes what, in order: each text bears its chat and its number there."""
         first, *others = self.people
@@ -78,20 +66,14 @@ class Surge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
-    """What came of a surge. Times in seconds, memory in MB."""
+    """What came of a surge. Memory in MB."""
 
     asked: dict[int, list[str]]
     shown: dict[int, list[str]]
-    waits_s: dict[int, list[float]]
     refused: int
     """Requests that the platform turned away for their pace (429)."""
-    took_s: float
     memory_before_mb: float
     memory_peak_mb: float
-
-    def others_s(self, loud: int = 1) -> list[float]:
-        """What all but the loud chat waited."""
-        return [s for chat, waits in self.waits_s.items() if chat != loud for s in waits]
 
 
 def mark(chat: int, number: int) -> str:
@@ -120,43 +102,24 @@ class Stage:
         before = _memory_mb(running, "VmRSS")
         lines = surge.lines(Random(seed))
         began = time.monotonic()
-        asked_at: dict[str, float] = {}
         for number, (writer, text) in enumerate(lines):
             wait_s = began + number * surge.seconds / len(lines) - time.monotonic()
             if wait_s > 0:
                 time.sleep(wait_s)
-            asked_at[text] = time.monotonic()
             self._says(writer, text)
         until(self._is_settled, timeout_s=SETTLED_S)
-        took_s = time.monotonic() - began
         peak = _memory_mb(running, "VmHWM")
         running.end()
-        return self._came(lines, asked_at, took_s, (before, peak))
-
-    def _came(
-        self,
-        lines: Sequence[tuple[int, str]],
-        asked_at: dict[str, float],
-        took_s: float,
-        memory_mb: tuple[float, float],
-    ) -> Came:
         asked: defaultdict[int, list[str]] = defaultdict(list)
-        waits: defaultdict[int, list[float]] = defaultdict(list)
         for writer, text in lines:
             asked[writer].append(text)
         log = self._stand_in.ask("log", method=self._method)
-        answered = [entry for entry in log if entry["status"] == 200]
-        for entry in answered:
-            name = name_in(entry["params"]["text"])
-            waits[int(name[2:4])].append(entry["at"] - asked_at[name])
         return Came(
             asked=dict(asked),
             shown={writer: self._shown(writer) for writer in asked},
-            waits_s=dict(waits),
             refused=sum(entry["status"] == 429 for entry in log),
-            took_s=took_s,
-            memory_before_mb=memory_mb[0],
-            memory_peak_mb=memory_mb[1],
+            memory_before_mb=before,
+            memory_peak_mb=peak,
         )
 
     # --- the platforms ---------------------------------------------------------------------------
@@ -203,9 +166,6 @@ def _memory_mb(running: Running, what: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-# --- figures -------------------------------------------------------------------------------------
-
-
 @contextmanager
 def staged(platform: Platform, *, limits: bool) -> Iterator[Callable[[Surge], Came]]:
     """Runs surges on a fresh home; `limits`: the platform's are in force, and the bot's own."""
@@ -236,40 +196,3 @@ SLACK_LIMITS = {
     "HEARTHBOT_SLACK__RATE_TOTAL": "5",
     "HEARTHBOT_SLACK__RATE_EDITS_MINUTE": "50",
 }
-
-
-def _figures(came: Came) -> dict[str, Any]:
-    others = sorted(came.others_s())
-    return {
-        "others, median s": round(statistics.median(others), 2),
-        "others, p95 s": round(others[int(len(others) * 0.95)], 2),
-        "loud, longest s": round(max(came.waits_s.get(1, [0.0])), 2),
-        "all, s": round(came.took_s, 1),
-        "refused for pace": came.refused,
-        "memory before, MB": round(came.memory_before_mb),
-        "memory at most, MB": round(came.memory_peak_mb),
-    }
-
-
-def main() -> int:
-    """Prints what is waited, with the loud chat and without it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.surge", description=__doc__)
-    parser.add_argument("--platform", choices=("telegram", "slack"), default="telegram")
-    parser.add_argument("--limits", action="store_true", help="with the platform's limits")
-    parser.add_argument("--messages", type=int, default=1_000)
-    parser.add_argument("--chats", type=int, default=50)
-    parser.add_argument("--loud", type=int, default=300)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    given = parser.parse_args()
-    surge = Surge(
-        messages=given.messages, chats=given.chats, loud=given.loud, seconds=given.seconds
-    )
-    for name, one in (("quiet", surge.without_the_loud_one()), ("with the loud chat", surge)):
-        with staged(given.platform, limits=given.limits) as run:
-            found = _figures(run(one))
-        print(name, *(f"{key}: {value}" for key, value in found.items()), sep="\n  ", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -22,9 +22,8 @@ from agent.tools.tool import Effect, ToolCard, Trust
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from memory.search.hybrid import FOR_MEMORY, FOR_TOOLS, Item, Search
 from memory.search.vectors import Embedding
-from scheduler.clock import cron
-from scheduler.timetext.find import find
-from scheduler.timetext.parse import read
+from scheduler.clock import recurrence as cron
+from scheduler.timetext.parse import find, read
 
 Given = tuple[str, str, Mapping[str, Any]]
 EMBEDDING = Embedding()

@@ -12,8 +12,7 @@ from itertools import count, product
 from pathlib import Path
 
 from agent.models.chat_request import body
-from agent.prompt.context import PromptOccasion
-from agent.prompt.scene import PromptKind
+from agent.prompt.scene import PromptKind, PromptOccasion
 from agent.tools.arguments import parse_arguments
 from agent.tools.tool import Caller
 from bot.app.app import App

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agent.tools.files import FileTools
+from agent.tools.groups.files import FileTools
 from agent.tools.tool import Tool, tools_of
 from memory.database.connection import Database
 from tests.bot.kit import Rig, SlowTool, rigged

@@ -9,13 +9,15 @@ from typing import cast
 from agent.skills.skill import Skill, SkillPlace, SkillSchedule, SkillSet, SkillState
 from agent.trace.dry_run import NO_MODEL, DryRunner, DryRunReport, Heard
 from memory.database.connection import Database
-from memory.records.messages import TurnInput
+from memory.records.messages import ConversationId, TurnInput
 from memory.records.schedule import RunCost
 from memory.records.transcript import ToolCall, Usage
 from memory.stores.schedule import SqliteTellings
-from scheduler.jobs.forecast import Forecaster, Rules
+from scheduler.jobs.forecast import Rules
 from scheduler.jobs.skill_jobs import SkillJobs
-from scheduler.kinds.dry_run import JobDryRuns, JobTurns
+from scheduler.kinds.dry_run import JobDryRuns
+from scheduler.kinds.kinds import TurnKind, read_list
+from scheduler.notify.findings import has_tasks
 from tests.scheduler.service_kit import ANN, BEN, LANE, Services
 
 COST = RunCost(calls=3, tokens=9_000, dollars=0.01)
@@ -81,17 +83,20 @@ class Workshop(Services):
     def build(self, database: Database) -> None:
         super().build(database)
         self.notifications = SqliteTellings(database)
-        turns = JobTurns(self.people, self.current, self.workspace)
+
+        async def start_conversation(lane: str) -> ConversationId:
+            raise AssertionError(f"a run was begun in {lane}")
 
         async def rules() -> Rules:
-            return Rules(daily_max=3, heartbeats=await turns.have_tasks(["default"]))
+            text = await read_list(self.workspace, "default")
+            return Rules(daily_max=3, heartbeats=has_tasks(text))
 
         self.dry_runs = JobDryRuns(
             self.jobs,
-            Forecaster(
-                self.store, self.notifications, self.people.zone, clock=self.clock, rules=rules
+            self.notifications,
+            TurnKind(
+                self.people, self.current, self.workspace, start_conversation=start_conversation
             ),
-            turns,
             cast(DryRunner, self.stage),
             SkillJobs(
                 self.store,
@@ -101,4 +106,5 @@ class Workshop(Services):
                 changed=self.timetable.changed,
             ),
             clock=self.clock,
+            rules=rules,
         )

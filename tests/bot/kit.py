@@ -31,6 +31,7 @@ from bot.settings.schema.settings import SlackSettings, TelegramSettings
 from scheduler.clock.machine import SystemClock
 from scheduler.clock.timetable import ALARM_AFTER_S
 from scheduler.clock.timetable import LOOK_EVERY_S as DUE_EVERY_S
+from tests.agent.house import of_model
 from tests.judge import telegram_text
 from tests.laid import lay
 
@@ -310,7 +311,7 @@ class SlowTool(Tool):
     card = ToolCard(
         name="wait_here",
         description="Waits.",
-        arguments=Nothing,
+        arguments=of_model(Nothing),
         group="memory",
         effect=Effect.NONE,
         redo="repeat",

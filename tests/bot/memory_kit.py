@@ -76,7 +76,7 @@ class Chat:
         return await self.commands.remember(message_of(by, group=group), by, text)
 
     async def presses(self, word: str, *, by: Person = ANNA) -> str:
-        said = await self.commands.press(pressed(self.cards.data(word), by), by)
+        said = await self.questions.press(pressed(self.cards.data(word), by), by)
         await self.questions.idle()
         return said
 

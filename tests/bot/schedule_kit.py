@@ -74,7 +74,13 @@ class Place:
                 clock=counter.clock,
                 new_token=lambda: f"t{next(self._tokens)}",
             )
-            self.desk = JobCommands(counter.jobs, counter.events, questions, cards)
+            self.desk = JobCommands(
+                counter.jobs,
+                counter.events,
+                questions,
+                cards,
+                await_zone=lambda person_id, command: None,
+            )
             self.heartbeat = HeartbeatCommands(counter.jobs, counter.heartbeats)
             yield self
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import cast
 
 import pytest
 
-from agent.subagents.subagents import Subagents
-from bot.commands.conversation import NONE, SubagentCommands, span
-from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
+from bot.commands.conversation import NONE, span, subagents
+from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import ChildRun, Json, NewRun, RunStatus, StoredRun
 from memory.records.rows import Person
+from tests.bot.command_kit import asks, tools_with
 from tests.fakes import FixedClock
 
 NOW = datetime(2026, 8, 1, 12, 0, tzinfo=UTC)
@@ -70,12 +69,8 @@ class Chat:
     async def says(
         self, rest: str, *, by: Person = OWNER, chat: str = "5", is_group: bool = False
     ) -> str:
-        address = Address(channel="telegram", chat_id=chat)
-        message = IncomingMessage(
-            address=address, message_id="1", sender_id="5", text="/agents", is_group=is_group
-        )
-        desk = SubagentCommands(cast(Subagents, self), self, clock=FixedClock(NOW))
-        return await desk.tell(message, by, rest)
+        tools = tools_with(subagents=self, engine=self, clock=FixedClock(NOW))
+        return await subagents(tools, asks(by, rest, chat=chat, is_group=is_group))
 
 
 async def test_who_works_and_who_did_is_listed_with_task_state_and_age() -> None:

@@ -16,8 +16,8 @@ from tests.bot.canary_kit import Cage, Canary, Spot, opened_cage, spots
 from tests.bot.canary_places import plant
 from tests.thorough import THOROUGH, rounds
 
-PROMPTS = rounds(150, 3_600)
-SEARCHES = rounds(3, 25)
+PROMPTS = rounds(75, 3_600)
+SEARCHES = rounds(2, 25)
 """With each tool at each spot."""
 KINDS = (*[PromptKind.CHAT] * 6, *PromptKind)
 

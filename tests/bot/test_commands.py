@@ -9,7 +9,7 @@ import pytest
 
 from bot.commands.table import COMMANDS, find
 from bot.inbox import commands as command_desk
-from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, SlowTool, eventually
+from tests.bot.kit import MEMBER, OWNER, Rig, SlowTool, eventually
 
 # --- the table ---------------------------------------------------------------------------------
 
@@ -69,13 +69,6 @@ async def test_commands_answer_without_a_model(rig: Rig) -> None:
     assert rig.inbox() == ["command"] * 6
 
 
-async def test_an_unknown_slash_word_goes_to_the_agent(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        rig.says("/etc/hosts is what?")
-        await rig.reads("You said: /etc/hosts is what?")
-        await rig.quiet(bot)
-
-
 async def test_a_message_after_new_is_in_a_new_conversation(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         rig.says("one")
@@ -123,17 +116,6 @@ async def test_stop_in_one_chat_leaves_the_others_alone(rig: Rig) -> None:
         await rig.quiet(bot)
 
 
-async def test_a_stop_with_our_name_works_in_a_group(rig: Rig) -> None:
-    rig.model.say("too late", wait_s=60)
-    async with rig.running(OWNER) as bot:
-        await bot.access.approve(f"telegram:{GROUP}")
-        rig.says(f"@{US} go", chat=GROUP)
-        await eventually(lambda: len(rig.model.requests) == 1)
-        rig.says(f"/stop@{US}", chat=GROUP)
-        await rig.reads("Stopped.", chat=GROUP)
-        await rig.quiet(bot)
-
-
 async def test_a_turn_that_was_stopped_is_not_revived_by_a_restart(rig: Rig) -> None:
     rig.model.say("too late", wait_s=60)
     async with rig.running(OWNER):
@@ -150,18 +132,6 @@ async def test_a_turn_that_was_stopped_is_not_revived_by_a_restart(rig: Rig) -> 
 
 
 # --- queue modes -------------------------------------------------------------------------------
-
-
-async def test_followup_gives_each_message_its_own_turn(rig: Rig) -> None:
-    rig.set(turns__queue="followup")
-    rig.model.delay_s = 0.1
-    async with rig.running(OWNER) as bot:
-        for text in "abc":
-            rig.says(text)
-        await rig.reads("You said: a", "You said: b", "You said: c")
-        await rig.quiet(bot)
-
-    assert rig.inbox() == ["replied"] * 3
 
 
 async def test_collect_joins_what_arrives_within_the_time(rig: Rig) -> None:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from bot.commands.conversation import BUSY, NOTHING_TO_RESTORE, CompactionCommands
+from bot.commands.conversation import BUSY, NOTHING_TO_RESTORE, compact, restore
 from memory.database.connection import Database
 from memory.records.errors import Overloaded
-from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.records.transcript import Entry
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.conversations import SqliteConversations
+from tests.bot.command_kit import asks, tools_with
 from tests.memory.history_kit import ScriptedCheap, add_turns, compactor, detected, talk
 from tests.memory.kit import LANE, StillClock
 
 OWNER = Person(id=PersonId("p1"), role=Role.OWNER, time_zone="Europe/Berlin")
-HERE = IncomingMessage(
-    address=Address(channel="telegram", chat_id="5"), message_id="1", sender_id="5"
-)
 
 
 @dataclass
@@ -36,12 +35,11 @@ class Chat:
 
     def __post_init__(self) -> None:
         self.conversations = SqliteConversations(self.database)
-        self.desk = CompactionCommands(
-            compactor(self.database, self.cheap),
-            SqliteCompactions(self.database),
-            self.conversations,
-            busy=self.busy.__contains__,
-            host_zone="UTC",
+        self.tools = tools_with(
+            compactor=compactor(self.database, self.cheap),
+            compactions=SqliteCompactions(self.database),
+            conversations=self.conversations,
+            engine=SimpleNamespace(busy=self.busy.__contains__),
         )
 
     async def said(self, *turns: list[Entry]) -> None:
@@ -49,10 +47,10 @@ class Chat:
         await add_turns(self.database, conversation, turns)
 
     async def compact(self) -> str:
-        return await self.desk.compact(HERE, OWNER)
+        return await compact(self.tools, asks(OWNER))
 
     async def restore(self) -> str:
-        return await self.desk.restore(HERE, OWNER)
+        return await restore(self.tools, asks(OWNER))
 
 
 @pytest.fixture
@@ -92,30 +90,6 @@ async def test_where_there_is_nothing_to_do_that_is_told(chat: Chat) -> None:
     assert told.startswith("There is nothing to gain by summing up here yet. What I send along: 1 ")
     assert "archive" not in told
     assert await chat.restore() == NOTHING_TO_RESTORE
-
-
-async def test_where_a_summary_saves_nothing_that_is_told_and_nothing_is_changed(
-    chat: Chat,
-) -> None:
-    await chat.said(*[talk("q")] * 3)
-
-    told = await chat.compact()
-
-    assert len(chat.cheap.asked) == 1
-    assert told.startswith("There is nothing to gain by summing up here yet. What I send along: 3 ")
-    assert "/restore" not in told
-    assert await chat.restore() == NOTHING_TO_RESTORE
-
-
-async def test_a_second_time_says_what_is_in_the_archive_already(chat: Chat) -> None:
-    await chat.said(*[talk("q")] * 6)
-    await chat.compact()
-
-    told = await chat.compact()
-
-    assert told.startswith("There is nothing to gain by summing up here yet.")
-    assert "In the archive alone: 8 messages" in told
-    assert "/restore" not in told
 
 
 async def test_a_new_topic_and_a_missing_model_are_told(chat: Chat) -> None:

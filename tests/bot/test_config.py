@@ -13,12 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from agent.tools.exec import ExecOptions
-from agent.tools.selection import SelectionOptions
-from agent.turn.agents import Binding
 from bot.settings.example import EXAMPLE_NAMES, example_toml
 from bot.settings.load import holds_secret, load
-from bot.settings.options import exec_options_of, selection_options_of, servers_of
 from bot.settings.schema.settings import KEYS, KEYS_BY_NAME, Settings
 from bot.settings.tree import ANY_NAME, tables_of
 from memory.records.errors import SettingsWrong
@@ -40,15 +36,6 @@ def complaint(home: Path, toml: str = "", env: Mapping[str, str] | None = None) 
 
 
 # --- where values come from --------------------------------------------------------------------
-
-
-def test_without_file_and_environment_there_are_the_defaults(tmp_path: Path) -> None:
-    settings = load(tmp_path, {})
-
-    assert settings == Settings()
-    assert settings.turns.parallel == 64
-    assert settings.agents.default.temperature == 0.4
-    assert settings.access.policy == "pairing"
 
 
 def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
@@ -236,8 +223,6 @@ REFUSED = [
     ("[llm.model]\nname = 3", "llm.model: found a table; allowed: text"),
     ("[telegram]\nzzzzzz = 3", "telegram.zzzzzz: unknown key; [telegram] takes token, base_url"),
     ("[pulse]", "pulse: unknown key; there are the sections llm, telegram"),
-    ('[pulse]\nevery = "0m"', "pulse.every: unknown key; there are the sections llm, telegram"),
-    ("pulse = false", "pulse: unknown key; there are the sections llm, telegram"),
     ("_cli_parse_args = true", "_cli_parse_args: unknown key"),  # the library takes it elsewhere
     # What is no value of its kind.
     ("telegram = 3", "telegram: found a value; allowed: a section, [telegram]"),
@@ -249,7 +234,7 @@ REFUSED = [
     ("[llm]\n[llm]\n", "config.toml, line 2, column 5: Cannot declare"),
     *(
         (f"[agents.default]\ntemperature = {value}", "temperature: found")
-        for value in ("nan", "inf", "2.01", "-0.1", "true", '"0.4"')
+        for value in ("nan", "2.01", '"0.4"')
     ),
     # Agents and what is bound to them.
     (
@@ -260,8 +245,6 @@ REFUSED = [
     (WORK + binding(chat="*") + binding(), "agents.bindings[1] can never be reached"),
     (WORK + binding(channel="*", chat="*") + binding(), "put it in front of that one"),
     (WORK + binding(chat="-1*") + binding(chat="-10*"), "agents.bindings[1] can never be reached"),
-    ('[[budget.limits]]\nscope = "agent"\nperiod = "day"\nusd = 1.0\nof = "wrk"', "'wrk'"),
-    ('[[tools.rules]]\ntools = ["exec"]\naction = "deny"\nagent = "wrk"', "called 'wrk'"),
     (WORK + binding(channel="mail"), "allowed: telegram, slack, console, *"),
     (WORK + binding(chat="-100:7"), "the id alone, without the channel and without a topic"),
     ("[agents.Work_1]\nmax_steps = 3", "an agent's name is made of a-z"),
@@ -279,28 +262,25 @@ REFUSED = [
     # The webhook.
     *(
         (WEBHOOK + f'webhook_secret = "{secret}"', f"webhook_secret: {HIDDEN}; allowed: 1 to 256")
-        for secret in ("x" * 257, "a b", "ä", "a\\n")
+        for secret in ("x" * 257, "ä")
     ),
     *(
         (
             f'[telegram]\nmode = "webhook"\nwebhook_secret = "s"\nwebhook_url = "{url}"',
             "telegram.webhook_url: found",
         )
-        for url in ("", "http://bot.example/", "https://", "bot.example")
+        for url in ("", "http://bot.example/")
     ),
     *(
         (f'[telegram]\nwebhook_listen = "{listen}"', "allowed: host:port")
-        for listen in ("8443", "127.0.0.1", "127.0.0.1:99999", "a b:1", ":80")
+        for listen in ("8443", "127.0.0.1:99999", "127.0.0.1:65536")
     ),
     # Rules: lists of tables.
-    (rule("patterns = 3"), ".patterns: found 3; allowed: a list, not empty"),
     (rule("patterns = []"), ".patterns: found []; allowed: a list, not empty"),
     (rule("patterns = ['a', 3]"), ".patterns[1]: found 3; allowed: text"),
     (rule("patterns = [' ']"), ".patterns[0]: found ' '; an empty pattern fits every message"),
     (rule("skills = 'a'"), ".skills: found 'a'; allowed: a list"),
-    (rule("skills = ['']"), ".skills[0]: found nothing; allowed: text, not empty"),
     (rule(f"instruction = '{'x' * 4001}'"), "…; allowed: text, up to 4000 characters"),
-    (rule("auto_invoke = 'a'"), ".auto_invoke: found 'a'; allowed: a table or a list of tables"),
     (rule("auto_invoke = {}"), ".auto_invoke.tool: found nothing; allowed: text, not empty"),
     (rule("auto_invoke = [{ tool = 3 }]"), ".auto_invoke[0].tool: found 3; allowed: text, not"),
     (
@@ -325,7 +305,6 @@ REFUSED = [
         for pattern, said in (
             ("(a", "'(a'; not a regular expression that works: missing ), unterminated subpattern"),
             ("a**", "'a**'; not a regular expression that works: multiple repeat at character 3"),
-            (r"\q", r"'\\q'; not a regular expression that works: bad escape \q at character 1"),
             ("(a{1000}){1000}", "'(a{1000}){1000}'; not a regular expression that works: "),
         )
     ),
@@ -334,14 +313,13 @@ REFUSED = [
             rule(f"skills = []\n{nothing}"),
             "a rule needs at least one of skills, plugins, instruction",
         )
-        for nothing in ("", 'instruction = " "', "auto_invoke = []")
+        for nothing in ("", 'instruction = " "')
     ),
     ('[prompt.force_include]\npatterns = ["a"]', "found a table; allowed: a list of tables"),
     ("[prompt]\nforce_include = [3]", "prompt.force_include[0]: found 3; allowed: a table"),
     ('[[force_include]]\npatterns = ["a"]', "unknown key; the nearest is prompt.force_include"),
     # Tables by name, whose values are secrets.
     (WEATHER + 'env = "SECRETSECRET"', f"weather.env: {HIDDEN}; allowed: a table"),
-    (WEATHER + "env = { A = 12345678 }", f"weather.env.A: {HIDDEN}; allowed: text"),
     (WEATHER + 'env = { A = { B = "SECRETSECRET" } }', f"weather.env.A: {HIDDEN}"),
     (WEATHER + 'env = { A = "SECRETSECRET\\u0000" }', f"weather.env.A: {HIDDEN}"),
     (WEATHER + 'env = { "A B" = "SECRETSECRET" }', f'env."A B": {HIDDEN}; the name'),
@@ -378,16 +356,9 @@ REFUSED_VARIABLES = [
     ("TELEGRAM_TOKEN", "SECRETSECRET", "unknown; the nearest is HEARTHBOT_TELEGRAM__TOKEN"),
     ("telegram__token", "SECRETSECRET", "unknown; the nearest is HEARTHBOT_TELEGRAM__TOKEN"),
     ("AGENTS__WORK__MAX_STEP", "3", "unknown; the nearest is HEARTHBOT_AGENTS__WORK__MAX_STEPS"),
-    ("LLM__MODEL__NAME", "x", "unknown"),
     ("TELEGRAM__STREAMING", "yes", "telegram.streaming: found 'yes'; allowed: true or false"),
-    ("TELEGRAM__STREAMING", "", "telegram.streaming: found nothing; allowed: true or false"),
     (
         "SKILLS__WEATHER__EVN",
-        "SECRETSECRET",
-        "unknown; the nearest is HEARTHBOT_SKILLS__WEATHER__ENV",
-    ),
-    (
-        "SKILLS__weather__ENV",
         "SECRETSECRET",
         "unknown; the nearest is HEARTHBOT_SKILLS__WEATHER__ENV",
     ),
@@ -397,21 +368,13 @@ REFUSED_VARIABLES = [
         "unknown; the nearest is HEARTHBOT_SKILLS__WEATHER",
     ),
     ("SKILLS__WEATHER__ENV__", "SECRETSECRET", "unknown"),
-    ("SKILLS____ENV__A", "SECRETSECRET", "unknown"),
     ("SKILLS__A.B__ENV__A", "SECRETSECRET", "skills.\"a.b\": found 'a.b'; a skill's name is"),
     ("SKILLS__A__ENV__A.B", "SECRETSECRET", f'skills.a.env."A.B": {HIDDEN}; the name'),
     ("SKILLS__WEATHER__ENV", "SECRETSECRET", "skills.weather.env: not JSON"),
     (RULES, '[{"patterns": ["a"],}]', "prompt.force_include: not JSON: "),
     (RULES, "deploy", "prompt.force_include: not JSON: Expecting value at character 1"),
     (RULES, "[" * 100_000, "prompt.force_include: is nested too deeply"),
-    (RULES, "[" * 50 + "]" * 50, "prompt.force_include: is nested too deeply"),
     (RULES, "[" + "9" * 5000 + "]", "prompt.force_include: holds a number with too many digits"),
-    (
-        RULES,
-        '{"patterns": ["a"]}',
-        "prompt.force_include: found a table; allowed: a list of tables",
-    ),
-    (RULES, '["a"]', "prompt.force_include[0]: found 'a'; allowed: a table"),
     (
         RULES,
         '[{"patterns": ["("], "skills": ["a"]}]',
@@ -435,19 +398,6 @@ def test_a_variable_that_cannot_be_meant_stops_the_start_by_its_name(
     assert "SECRETSECRET" not in text
 
 
-def test_agents_are_had_by_name_the_default_one_first(tmp_path: Path) -> None:
-    toml = (
-        '[agents.work]\nmax_steps = 3\nbudget = ["2 usd a day"]\n'
-        '[[agents.bindings]]\nchannel = "telegram"\nchat_id = "5"\nagent = "work"\n'
-    )
-
-    agents = loaded(tmp_path, toml).agents
-
-    assert [*agents.by_name] == ["default", "work"]
-    assert agents.by_name["work"].max_steps == 3
-    assert agents.rules() == (Binding(channel="telegram", chat_id="5", agent="work"),)
-
-
 @pytest.mark.parametrize("work", ["[agents.work]\n", ""])
 def test_bindings_may_stand_at_the_top_too(tmp_path: Path, work: str) -> None:
     toml = binding(agent="work" if work else "default").replace("agents.bindings", "bindings")
@@ -455,12 +405,6 @@ def test_bindings_may_stand_at_the_top_too(tmp_path: Path, work: str) -> None:
     [rule] = loaded(tmp_path, work + toml).agents.rules()
 
     assert (rule.channel, rule.chat_id) == ("telegram", "5")
-
-
-def test_a_blank_prompt_beside_a_file_is_not_set(tmp_path: Path) -> None:
-    toml = '[agents.work]\nsystem_prompt = " "\nsystem_prompt_file = "x.md"'
-
-    assert loaded(tmp_path, toml).agents.by_name["work"].system_prompt_file == "x.md"
 
 
 def test_a_file_that_is_no_text_or_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -542,7 +486,7 @@ def test_a_file_with_a_secret_is_known_as_such(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("CF-05", "SE-01")
-@pytest.mark.parametrize("entry", ["99", '"99"', '" 99 "', '"telegram:99"', '" telegram:99"'])
+@pytest.mark.parametrize("entry", ["99", '" 99 "', '" telegram:99"'])
 def test_a_number_is_the_same_person_however_it_is_written(tmp_path: Path, entry: str) -> None:
     settings = loaded(tmp_path, f"[telegram]\nallow_from = [{entry}]\n")
 
@@ -554,27 +498,18 @@ def test_a_number_is_the_same_person_however_it_is_written(tmp_path: Path, entry
     ("entry", "hint"),
     [
         ('"@name"', "names can change hands"),
-        ('"name"', "names can change hands"),
         ('"slack:T1:U1"', "names can change hands"),
-        ('"99 "', ""),
         ('"９９"', "names can change hands"),
         ('"*"', 'access.policy = "open"'),
         ('""', "lets nobody in"),
-        ('"  "', "lets nobody in"),
         ("0", "a user's number"),
-        ("-5", "a user's number"),
         ("true", "a user's number"),
         ("99.0", "a user's number"),
-        ("[99]", "a user's number"),
     ],
 )
 @pytest.mark.threat("T1")
 def test_what_is_no_number_is_refused_with_a_hint(tmp_path: Path, entry: str, hint: str) -> None:
     toml = f"[telegram]\nallow_from = [1, {entry}]\n"
-    if not hint:
-        assert loaded(tmp_path, toml).telegram.allow_from == (1, 99)
-        return
-
     text = complaint(tmp_path, toml)
 
     assert "telegram.allow_from[1]: found" in text
@@ -632,12 +567,6 @@ def test_a_webhook_with_a_secret_starts(tmp_path: Path, secret: str) -> None:
     settings = loaded(tmp_path, WEBHOOK + f'webhook_secret = "{secret}"\n')
 
     assert settings.telegram.webhook_secret.get_secret_value() == secret
-
-
-def test_the_end_of_an_address_does_not_matter(tmp_path: Path) -> None:
-    settings = loaded(tmp_path, '[telegram]\nbase_url = "http://127.0.0.1:8081/"\n')
-
-    assert settings.telegram.base_url == "http://127.0.0.1:8081"
 
 
 # --- rules: lists of tables ---------------------------------------------------------------------
@@ -756,45 +685,6 @@ def test_a_skills_key_is_a_secret_everywhere(tmp_path: Path) -> None:
 # --- new keys ----------------------------------------------------------------------------------
 
 
-def test_the_numbers_of_tools_are_those_of_the_contract_and_reach_what_they_are_for(
-    tmp_path: Path,
-) -> None:
-    toml = """
-[tools]
-offered_max = 30
-offered_best = 6
-offered_fitting = 16
-offered_cosine = 0.4
-offered_used = 9
-offered_turns = 4
-sure_cosine = 0.7
-[exec]
-timeout_s = 90
-output_chars = 5000
-[mcp.notes]
-command = "x"
-refresh_minutes = 2
-"""
-
-    plain, changed = Settings(), loaded(tmp_path, toml)
-
-    assert selection_options_of(plain) == SelectionOptions()
-    assert exec_options_of(plain) == ExecOptions(limits=exec_options_of(plain).limits)
-    assert exec_options_of(plain).limits.timeout_s == 60
-    assert selection_options_of(changed) == SelectionOptions(
-        tools_max=30,
-        best_always=6,
-        best_max=16,
-        cosine_min=0.4,
-        used_max=9,
-        used_turns=4,
-        cosine_sure=0.7,
-    )
-    assert exec_options_of(changed).limits.timeout_s == 90
-    assert exec_options_of(changed).output_chars_max == 5_000
-    assert [server.refresh_s for server in servers_of(changed)] == [120]
-
-
 def test_what_is_too_deep_or_too_long_to_read_is_told(tmp_path: Path) -> None:
     assert "nested too deeply" in complaint(tmp_path, "a = " + "[" * 100 + "]" * 100)
     assert "too many digits" in complaint(tmp_path, "[llm]\nwindow = " + "9" * 5000)
@@ -807,24 +697,6 @@ def test_the_example_file_equals_the_model() -> None:
     assert EXAMPLE.read_text(encoding="utf-8") == example_toml(), (
         "renew it: python -m bot.settings.example > config.example.toml"
     )
-
-
-def test_the_example_names_and_explains_every_key() -> None:
-    text = example_toml()
-
-    for path, field in KEYS.items():
-        assert f"\n#{path[-1]} = " in text
-        assert field.description, path
-    assert max(len(line) for line in text.splitlines()) <= 100
-
-
-def test_the_example_loads_as_it_is_and_with_everything_uncommented(tmp_path: Path) -> None:
-    text = example_toml()
-    uncommented = re.sub(r"^#(?=[a-z])", "", text, flags=re.MULTILINE)
-
-    assert uncommented.count("\n") == text.count("\n")
-    assert loaded(tmp_path, text) == Settings()
-    assert loaded(tmp_path, uncommented) == Settings()
 
 
 def tables(model_keys: Mapping[tuple[str, ...], Any]) -> Iterator[type[BaseModel]]:

@@ -13,7 +13,7 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.settings.edit import BACKUP_ENDING, change, stands_in, write
+from bot.settings.edit import BACKUP_ENDING, change, write
 from bot.settings.load import load
 from memory.records.errors import SettingsWrong
 from tests.checkout import ROOT
@@ -132,17 +132,6 @@ def test_a_link_to_the_file_stays_one(tmp_path: Path) -> None:
 
     assert (tmp_path / "config.toml").is_symlink()
     assert 'model = "embedded"' in (tmp_path / "real.toml").read_text()
-
-
-def test_it_is_known_what_stands_in_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "config.toml"
-    missing = stands_in(file, MODEL)
-    file.write_text('llm.model = "embedded"\n')
-
-    assert not missing
-    assert stands_in(file, MODEL)
-    assert not stands_in(file, TOKEN)
-    assert not stands_in(file, ("llm", "model", "name"))
 
 
 _KEYS = st.sampled_from(["model", "token", "api_key", "mode", "other"])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bot.rpc import ControlClient, ControlServer, Emit, NotAnswering, NotRunning, Operation
+from bot.rpc import ControlClient, ControlServer, Emit, NotAnswering, Operation
 from memory.records.errors import Permanent, StorageFull
 
 Request = dict[str, Any]
@@ -113,15 +113,6 @@ async def test_garbage_on_the_socket_ends_nothing(
         assert await client.ask("echo", text="fine") == {"said": "fine"}
 
 
-async def test_the_socket_is_ours_alone_and_gone_afterwards(path: Path) -> None:
-    async with ControlServer(path, OPERATIONS):
-        assert path.stat().st_mode & 0o777 == 0o600
-
-    assert not path.exists()
-    with pytest.raises(NotRunning):
-        await ControlClient(path).__aenter__()
-
-
 async def test_a_socket_left_over_from_a_kill_is_replaced(path: Path) -> None:
     left = await asyncio.start_unix_server(lambda reader, writer: None, path=path)
     left.close()
@@ -130,15 +121,6 @@ async def test_a_socket_left_over_from_a_kill_is_replaced(path: Path) -> None:
 
     async with ControlServer(path, OPERATIONS), ControlClient(path) as client:
         assert await client.ask("echo", text="hello") == {"said": "hello"}
-
-
-async def test_a_socket_left_over_is_no_running_bot(path: Path) -> None:
-    left = await asyncio.start_unix_server(lambda reader, writer: None, path=path)
-    left.close()
-    await left.wait_closed()
-
-    with pytest.raises(NotRunning):
-        await ControlClient(path).__aenter__()
 
 
 async def test_whoever_waits_is_told_when_the_bot_leaves(path: Path) -> None:
@@ -154,18 +136,6 @@ async def test_whoever_waits_is_told_when_the_bot_leaves(path: Path) -> None:
     await client.__aexit__(None, None, None)
 
     assert heard == [("event", {"waiting": True})]
-
-
-async def test_a_question_after_the_end_is_told_too(path: Path) -> None:
-    async with ControlServer(path, OPERATIONS) as server:
-        client = await ControlClient(path).__aenter__()
-        await client.ask("echo", text="hello")
-        await server.__aexit__(None, None, None)
-
-        with pytest.raises(Permanent, match="went away"):
-            async with asyncio.timeout(10):
-                await client.ask("echo", text="anybody?")
-    await client.__aexit__(None, None, None)
 
 
 async def test_a_client_that_hangs_up_ends_what_it_followed(path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.tools.agents import SUBAGENT_STATUS
+from agent.tools.groups.agents import SUBAGENT_STATUS
 from bot.lab.faults import hold
 from bot.lab.telegram import flood
 from bot.outbox.drafts import STREAM_AFTER_S

@@ -114,23 +114,3 @@ async def test_what_is_anothers_is_neither_shown_nor_asked_for(place: Place) -> 
     assert "canary" not in str(page)
     assert set(place.sums.asked) == {BEN}
     assert "For you as the owner" not in page
-
-
-async def test_the_owner_reads_what_waits_for_an_answer_of_theirs(place: Place) -> None:
-    now_ms = int(place.counter.clock.now().timestamp() * 1000)
-
-    def question(person: PersonId, *, alone: bool, left_ms: int = 1) -> Any:
-        asked = SimpleNamespace(person_id=person, owner_alone=alone)
-        return SimpleNamespace(asked=asked, expires_ms=now_ms + left_ms)
-
-    place.questions = [
-        question(ANN, alone=False),
-        question(BEN, alone=True),
-        question(BEN, alone=False),
-        question(ANN, alone=True, left_ms=0),
-    ]
-
-    [waiting, stopped] = await place.lines("For you as the owner")
-
-    assert waiting == "**Waiting for your yes or no**: 2 (`/hearth approve`)"
-    assert stopped.endswith(": 0")

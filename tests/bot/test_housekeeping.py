@@ -16,7 +16,7 @@ from bot.app.upkeep import Housekeeping
 from memory.records.errors import StorageError
 from memory.records.usage import Notice
 from scheduler.clock.machine import CheckedClock
-from tests.bot.kit import OWNER, Rig, eventually, rigged
+from tests.bot.kit import OWNER, Rig, rigged
 from tests.fakes import START, FixedClock
 
 DAY_S = 86_400
@@ -128,26 +128,3 @@ async def test_old_results_of_tools_go_and_nothing_else_does(rig: Rig) -> None:
 
     assert {file.name for file in results.iterdir()} == {"new.txt", "link.txt", "out"}
     assert kept.read_text() == "mine"
-
-
-async def test_a_backup_that_cannot_be_made_and_one_that_cannot_go_stop_nothing(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        backups = rig.home.backups
-        await eventually(lambda: backups.is_dir() and list(backups.glob("*.db")))
-        today = next(backups.glob("*.db"))
-        await bot.housekeeping.once()  # whatever was under way is done
-        for day in range(1, 6):
-            (backups / f"hearthbot-2026010{day}.db").touch()
-        (backups / "hearthbot-20260102.db").unlink()
-        (backups / "hearthbot-20260102.db").mkdir()
-        today.unlink()
-        (backups / f"{today.name}.making").mkdir()
-
-        await bot.housekeeping.once()
-        lines = await bot.status.lines(for_owner=True)
-
-    assert [line for line in lines if line.startswith("The daily backup did not work")]
-    assert [line for line in lines if line.startswith("Removing old backups did not work")]
-    assert {file.name for file in backups.glob("*.db")} == {
-        f"hearthbot-2026010{day}.db" for day in (2, 3, 4, 5)
-    }

@@ -14,9 +14,6 @@ import pytest
 from bot.lean import (
     late_methods,
     load_without,
-    quick_end,
-    seldom_garbage_search,
-    without_garbage_search,
 )
 
 
@@ -24,45 +21,6 @@ from bot.lean import (
 def thawed() -> Iterator[None]:
     yield
     gc.unfreeze()
-
-
-def test_what_is_put_together_is_not_looked_through_later() -> None:
-    before = gc.get_freeze_count()
-
-    with without_garbage_search():
-        assert not gc.isenabled()
-        made = [[number] for number in range(1_000)]
-
-    assert gc.isenabled()
-    assert gc.get_freeze_count() - before > len(made)
-
-
-def test_garbage_is_looked_for_again_after_a_failure() -> None:
-    with pytest.raises(ValueError, match="broken"), without_garbage_search():
-        raise ValueError("broken")
-
-    assert gc.isenabled()
-
-
-def test_garbage_is_looked_for_as_often_as_before_once_a_command_is_done() -> None:
-    usual = gc.get_threshold()
-
-    with seldom_garbage_search():
-        assert gc.get_threshold()[0] > usual[0]
-    with pytest.raises(ValueError, match="broken"), seldom_garbage_search():
-        raise ValueError("broken")
-
-    assert gc.get_threshold() == usual
-
-
-def test_at_the_end_of_the_process_nothing_is_looked_through_however_it_ends() -> None:
-    before = gc.get_freeze_count()
-    made = [[number] for number in range(1_000)]
-
-    with pytest.raises(SystemExit), quick_end():
-        sys.exit(1)
-
-    assert gc.get_freeze_count() - before > len(made)
 
 
 def test_a_library_that_is_left_out_can_be_loaded_later() -> None:
@@ -100,18 +58,6 @@ def test_classes_with_late_methods_are_as_all_others() -> None:
         one.x = 3
     with pytest.raises(FrozenInstanceError, match="cannot delete field 'x'"):
         del one.x
-
-
-def test_a_late_method_stands_in_its_class_once_it_was_called() -> None:
-    with late_methods():
-        late = point()
-    before = vars(late)["__hash__"]
-    heir = type("Heir", (late,), {})
-
-    hash(heir(x=1))
-
-    assert vars(late)["__hash__"] is not before
-    assert hash(late(x=1)) == hash(point()(x=1))
 
 
 def family() -> tuple[type, type]:

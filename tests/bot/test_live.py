@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from pathlib import Path
 
 import pytest
 
-from agent.models.choose import Choice, ModelWish, choose
+from agent.models.choose import Choice, choose
 from agent.models.service import ask_once
 from bot.doctor import reach as doctor_reach
 from bot.doctor.base import FindingLevel
@@ -19,7 +18,7 @@ from bot.doctor.live import (
     offers,
     shown_name,
 )
-from bot.doctor.live_slack import socket_address, wanted_scopes, workspace
+from bot.doctor.live_slack import socket_address, workspace
 from bot.doctor.live_telegram import PollConflict, account, first_message
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold
 from bot.lab.model import ScriptedModel
@@ -27,8 +26,8 @@ from bot.lab.slack import TOKEN as BOT_TOKEN
 from bot.lab.slack import FakeSlack, refusal
 from bot.lab.telegram import FakeTelegram
 from bot.settings.schema.settings import Settings
-from memory.records.errors import AssistantError, BrokenAnswer, ModelTimeout, SettingsWrong
-from tests.checkout import ROOT
+from memory.records.errors import AssistantError, BrokenAnswer, SettingsWrong
+from memory.records.section import LlmSettings
 
 TOKEN = "123456:TESTTESTTEST"
 SECRET = "TESTTESTTEST"
@@ -145,23 +144,11 @@ async def test_an_app_token_in_place_of_a_bot_token_is_told() -> None:
             await socket_address(slack.api_url, BOT_TOKEN)
 
 
-def test_a_manifest_is_read_for_its_bot_scopes(tmp_path: Path) -> None:
-    file = tmp_path / "m.yaml"
-    file.write_text(
-        'oauth_config:\n  scopes:\n    bot:\n      - a:b # why\n      # - no\n      - "c"\n'
-        "settings:\n  - other\n"
-    )
-
-    assert wanted_scopes(file) == {"a:b", "c"}
-    assert wanted_scopes(tmp_path / "missing") == frozenset()
-    assert len(wanted_scopes(ROOT / "slack-manifest.yaml")) > 5
-
-
 # --- the model -----------------------------------------------------------------------------
 
 
 async def chosen(model: ScriptedModel) -> Choice:
-    return await choose(ModelWish(model="openai/lab-model", api_base=model.api_base), env={})
+    return await choose(LlmSettings(model="openai/lab-model", api_base=model.api_base), env={})
 
 
 @pytest.mark.parametrize(("kind", "error"), [("cut", BrokenAnswer), ("429", AssistantError)])
@@ -175,12 +162,6 @@ async def test_a_model_in_trouble_is_not_asked_again(
             await ask_once(await chosen(model), limit_s=10)
 
         assert len(model.requests) == 1
-
-
-async def test_a_model_that_takes_too_long_is_given_up() -> None:
-    async with ScriptedModel(delay_s=30) as model:
-        with pytest.raises(ModelTimeout):
-            await ask_once(await chosen(model), limit_s=0.3)
 
 
 async def test_the_doctor_says_which_address_answers() -> None:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import structlog
 
-from bot.commands.logs import LATELY, NO_FILE, USE, LogQuery, LogReader, find
+from bot.commands.logs import NO_FILE, USE, LogQuery, LogReader, find
 from bot.settings.logging import REDACTED, Redactor, set_up
 from bot.settings.schema.settings import LoggingSettings
 from memory.records.messages import PersonId, Role
@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def desk(file: Path, *secrets: str) -> LogReader:
-    return LogReader(file, Redactor(secrets).clean, host_zone="UTC")
+    return LogReader(file, Redactor(secrets).clean)
 
 
 def line(event: str, *, level: str = "info", second: int = 0, **more: object) -> str:
@@ -75,7 +75,7 @@ def test_what_is_typed_says_which_lines(rest: str, wanted: LogQuery | None) -> N
 async def test_the_last_lines_come_in_order_by_the_clock_on_the_owners_wall(file: Path) -> None:
     write(file, *(line("bot.started", second=n, inbox=n) for n in range(30)))
 
-    text = await desk(file).tell(OWNER, "3")
+    text = await desk(file).text("3", OSLO)
 
     assert shown(text) == [f"28 Nov 17:00:{n} info bot.started inbox={n}" for n in (27, 28, 29)]
     assert text.endswith("I looked back to 28 Nov 17:00:27 (Europe/Oslo).")
@@ -90,9 +90,9 @@ async def test_errors_and_turns_are_found_among_all_else(file: Path) -> None:
         line("door.command", level="error", second=4, command="why"),
     )
 
-    errors = await desk(file).tell(OWNER, "errors")
-    turn = await desk(file).tell(OWNER, "in-7")
-    nothing = await desk(file).tell(OWNER, "in-99")
+    errors = await desk(file).text("errors", OSLO)
+    turn = await desk(file).text("in-7", OSLO)
+    nothing = await desk(file).text("in-99", OSLO)
 
     assert [one.split(" ", 3)[3] for one in shown(errors)] == [
         "warning model.error turn=in-7 kind=Overloaded why=busy",
@@ -110,7 +110,7 @@ async def test_older_files_are_read_too_and_odd_lines_passed_over(file: Path) ->
     write(file.with_name("hearthbot.log.1"), "", "half a li", line("two", second=2), "[1]", "7")
     write(file, line("three", second=3), '{"event": null}')
 
-    text = await desk(file).tell(OWNER, "")
+    text = await desk(file).text("", OSLO)
 
     assert [one.split()[-1] for one in shown(text)[:3]] == ["one", "two", "three"]
     assert shown(text)[3].startswith("(no time)")
@@ -131,13 +131,13 @@ def test_lines_are_whole_where_blocks_meet_and_it_looks_back_only_so_far(
 
 
 async def test_what_cannot_be_shown_is_said(file: Path) -> None:
-    missing = await desk(file).tell(OWNER, "")
+    missing = await desk(file).text("", OSLO)
     file.mkdir()
-    folder = await desk(file).tell(OWNER, "")
+    folder = await desk(file).text("", OSLO)
 
     assert missing.startswith(NO_FILE.partition("{")[0])
     assert "cannot be read: Is a directory" in folder
-    assert await desk(file).tell(OWNER, "what is that?") == USE
+    assert await desk(file).text("what is that?", OSLO) == USE
 
 
 # --- what of a line -----------------------------------------------------------------------------
@@ -170,7 +170,7 @@ async def test_nothing_that_anybody_said_is_shown(
     }
     write(file, json.dumps(plain | dict(more)))
 
-    text = await desk(file, SECRET).tell(OWNER, "")
+    text = await desk(file, SECRET).text("", OSLO)
 
     [only] = shown(text)
     assert absent not in text
@@ -185,7 +185,7 @@ async def test_what_was_raised_is_told_with_its_place(file: Path) -> None:
     )
     write(file, line("door.command", level="error", exception=trace, why="secret words"))
 
-    [only] = shown(await desk(file).tell(OWNER, ""))
+    [only] = shown(await desk(file).text("", OSLO))
 
     assert only.endswith("error door.command raised=bot.errors.Odd at why.py:12")
 
@@ -201,7 +201,7 @@ async def test_it_reads_what_the_bots_own_logging_writes(file: Path) -> None:
         except ValueError:
             log.exception("door.command", command="why")
 
-        text = await desk(file).tell(OWNER, "")
+        text = await desk(file).text("", OSLO)
 
     lines = [one.split(" ", 3)[3] for one in shown(text)]
     assert lines[0] == "info door.message lane=telegram:5 inbox=7 chars=12"
@@ -229,15 +229,6 @@ async def test_the_newest_troubles_of_a_day_are_told_in_plain_words(file: Path) 
     ]
 
 
-async def test_what_is_older_than_a_day_is_not_looked_through(file: Path) -> None:
-    stale = json.dumps({"event": "x.y", "level": "info", "timestamp": "2026-11-20T16:00:00Z"})
-    write(file, line("door.lost", level="error"), stale, line("door.message"))
-
-    found = find(file, LogQuery(lines=3, loud=True, since=NOW - LATELY))
-
-    assert found.lines == ()
-
-
 async def test_a_log_that_is_not_there_has_no_troubles_and_an_unreadable_one_is_told(
     file: Path,
 ) -> None:
@@ -248,15 +239,6 @@ async def test_a_log_that_is_not_there_has_no_troubles_and_an_unreadable_one_is_
 
     assert missing == []
     assert "cannot be read: Is a directory" in unreadable
-
-
-async def test_what_was_raised_is_told_without_its_words(file: Path) -> None:
-    trace = "Traceback:\n  File \"/srv/bot/door.py\", line 7, in act\nKeyError: 'my diary'"
-    write(file, line("door.command", level="error", exception=trace))
-
-    assert await desk(file).lately(NOW, OSLO) == [
-        "28 Nov 17:00:00, error: door command, raised KeyError at door.py:7"
-    ]
 
 
 async def test_what_a_server_said_is_not_told_as_ours(file: Path) -> None:

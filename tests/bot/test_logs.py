@@ -11,7 +11,6 @@ import socket
 import stat
 import subprocess
 import sys
-import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +22,6 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.settings import logging as logs_module
 from bot.settings.logging import Logs, Redactor, set_up
 from bot.settings.schema.settings import LoggingSettings
 
@@ -105,29 +103,7 @@ def test_a_line_is_the_same_in_the_file_whatever_the_stream_shows(tmp_path: Path
         assert "\\u001b" not in file.read_text()
 
 
-def test_each_look_at_the_clock_goes_unsaid(start: Start, stream: io.StringIO) -> None:
-    start(JSON_DEBUG)
-
-    for name in ("apscheduler.scheduler", "apscheduler.executors.default"):
-        logging.getLogger(name).info("Running job")
-        logging.getLogger(name).warning("Run time was missed")
-
-    assert [line["level"] for line in lines(stream)] == ["warning", "warning"]
-
-
-def test_lines_of_the_standard_library_look_the_same(start: Start, stream: io.StringIO) -> None:
-    start(JSON_INFO)
-
-    logging.getLogger("elsewhere").warning("%d of %s", 3, "four", extra={"chat": 7})
-
-    (line,) = lines(stream)
-    assert line.pop("timestamp")
-    assert line == {"event": "3 of four", "level": "warning", "logger": "elsewhere", "chat": 7}
-
-
-@pytest.mark.parametrize(
-    ("level", "count"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)]
-)
+@pytest.mark.parametrize(("level", "count"), [("debug", 4), ("warning", 2)])
 def test_the_level_holds_for_both(stream: io.StringIO, level: Any, count: int) -> None:
     settings = LoggingSettings(level=level, format="json")
 
@@ -148,20 +124,6 @@ def test_auto_is_console_with_colours_in_a_terminal_and_json_elsewhere() -> None
 
     assert "\x1b[" in terminal.getvalue()
     assert lines(pipe)[0]["event"] == "started"
-
-
-def test_after_closing_everything_is_as_before(stream: io.StringIO) -> None:
-    root = logging.getLogger()
-    before = (root.handlers[:], root.level, sys.excepthook, threading.excepthook)
-    levels = [logging.getLogger(name).level for name in logs_module.NOISY_LOGGERS]
-    configured = (structlog.is_configured(), structlog.get_config())  # an earlier test may have
-
-    with set_up(JSON_DEBUG, secrets=[], stream=stream, file=None):
-        assert sys.excepthook is not before[2]
-
-    assert (root.handlers[:], root.level, sys.excepthook, threading.excepthook) == before
-    assert [logging.getLogger(name).level for name in logs_module.NOISY_LOGGERS] == levels
-    assert (structlog.is_configured(), structlog.get_config()) == configured
 
 
 # --- the file ----------------------------------------------------------------------------------
@@ -312,8 +274,7 @@ def test_secrets_are_in_no_event_fact_argument_or_traceback(
 
 
 @pytest.mark.case("SE-13")
-@pytest.mark.parametrize("settings", [JSON_DEBUG, JSON_INFO, CONSOLE])
-@pytest.mark.parametrize("loud", [False, True])
+@pytest.mark.parametrize(("settings", "loud"), [(JSON_INFO, False), (CONSOLE, True)])
 @pytest.mark.threat("T16")
 async def test_the_http_client_does_not_log_the_token(
     start: Start, stream: io.StringIO, tmp_path: Path, settings: LoggingSettings, loud: bool
@@ -374,8 +335,9 @@ class Careless:
         raise ValueError(TOKEN)
 
 async def forget():
-    asyncio.create_task(asyncio.to_thread(call))
-    await asyncio.sleep(0.3)
+    failing = asyncio.create_task(asyncio.to_thread(call))
+    while not failing.done():
+        await asyncio.sleep(0.01)
 
 warnings.warn(f"careful with {TOKEN}")
 thread = threading.Thread(target=call)
@@ -388,8 +350,7 @@ call()
 
 
 @pytest.mark.case("SE-13")
-@pytest.mark.parametrize("level", ["info", "debug"])
-@pytest.mark.parametrize("form", ["json", "console"])
+@pytest.mark.parametrize(("level", "form"), [("info", "json"), ("debug", "console")])
 @pytest.mark.threat("T16")
 def test_a_process_that_crashes_does_not_show_the_token(
     tmp_path: Path, level: str, form: str
@@ -429,15 +390,3 @@ def test_an_interrupt_is_a_line_without_a_traceback(start: Start, stream: io.Str
 
 
 # --- what it costs to import ---------------------------------------------------------------------
-
-
-def test_importing_settings_and_logs_loads_no_heavy_library() -> None:
-    names = "bot.settings.schema.settings, bot.settings.home, bot.settings.logging"
-    code = f"import {names}, sys; print(*sys.modules)"
-
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=CHECKOUT, check=True
-    )
-
-    heavy = {"httpx", "aiohttp", "telegram", "litellm", "typer", "apscheduler", "aiosqlite"}
-    assert heavy.isdisjoint(result.stdout.split())

@@ -26,7 +26,6 @@ from tests.memory.forgetting_kit import (
     SECRET,
     TRACES_OF_IT,
     Past,
-    changed,
     database_of,
     files_with,
     lived_in,
@@ -118,6 +117,7 @@ async def test_what_is_remembered_is_stored_refreshed_corrected_or_refused(chat:
     assert "takes the place of f3" in await chat.remember("Ann moved to Bergen.")
     assert "I did not keep that" in await chat.remember("my password is hunter2hunter2")
     assert await chat.remember("  ") == words.USE_REMEMBER
+    assert "“Ann has a boat.”" in await chat.remember("that Ann has a boat.")
 
 
 async def test_what_a_command_keeps_is_known_by_its_message_so_that_undo_finds_it(
@@ -256,9 +256,9 @@ async def test_a_question_is_answered_by_who_was_asked_once_and_in_time(chat: Ch
     assert await chat.presses(erasure.FORGET, by=BENN) == erasure.NOT_YOUR_QUESTION
     chat.clock.move(ASKED_S + 1)
     assert await chat.presses(erasure.FORGET) == erasure.TOO_OLD
-    assert await chat.commands.press(pressed(data, ANNA), ANNA) == erasure.TOO_OLD
+    assert await chat.questions.press(pressed(data, ANNA), ANNA) == erasure.TOO_OLD
     for wrong in ("mem:x", "mem:x:y", "mem:nothing:forget", "mem:::"):
-        assert await chat.commands.press(pressed(wrong, ANNA), ANNA) == erasure.TOO_OLD
+        assert await chat.questions.press(pressed(wrong, ANNA), ANNA) == erasure.TOO_OLD
     assert len(await chat.opened.facts.list(Whose(person_id=ANN))) == 1
 
 
@@ -340,46 +340,6 @@ async def test_what_others_said_the_same_is_told_to_the_owner_alone(home: Path) 
     assert "others" not in erasure.proof_text(proof, home, for_owner=False)
 
 
-async def test_a_failure_names_what_still_holds_it(home: Path) -> None:
-    proof = Proof(
-        erased={},
-        backup=home,
-        dropped=(),
-        files=1,
-        bytes=1,
-        hits=(home / "logs" / "old.log",),
-        tables=("jobs",),
-        unread=(home / "x",),
-    )
-
-    said = erasure.proof_text(proof, home, for_owner=False)
-
-    assert said.startswith("⚠️ **Not forgotten everywhere")
-    assert "still stands in logs/old.log" in said
-    assert "the table jobs" in said
-    assert "x could not be read" in said
-
-
-async def test_what_a_kill_cut_short_is_finished_at_the_start(home: Path) -> None:
-    class Killed(BaseException):
-        pass
-
-    def dies(stage: ForgetStage) -> None:
-        if stage is ForgetStage.FILES:
-            raise Killed
-
-    async with opened_chat(home) as chat:
-        with pytest.raises(Killed):
-            await chat.opened.forgetting.forget(wish(facts=(1,)), dies)
-    async with opened_chat(home) as chat:
-        assert await chat.memory.forgetting.under_way() == wish(facts=(1,))
-        chat.questions.start()
-        await chat.questions.idle()
-        assert await chat.memory.forgetting.under_way() is None
-
-    assert files_with(home, *TRACES_OF_IT) == []
-
-
 async def test_the_question_of_what_a_kill_cut_short_tells_how_it_went(home: Path) -> None:
     class Killed(BaseException):
         pass
@@ -439,21 +399,31 @@ async def test_the_same_command_finishes_what_a_kill_cut_short(home: Path) -> No
     assert files_with(home, *TRACES_OF_IT) == []
 
 
-async def test_trouble_while_forgetting_is_told_on_the_card(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("trouble", "told"),
+    [
+        (StorageError("No space is left."), "⚠️ That did not work: No space is left."),
+        # What cannot be done just now reads like no fault.
+        (ForgettingRefused("Say it again then."), "Say it again then."),
+    ],
+)
+async def test_trouble_while_forgetting_is_told_on_the_card(
+    home: Path, trouble: Exception, told: str
+) -> None:
     async with opened_chat(home) as chat:
         forgetting = chat.opened.forgetting
 
-        class Full:
+        class Troubled:
             find, under_way, resume = forgetting.find, forgetting.under_way, forgetting.resume
 
             async def forget(self, wish: object) -> Proof:
-                raise StorageError("No space is left.")
+                raise trouble
 
-        chat.memory.forgetting = Full()  # type: ignore[assignment]
+        chat.memory.forgetting = Troubled()  # type: ignore[assignment]
         await chat.says("forget f1")
         await chat.presses(erasure.FORGET)
 
-    assert chat.cards.last == "⚠️ That did not work: No space is left."
+    assert chat.cards.last == told
 
 
 async def test_whatever_breaks_at_the_start_ends_nothing_else(home: Path) -> None:
@@ -473,32 +443,6 @@ async def test_whatever_breaks_at_the_start_ends_nothing_else(home: Path) -> Non
         assert "no f99 here" in await chat.says("forget f99")
 
 
-async def test_what_cannot_be_erased_now_is_refused_instead_of_asked(home: Path) -> None:
-    changed(home, "update turns set ended_ms = null")
-    async with opened_chat(home) as chat:
-        for what in ("f1", "zinc tub", "everything"):
-            assert "is waited for" in await chat.says(f"forget {what}")
-
-    assert chat.cards.sent == {}
-
-
-async def test_what_cannot_be_done_now_reads_on_the_card_like_no_fault(home: Path) -> None:
-    async with opened_chat(home) as chat:
-        forgetting = chat.opened.forgetting
-
-        class InUse:
-            find, under_way, resume = forgetting.find, forgetting.under_way, forgetting.resume
-
-            async def forget(self, wish: object) -> Proof:
-                raise ForgettingRefused("Say it again once that is done.")
-
-        chat.memory.forgetting = InUse()  # type: ignore[assignment]
-        await chat.says("forget f1")
-        await chat.presses(erasure.FORGET)
-
-    assert chat.cards.last == "Say it again once that is done."
-
-
 # --- taking out ----------------------------------------------------------------------------------
 
 
@@ -516,11 +460,9 @@ async def test_all_of_it_is_given_as_text_to_read(chat: Chat) -> None:
     assert "`hearthbot memory import FILE`" in await chat.says("import")
 
 
-async def test_what_is_too_much_for_a_chat_is_for_a_file(chat: Chat) -> None:
-    async def store(n: int) -> None:
-        await chat.remember(f"Ann owns number {n} of {'x' * 300} {n}.")
-
-    for n in range(120):
-        await store(n)
+async def test_what_is_too_much_for_a_chat_is_for_a_file(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "EXPORT_CHARS_MAX", 100)
 
     assert "--out FILE" in await chat.says("export")

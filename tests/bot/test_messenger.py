@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from agent.tools.messages import FileToSend
+from agent.tools.groups.messages import FileToSend
 from bot.app.chats import NOTED, NOTED_FILE, BotMessenger
 from bot.outbox.outbox import NewFile
 from bot.people.access import Access

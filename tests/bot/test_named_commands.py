@@ -9,14 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import AsyncIterator, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bot.markup.command_text import NAMES, outside_of_code
 from tests.bot.kit import eventually
-from tests.bot.slack_kit import ANN, BARE, BOB, SlackRig, slack_rigged
+from tests.bot.slack_kit import ANN, BARE, SlackRig, slack_rigged
 from tests.checkout import ROOT
 
 PACKAGES = ("agent", "bot", "memory", "scheduler")
@@ -123,16 +122,6 @@ async def told(rig: SlackRig, count: int, *, to: str = ANN) -> list[str]:
     return rig.read(to=to)
 
 
-async def test_a_turn_that_fails_says_how_to_start_afresh(rig: SlackRig) -> None:
-    rig.model.named_fault("context", times=None)
-    async with rig.serving_slack(ANN) as bot:
-        rig.writes("hello")
-        [text] = await told(rig, 1)
-        await rig.quiet(bot)
-
-    assert "start afresh with `/hearth new`." in text
-
-
 async def test_what_was_said_before_the_trouble_stays_as_the_model_wrote_it(rig: SlackRig) -> None:
     said = "In that game `/new` and /new begin a round."
     rig.foreign.add(said)
@@ -141,15 +130,6 @@ async def test_what_was_said_before_the_trouble_stays_as_the_model_wrote_it(rig:
         rig.writes("how do I begin?")
         await rig.shows(said)
         await rig.quiet(bot)
-
-
-async def test_the_model_is_told_how_commands_are_typed(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN) as bot:
-        rig.writes("hello")
-        await rig.shows("You said: hello")
-        await rig.quiet(bot)
-
-    assert "typed behind one word here: `/hearth new`" in str(rig.model.requests[0]["messages"][0])
 
 
 async def test_the_brake_says_how_to_go_on(rig: SlackRig) -> None:
@@ -170,80 +150,3 @@ async def test_the_brake_says_how_to_go_on(rig: SlackRig) -> None:
     assert texts_now[-1].startswith("I have paused myself: ")
     assert "Send `/hearth resume` and I go on" in texts_now[-1]
     assert "than usual: `/hearth usage`, `/hearth resume`." in status
-
-
-async def test_a_budget_that_warns_and_refuses_says_where_more_is_shown(rig: SlackRig) -> None:
-    rig.env["HEARTHBOT_BUDGET__LIMITS"] = '[{"scope": "person", "period": "day", "tokens": 12000}]'
-    async with rig.serving_slack(ANN) as bot:
-        while not any("It is free again" in text for text in rig.read()):
-            before = len(rig.read())
-            rig.writes(f"m{before}")
-            await told(rig, before + 1)
-            await rig.quiet(bot)
-        await eventually(lambda: any("`/hearth usage` shows more." in one for one in rig.read()))
-        read = rig.read()
-
-    assert any("It is free again" in text and "To raise it" in text for text in read)
-
-
-async def test_a_pause_is_told_with_the_way_out_of_it_and_stands_in_the_status(
-    rig: SlackRig,
-) -> None:
-    async with rig.serving_slack(ANN, BOB) as bot:
-        rig.slack.command(text="pause")
-        await told(rig, 1)
-        rig.slack.command(text="status")
-        status = (await told(rig, 2))[-1]
-        rig.writes("hello?")
-        kept = (await told(rig, 3))[-1]
-        rig.writes("hello?", by=BOB)
-        await told(rig, 1, to=BOB)
-        rig.slack.command(text="resume")
-        await told(rig, 5)
-        await rig.quiet(bot)
-
-    assert "Paused: nothing new is begun until `/hearth resume`." in status
-    assert kept == "Paused: your message is kept, and answered after `/hearth resume`."
-
-
-async def test_a_model_that_cannot_be_asked_leaves_no_bare_command(rig: SlackRig) -> None:
-    rig.env["HEARTHBOT_LLM__TIMEOUT_S"] = "1"
-    rig.model.named_fault("401", times=None)
-    async with rig.serving_slack(ANN, BOB, hurry=100) as bot:
-        rig.slack.command(text="model openai/lab-model")
-        await told(rig, 1)
-        rig.writes("hello", by=BOB)
-        await told(rig, 1, to=BOB)
-        rig.writes("hello")
-        await told(rig, 2)
-        rig.slack.command(text="status")
-        await told(rig, 3)
-        await rig.quiet(bot)
-
-
-async def test_what_cannot_be_forgotten_now_says_what_ends_it(rig: SlackRig) -> None:
-    rig.model.say("later", wait_s=5)
-    async with rig.serving_slack(ANN) as bot:
-        rig.slack.command(text="remember I live in Bergen")
-        await told(rig, 1)
-        rig.writes("hello")
-        await eventually(lambda: len(rig.model.requests) == 1)
-        rig.slack.command(text="memory forget Bergen")
-        refused = (await told(rig, 2))[-1]
-        rig.slack.command(text="stop")
-        await told(rig, 3)
-        await rig.quiet(bot)
-
-    assert "(`/hearth approve`, `/hearth agents`)" in refused
-    assert "`/hearth stop` ends it." in refused
-
-
-async def test_a_command_that_fails_is_named_as_it_is_typed(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN) as bot:
-        rig.slack.command(text="job j99")
-        await eventually(partial(_has, rig, "There is no job 'j99'; `/hearth jobs` lists them."))
-        await rig.quiet(bot)
-
-
-def _has(rig: SlackRig, words: str) -> bool:
-    return any(words in text for text in rig.read())

@@ -14,16 +14,17 @@ from bot.commands.memory.commands import (
     ENDED_LATER,
     NOT_ON,
     PRIVATE_ELSEWHERE,
-    PRIVATE_USE,
-    PrivateCommand,
+    ended,
+    private,
 )
 from memory.database.connection import Database
 from memory.database.premises import Premises
-from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId
+from memory.records.messages import PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.records.transcript import Answered, Said
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
+from tests.bot.command_kit import asks, tools_with
 from tests.memory.forgetting_kit import service_over
 from tests.memory.kit import StillClock, run, turn_end
 
@@ -42,15 +43,11 @@ class Chat:
         premises = Premises(root=home, workspace=home / "workspace", backups=home / "backups")
         self.memory = service_over(database, self.conversations, premises, clock=StillClock())
         self.store = self.memory.private
-        self.desk = PrivateCommand(self.memory)
+        self.tools = tools_with(memory=self.memory)
 
     async def says(self, rest: str = "", *, is_group: bool = False) -> str:
-        address = Address(channel="telegram", chat_id="5")
-        message = IncomingMessage(
-            address=address, message_id="1", sender_id="5", text="/private", is_group=is_group
-        )
         person = Person(id=PersonId("p1"), role=Role.OWNER, name="Ann", addresses=(LANE,))
-        return await self.desk.tell(message, person, rest)
+        return await private(self.tools, asks(person, rest, is_group=is_group))
 
     async def turn(self, run_id: str, words: str, *, ends: bool = True) -> None:
         await self.journal.submit(run(run_id, lane=LANE, payload={"text": words}))
@@ -118,9 +115,9 @@ async def test_a_new_conversation_ends_it_as_well(chat: Chat) -> None:
     await chat.says()
     await chat.turn("in-1", WORDS)
 
-    assert await chat.desk.is_private(LANE)
+    assert await chat.store.is_private(LANE)
     await chat.conversations.start_new(LANE)
-    assert await chat.desk.ended() == ENDED
+    assert await ended(chat.memory) == ENDED
 
     assert chat.files_with(WORDS) == []
 
@@ -158,12 +155,6 @@ async def test_a_usual_conversation_is_never_erased(chat: Chat) -> None:
     assert await chat.store.sweep() == 0
 
     assert "hearthbot.db-wal" in chat.files_with(WORDS)
-
-
-@pytest.mark.parametrize("rest", ["off now", "of", "on off"])
-async def test_what_is_not_understood_changes_nothing(chat: Chat, rest: str) -> None:
-    assert await chat.says(rest) == PRIVATE_USE
-    assert not await is_private(chat)
 
 
 async def test_in_a_group_it_is_not_done(chat: Chat) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.commands.table import COMMANDS, Command
+from bot.commands.command import Command
+from bot.commands.table import COMMANDS
 from bot.inbox.commands import refusal
 from memory.records.messages import Role
 

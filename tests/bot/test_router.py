@@ -15,12 +15,13 @@ from agent.models.names import match
 from agent.models.router import FURTHER_MAX, NotOffered, Router
 from bot.channels.base import around
 from bot.settings.options import configured_models, finder_of
-from bot.settings.schema.settings import LlmSettings, Settings
+from bot.settings.schema.settings import Settings
 from memory.database.connection import Database
 from memory.records.errors import Overloaded, SettingsWrong
 from memory.records.messages import PersonId
 from memory.records.ports import Model
 from memory.records.request import ModelRequest, ModelTraits
+from memory.records.section import LlmSettings
 from memory.records.transcript import Answered
 from memory.stores.switches import SqliteChosenModels
 from tests.agent.models.asking import ask, request

@@ -121,15 +121,6 @@ async def test_what_comes_again_and_again_is_paused_and_let_go_on_with_a_tap(pla
     assert rings(place) == 1
 
 
-async def test_only_its_person_pauses_a_job(place: Place) -> None:
-    await place.counter.want("every day at 12:00", text="drink tea")
-    await place.job("j1")
-
-    assert await place.tap("Pause", person=BENNY) == words.NOT_YOURS
-    assert await place.kept() == ["j1 drink tea 2026-06-01T12:00"]
-    assert await place.labels() == ["Pause"]
-
-
 async def test_what_comes_once_and_a_heartbeat_are_shown_without_a_button(place: Place) -> None:
     await place.counter.want("tomorrow at 5pm", text="call Bob")
     await beating(place)

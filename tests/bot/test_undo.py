@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 from agent.tools.workspace import Workspace
-from bot.commands.memory.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, UndoCommand
+from bot.commands.memory.undo import NOT_AGAIN, NOT_AGAIN_TYPED, NOTHING, undo
 from memory.database.connection import Database
 from memory.database.premises import Premises
 from memory.records.erasure import typed_run
 from memory.records.facts import FactSource, NewFact, Whose
-from memory.records.messages import Address, ConversationId, IncomingMessage, PersonId, Role, RunId
+from memory.records.messages import ConversationId, PersonId, Role, RunId
 from memory.records.rows import Person
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
+from tests.bot.command_kit import asks, tools_with
 from tests.memory.forgetting_kit import service_over
 from tests.memory.kit import StillClock, run, turn_end
 
@@ -40,14 +41,13 @@ class Chat:
         self.facts, self.profiles = memory.facts, memory.profiles
         self.turns, self.files = memory.turns, memory.former_files
         self.workspace = Workspace(folder)
-        self.desk = UndoCommand(memory, self.workspace, clock=clock, host_zone="Europe/Oslo")
+        self.tools = tools_with(
+            memory=memory, workspace=self.workspace, clock=clock, host_zone="Europe/Oslo"
+        )
 
     async def undo(self, *, by: PersonId = ME, chat: str = "5") -> str:
-        message = IncomingMessage(
-            address=Address(channel="telegram", chat_id=chat), message_id="1", sender_id="5"
-        )
         person = Person(id=by, role=Role.MEMBER, name="Ann", addresses=(LANE,))
-        return await self.desk.tell(message, person)
+        return await undo(self.tools, asks(person, chat=chat))
 
     async def turn(self, run_id: str, *done: tuple[str, str], ends: bool = True) -> None:
         """A turn whose calls had these effects."""
@@ -177,26 +177,6 @@ async def test_what_others_or_what_one_typed_elsewhere_stays(chat: Chat) -> None
 
     assert await chat.undo(chat="55") == NOTHING
     assert await chat.known() == ["Ann has a dog."]
-
-
-async def test_a_crash_in_the_middle_of_taking_back_a_command_is_made_up_for(chat: Chat) -> None:
-    await remembers(chat, "Ann has a dog.", "8")
-    chat.clock.move(1)
-    await chat.turns.undone([typed_run(ME, LANE, "8")])
-
-    assert "“Ann has a dog.”" in await chat.undo()
-    assert await chat.known() == []
-
-
-async def test_what_was_done_later_can_be_taken_back_again(chat: Chat) -> None:
-    await chat.turn("in-1")
-    await chat.learns("Ann plays the oboe.", "in-1")
-    await chat.undo()
-    await chat.turn("in-2")
-    await chat.learns("Ben has a boat.", "in-2")
-
-    assert "Ben has a boat." in await chat.undo()
-    assert await chat.known() == []
 
 
 async def test_what_cannot_be_taken_back_is_said(chat: Chat) -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -14,27 +10,33 @@ from typing import Any
 
 import pytest
 
-from agent.budget.circuit_breaker import BrakeOptions
+from agent.budget.circuit_breaker import RESUME, BrakeOptions
 from agent.budget.service import UsageService
 from bot.cli.usage import lines, print_tables
-from bot.commands.usage import IN_PRIVATE, NOT_PAUSED, PAUSED_ALREADY, UsageCommand, names_of
-from memory.database.connection import Database
-from memory.records.messages import Address, IncomingMessage, PersonId, Role
+from bot.commands.command import Tools
+from bot.commands.usage import (
+    IN_PRIVATE,
+    NOT_PAUSED,
+    PAUSED_ALREADY,
+    names_of,
+    pause,
+    resume,
+    resumed,
+    usage,
+)
+from memory.records.messages import PersonId, Role
 from memory.records.rows import Person
 from memory.records.transcript import Usage
 from memory.records.usage import (
     BudgetUnit,
-    CallState,
-    Changes,
     Charge,
-    ModelCall,
-    Pause,
     Period,
     Purpose,
     Scope,
 )
-from memory.stores.usage import SqliteUsage
 from tests.agent.spending_kit import CHEAP, MODEL, STRANGE, HandClock, Purse, limit, purse
+from tests.bot.cli.cli_kit import Group
+from tests.bot.command_kit import asks, tools_with
 
 ANNA = Person(id=PersonId("p1"), role=Role.OWNER, name="Anna", time_zone="Europe/Berlin")
 BEN = Person(id=PersonId("p2"), role=Role.MEMBER, name="Ben")
@@ -77,18 +79,11 @@ class Office:
         await self.purse.budget.after(allowance.reservation, usage)
 
     async def told(self, person: Person, *, is_group: bool = False) -> str:
-        message = IncomingMessage(
-            address=Address(channel="telegram", chat_id="5"),
-            message_id="1",
-            sender_id="5",
-            text="/usage",
-            is_group=is_group,
-        )
-        return await self.desk.tell(message, person)
+        return await usage(self.tools, asks(person, is_group=is_group))
 
     @property
-    def desk(self) -> UsageCommand:
-        return UsageCommand(self.usage, clock=self.purse.clock)
+    def tools(self) -> Tools:
+        return tools_with(usage=self.usage, clock=self.purse.clock)
 
     async def report(self, **wanted: Any) -> dict[str, Any]:
         return asdict(await self.usage.report(**wanted))
@@ -203,10 +198,6 @@ async def test_the_day_is_that_of_who_asks(office: Office) -> None:
     assert "**Today**: 1 call" in await office.told(BEN)
 
 
-async def test_who_used_nothing_is_told_so(office: Office) -> None:
-    assert (await office.told(BEN)).startswith("**Today**: nothing\n**This month**: nothing\n")
-
-
 async def test_what_compaction_and_other_work_behind_the_scenes_takes_is_counted_too(
     office: Office,
 ) -> None:
@@ -252,47 +243,16 @@ async def test_people_are_named_and_an_id_stands_behind_a_name_that_two_have(
 
 
 async def test_the_owner_pauses_and_resumes(office: Office) -> None:
-    paused = await office.desk.pause(ANNA)
-    again = await office.desk.pause(ANNA)
+    paused = await pause(office.tools, asks(ANNA))
+    again = await pause(office.tools, asks(ANNA))
     said = await office.told(ANNA)
-    resumed = await office.desk.resume(ANNA)
+    going_on = await resume(office.tools, asks(ANNA))
 
     assert paused.startswith("Paused. I store what is written to me")
     assert again == PAUSED_ALREADY
     assert "⚠️ Paused: by you." in said
-    assert resumed.startswith("I go on, with what was written meanwhile")
-    assert await office.desk.resume(ANNA) == NOT_PAUSED
-
-
-async def test_whatever_was_held_hears_at_once_that_it_goes_on(tmp_path: Path) -> None:
-    heard: list[bool] = []
-    async with purse(tmp_path / "bot.db") as one:
-
-        async def resumed() -> None:
-            heard.append(one.budget.hand.paused is None)
-
-        desk = Office(purse=one, usage=service(one, (), resumed=resumed)).desk
-        await desk.resume(ANNA)
-        await desk.pause(ANNA)
-        await desk.resume(BEN)
-        assert heard == []
-        await desk.resume(ANNA)
-
-    assert heard == [True]
-
-
-@pytest.mark.parametrize("person", [BEN, GUEST])
-async def test_nobody_but_the_owner_pauses_or_resumes(office: Office, person: Person) -> None:
-    await office.desk.pause(ANNA)
-
-    answers = {
-        await office.desk.pause(person),
-        await office.desk.resume(person),
-        await office.desk.pressed("brake:resume", person),
-    }
-
-    assert answers == {"That is for the owner."}
-    assert office.purse.budget.hand.paused is not None
+    assert going_on.startswith("I go on, with what was written meanwhile")
+    assert await resume(office.tools, asks(ANNA)) == NOT_PAUSED
 
 
 async def test_the_button_under_the_notice_lets_the_bot_go_on(office: Office) -> None:
@@ -301,10 +261,10 @@ async def test_the_button_under_the_notice_lets_the_bot_go_on(office: Office) ->
     notices = await office.purse.settled()
     (brake,) = [notice for notice in notices if notice.buttons]
 
-    other = await office.desk.pressed("approval:7:yes", ANNA)
-    said = await office.desk.pressed(brake.buttons[0].data, ANNA)
+    assert brake.buttons[0] == RESUME
 
-    assert other is None
+    said = await resumed(office.usage)
+
     assert said == "I go on. What was used up to now is no longer held against me."
     await office.use(BEN, Usage(prompt=10), model=STRANGE)
 
@@ -327,15 +287,6 @@ async def test_the_report_has_every_dimension_and_they_agree(office: Office) -> 
     budgets = {(one["scope"], one["subject"], one["period"]) for one in report["budgets"]}
     assert ("bot", "", "month") in budgets
     assert ("person", "p2", "day") in budgets
-
-
-async def test_only_as_many_days_are_looked_at_as_are_wanted(office: Office) -> None:
-    await office.a_month()
-
-    report = await office.report(days=1, by=["day"])
-
-    assert [row["key"] for row in report["by"]["day"]] == ["2026-08-04"]
-    assert list(report["by"]) == ["day"]
 
 
 async def test_a_day_of_the_change_to_winter_time_is_one_row(tmp_path: Path) -> None:
@@ -389,69 +340,5 @@ async def test_a_name_cannot_steer_a_terminal_or_break_a_row(office: Office) -> 
     assert [line.count("\t") for line in found if line.startswith("job")] == [6]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-async def typed(home: Path, *words: str) -> Done:
-    """The command as a process of its own."""
-    program = "import typer; from bot.cli.usage import usage; typer.run(usage)"
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        program,
-        *words,
-        env={**os.environ, "HEARTHBOT_HOME": str(home), "TZ": "UTC"},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode is not None
-    return Done(code=process.returncode, out=out.decode(), err=err.decode())
-
-
-@pytest.fixture
-async def home(tmp_path: Path) -> Path:
-    """A home whose bot does not run, with one call of today."""
-    path = tmp_path / "home"
-    now = datetime.now(UTC)
-    async with Database.open(path / "data" / "hearthbot.db", clock=HandClock(now)) as database:
-        one = ModelCall(
-            id=1,
-            at_ms=int(now.timestamp() * 1000),
-            charge=Charge(purpose=Purpose.CHAT, person_id=PersonId("p9"), lane="telegram:9"),
-            model=MODEL,
-            usage=Usage(prompt=1_000, completion=100),
-            micros=2_800,
-            guessed=1_000,
-            state=CallState.COUNTED,
-        )
-        await SqliteUsage(database).put(Changes(calls=[one]))
-    return path
-
-
-async def test_it_can_be_typed_where_no_bot_runs(home: Path) -> None:
-    plain = await typed(home, "--by", "model")
-    as_json: Any = await typed(home, "--json", "--days", "3")
-
-    assert (plain.code, plain.err) == (0, "")
-    assert f"model\t{MODEL}\t1\t1000\t0\t100\t$0.0028" in plain.out.splitlines()
-    found = json.loads(as_json.out)
-    assert found["total"]["micros"] == 2_800
-    assert list(found["by"]) == ["day", "person", "chat", "job", "model"]
-
-
-async def test_what_it_does_not_know_is_wrong_usage(home: Path) -> None:
-    done = await typed(home, "--by", "weather")
-
-    assert done.code == 2
-    assert "it takes day, person, chat" in done.err
-
-
-async def test_pauses_are_told_with_their_kind(office: Office) -> None:
-    await office.desk.pause(ANNA)
-
-    assert [one["kind"] for one in (await office.report())["paused"]] == [Pause.HAND.value]
+def test_what_it_does_not_know_is_wrong_usage() -> None:
+    assert "it takes day, person, chat" in Group("usage").refused("--by", "weather", code=2)

@@ -24,13 +24,11 @@ from bot.settings.load import load
 from memory.records.jobs import OPERATOR, Job, JobKind, What
 from memory.stores.schedule import SqliteTellings
 from scheduler.clock.machine import CheckedClock
-from scheduler.kinds.dry_run import PastCosts
 from tests.bot.kit import OWNER, TOKEN, US, WAIT_S, Rig
 from tests.thorough import rounds
 
 START = datetime(2026, 6, 5, 6, 0, tzinfo=UTC)  # a Friday
 DAY = timedelta(days=1)
-THIRD = 7
 SHORT_S = 20.0
 """Pauses below are waits for something at work, and pass at once; the longer ones are those of what
 looks by itself all day."""
@@ -205,20 +203,6 @@ class Diligent:
         return ScriptedStep(text=f"Finding {word(number)}.\n{thoughts}", usage=usage)
 
 
-class Usual:
-    """A model as most are: the heartbeat has nothing to say, and answers are short."""
-
-    def __init__(self) -> None:
-        self.answers = itertools.count(1)
-
-    def __call__(self, asked: dict[str, Any]) -> ScriptedStep:
-        said = json.dumps(asked["messages"])
-        usage = spent(count_tokens(asked), 30)
-        if BEAT in said:
-            return ScriptedStep(text="HEARTBEAT_OK", usage=usage)
-        return ScriptedStep(text=f"Finding: {word(next(self.answers))}.", usage=usage)
-
-
 def spent(prompt: int, completion: int) -> dict[str, int]:
     return {
         "prompt_tokens": prompt,
@@ -292,33 +276,3 @@ def spoken_at_night(life: Life) -> set[str]:
     sent = life.rows("select created_ms, text from outbox")
     moments = [(datetime.fromtimestamp(ms / 1000, UTC), text) for ms, text in sent]
     return {text for at, text in moments if at.hour >= 22 or at.hour < 7}
-
-
-async def test_what_is_foretold_learns_from_what_runs_took(life: Life) -> None:
-    life.model.reply = Usual()
-
-    async with life.running(OWNER) as bot:
-        await given_a_busy_bot(life, bot)
-        jobs = {job.name: job for job in await bot.calendar.schedules.jobs.kept()}
-        past = PastCosts(bot.calendar.schedules.jobs, bot.usage_store, bot.models.dollars)
-        unknown = await past.cost(jobs["heartbeat"])
-        await life.passes(bot, START + DAY)
-        first = await past.cost(jobs["heartbeat"])
-        before = beats_cost(life)
-        await life.passes(bot, START + 2 * DAY)
-        calls, tokens, micros = (b - a for a, b in zip(before, beats_cost(life), strict=True))
-
-    assert unknown is None
-    assert first is not None
-    assert first.dollars is not None
-    assert off(first.calls * BEATS_A_DAY, calls) < 0.1
-    assert off(first.tokens * BEATS_A_DAY, tokens) < 0.1
-    assert off(first.dollars * BEATS_A_DAY * 1e6, micros) < 0.1
-
-
-def beats_cost(life: Life) -> tuple[int, int, int]:
-    sql = (
-        "select count(*), sum(prompt + completion), sum(micros) from usage where job = 'heartbeat'"
-    )
-    [(calls, tokens, micros)] = life.rows(sql)
-    return calls, tokens or 0, micros or 0

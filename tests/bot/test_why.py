@@ -150,18 +150,6 @@ async def test_a_reply_asks_about_the_answer_that_it_replies_to(rig: Rig) -> Non
     assert wrong.startswith("Send /why as a reply")
 
 
-async def test_a_tool_that_failed_and_a_guard_that_acted_are_told(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        rig.model.call("read_file", {"path": "missing `/stop`.txt"})
-        await answered(rig, bot, "read it")
-
-        text = await asked(rig, "/why")
-
-    assert 'read_file {"path": "missing \'/stop\'.txt"}: not done' in text
-    assert "1 called:" in text
-    judge_markup(rig.telegram)
-
-
 async def test_a_stand_in_is_told_and_a_guest_hears_nothing_of_money(rig: Rig) -> None:
     rig.set(llm__fallbacks="openai/spare", llm__timeout_s=1)
     rig.model.named_fault("503", times=None, when={"model": "lab-model"})
@@ -394,20 +382,3 @@ async def test_a_job_that_asked_a_model_is_explained_with_its_turn(rig: Rig) -> 
     assert text.startswith("Why this was sent: a job of yours, j1 ")
     assert "Why this answer: " in text
     assert "Model: lab-model" in text
-
-
-async def test_in_a_group_a_reminder_is_told_without_its_name(rig: Rig) -> None:
-    rig.set(heartbeat__enabled="false")  # whose job would be the first
-    async with rig.running(OWNER, MEMBER) as bot:
-        await bot.access.approve(f"telegram:{GROUP}")
-        await asked(rig, f"/status@{US}", chat=GROUP)
-        await reminder(bot, chat=GROUP)
-        rig.says("/job j1 run")
-        await eventually(lambda: any("drink your tea" in text for text in rig.texts(GROUP)))
-        await rig.quiet(bot)
-
-        text = await asked(rig, f"/why@{US}", by=MEMBER, chat=GROUP)
-
-    assert text.startswith("Why this was sent: a reminder of ")
-    assert "(j1), due " in text
-    assert "'/stop' tea" not in text

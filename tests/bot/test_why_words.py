@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from agent.trace.explanation import Explained, ExplainedCall, Thought
 from bot.commands.trace.why import clock_text
-from bot.commands.trace.why_messages import Reader, WhyKnown, answer_text, fact_buttons
+from bot.commands.trace.why_messages import Reader, answer_text, fact_buttons
 from memory.records.facts import FactSource, StoredFact, Whose
 from memory.records.jobs import Job, JobKind, SetBy
 from memory.records.messages import PersonId, RunId
@@ -17,7 +17,6 @@ from tests.scheduler.jobs_kit import job as new_job
 
 ME, BOB = PersonId("p1"), PersonId("p2")
 AT_MS = int(datetime(2026, 12, 1, 16, 0, tzinfo=UTC).timestamp() * 1000)
-READER = Reader(person_id=ME, zone=UTC, detailed=True, shows_money=True, is_owner=True)
 TURN = TurnRecord(run_id=RunId("in-1"), person_id=ME, started_ms=AT_MS, ended_ms=AT_MS)
 FOUND = Explained(
     facts=(),
@@ -58,20 +57,27 @@ def fact(number: int, *, corrected_by: int | None = None) -> StoredFact:
     )
 
 
-def known(*facts: StoredFact, server: str = "") -> WhyKnown:
-    return WhyKnown(
+def seen(*facts: StoredFact, server: str = "") -> Reader:
+    return Reader(
+        person_id=ME,
+        zone=UTC,
+        detailed=True,
+        shows_money=True,
+        is_owner=True,
         facts={one.id: one for one in facts},
-        others_facts=False,
         name_of=lambda person_id: {"p1": "Ann", "p2": "*Bob*"}.get(person_id, ""),
         server_of=lambda name: server,
         redact=lambda text: text.replace("hunter2", "[redacted]"),
     )
 
 
+READER = seen()
+
+
 def lines(
-    found: Explained = FOUND, record: TurnRecord = TURN, knows: WhyKnown | None = None
+    found: Explained = FOUND, record: TurnRecord = TURN, reader: Reader = READER
 ) -> list[str]:
-    return answer_text(record, found, knows or known(), READER).splitlines()
+    return answer_text(record, found, reader).splitlines()
 
 
 def test_what_it_took_is_one_line() -> None:
@@ -96,7 +102,7 @@ def test_a_fact_that_was_corrected_says_by_which_and_long_lists_end() -> None:
     facts = [fact(1, corrected_by=99), *(fact(n) for n in range(2, 13))]
     found = replace(FOUND, facts=tuple(one.id for one in facts))
 
-    said = lines(found, knows=known(*facts))
+    said = lines(found, reader=seen(*facts))
 
     assert "- f1 “fact 1” (told me by `/remember`, 1 Dec 2026; corrected since by f99)" in said
     assert "- f10 “fact 10” (told me by `/remember`, 1 Dec 2026)" in said
@@ -127,7 +133,7 @@ def test_calls_name_their_server_and_hide_secrets_and_marks() -> None:
     )
     found = replace(FOUND, calls=(call,) * 13)
 
-    said = lines(found, knows=known(server="my_server"))
+    said = lines(found, reader=seen(server="my_server"))
 
     assert said[6:8] == [
         "Tools: 9 offered (9 always), 13 called:",
@@ -136,24 +142,6 @@ def test_calls_name_their_server_and_hide_secrets_and_marks() -> None:
         "not done in 1 min 5 s: \\*no\\*, called by a rule",
     ]
     assert "- and 1 more call" in said
-
-
-def test_what_was_picked_is_named_in_words() -> None:
-    picked = (("playbook:email-triage", "keyword mail"), ("rule:prompt.force_include[0]", "so"))
-    found = replace(FOUND, picked=(*picked, ("odd", "so")))
-
-    said = lines(found)
-    brief = answer_text(TURN, found, known(), replace(READER, detailed=False)).splitlines()
-
-    assert said[said.index("Playbooks and skills:") + 1 :][:3] == [
-        "- the playbook email-triage: keyword mail",
-        "- the rule prompt.force\\_include\\[0]: so",
-        "- odd: so",
-    ]
-    assert (
-        "Playbooks and skills: the playbook email-triage, the rule prompt.force\\_include\\[0], odd"
-        in brief
-    )
 
 
 def test_what_happened_more_than_once_is_said_once() -> None:
@@ -187,7 +175,7 @@ def kept(number: int, *, person: PersonId = ME, kind: JobKind = JobKind.MESSAGE)
 def clock(*slots: DueSlot, jobs: tuple[Job, ...] = (), reader: Reader = READER) -> str:
     found: dict[int, Job | None] = {slot.job_id: None for slot in slots}
     found |= {job.id: job for job in jobs}
-    return clock_text(Behind(sent_ms=AT_MS, slots=slots), found, known(), reader)
+    return clock_text(Behind(sent_ms=AT_MS, slots=slots), found, reader)
 
 
 def test_a_due_time_is_told_with_its_job_and_how_late_it_was() -> None:

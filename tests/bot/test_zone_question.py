@@ -72,14 +72,16 @@ async def test_the_zone_is_asked_before_the_first_time_of_the_day_is_saved(rig: 
         refusal, card = rig.texts()[-2:]
         kept = jobs(rig)
         said = await taps(rig, "Yes")
-        await reminded(rig, "tomorrow at 9 call Bob")
+        await rig.quiet(bot)
+        saved = await taps(rig, "Save")
         await rig.quiet(bot)
 
     assert unasked == []
     assert "In which time zone are you?" in refusal
     assert "Nothing is saved yet" in refusal
     assert QUESTION.fullmatch(card)
-    assert said == "Your time zone is Europe/Berlin. Now say again what I shall save."
+    assert said == "Your time zone is Europe/Berlin."
+    assert saved.startswith("Saved as j2. Next:"), "the command needs not be written again"
     assert (kept, jobs(rig), zone_of(rig)) == (1, 2, "Europe/Berlin")
     assert asked(rig) == [f"{card}\n\n{said}"]
 
@@ -94,9 +96,10 @@ async def test_nobody_has_to_answer_the_card(rig: Rig) -> None:
         await rig.quiet(bot)
         other = await taps(rig, "Other")
         rig.says("/timezone Tokyo")
-        await eventually(lambda: "Your time zone is Asia/Tokyo" in rig.texts()[-1])
+        await eventually(lambda: "Remind you here: call Bob" in str(rig.texts()))
+        await rig.quiet(bot)
+        await taps(rig, "Save")
         late = await taps(rig, "Yes")
-        await reminded(rig, "tomorrow at 9 call Bob")
         await rig.quiet(bot)
 
     assert "/timezone Berlin" in other

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.litellm import LiteLLM
 from agent.models.openai_compatible import OpenAICompatible
 from memory.records.ports import Model

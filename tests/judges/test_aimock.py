@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.fallback import ModelChain
 from agent.models.litellm import LiteLLM
 from bot.lab.model import ScriptedModel

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from llmock.pytest_plugin import LLMock
 
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.fallback import ModelChain
 from agent.models.litellm import LiteLLM
 from agent.models.openai_compatible import OpenAICompatible

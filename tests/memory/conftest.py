@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from memory.database.connection import Database
+from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
 from memory.stores.turns import SqliteJournal
 from tests.laid import lay
-from tests.memory.kit import StillClock
+from tests.memory.forgetting_kit import lived_in
+from tests.memory.kit import LANE, StillClock
 
 
 @pytest.fixture
@@ -57,3 +59,19 @@ def conversations(database: Database) -> SqliteConversations:
 @pytest.fixture
 def journal(database: Database) -> SqliteJournal:
     return SqliteJournal(database)
+
+
+@pytest.fixture
+async def conversation(conversations: SqliteConversations) -> ConversationId:
+    return await conversations.current(LANE)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where one home with a past is made for all tests of this process."""
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    return lived_in(made, tmp_path / "home")

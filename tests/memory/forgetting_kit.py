@@ -109,20 +109,23 @@ class Past:
     runs: int = 0
 
     def add(self, table: str, **values: object) -> int:
-        names = ", ".join(values)
+        """A column that has to be there and is not named gets a value of its type."""
+        for _, name, kind, is_needed, default, _ in self.connection.execute(
+            f"pragma table_info({table})"
+        ).fetchall():
+            if is_needed and default is None and name not in values:
+                is_text = kind.lower() == "text"
+                values[name] = "" if is_text else START_MS if name.endswith("_ms") else 0
         marks = ", ".join("?" * len(values))
-        sql = f"insert into {table} ({names}) values ({marks}) returning rowid"
-        if table in {"texts", "outbox_parts", "steps", "children", "approvals", "idle_timers"}:
-            sql = sql.removesuffix(" returning rowid")
-        row = self.connection.execute(sql, tuple(values.values())).fetchone()
-        return 0 if row is None else int(row[0])
+        sql = f"insert into {table} ({', '.join(values)}) values ({marks})"
+        return self.connection.execute(sql, tuple(values.values())).lastrowid or 0
 
     def person(self, person_id: str, address: str, *, role: str, name: str) -> None:
-        self.add("people", id=person_id, role=role, name=name, created_ms=START_MS)
-        self.add("addresses", address=address, person_id=person_id, created_ms=START_MS)
+        self.add("people", id=person_id, role=role, name=name)
+        self.add("addresses", address=address, person_id=person_id)
 
     def conversation(self, conversation: str, lane: str) -> None:
-        self.add("conversations", id=conversation, lane=lane, created_ms=START_MS)
+        self.add("conversations", id=conversation, lane=lane)
 
     def turn(
         self,
@@ -146,22 +149,13 @@ class Past:
             person_id=person_id,
             payload=json.dumps({"message": {"text": said}, "conversation": conversation}),
             status="running" if is_open else "done",
-            created_ms=START_MS,
             ended_ms=end,
         )
         prompt = {"system": digest_of(run_id), "context": f"context of {said}"}
-        for n, (name, output) in enumerate(
-            [("begin", prompt), ("model", {"text": answered, "words": [said]})]
-        ):
-            self.add(
-                "steps",
-                run_id=run_id,
-                n=n,
-                name=name,
-                output=json.dumps(output),
-                started_ms=START_MS,
-                ended_ms=START_MS,
-            )
+        steps = [("begin", prompt), ("model", {"text": answered, "words": [said]})]
+        for n, (name, output) in enumerate(steps):
+            output_json = json.dumps(output)
+            self.add("steps", run_id=run_id, n=n, name=name, output=output_json, ended_ms=START_MS)
         by = person_id if lane == GROUP else ""
         all_entries: list[dict[str, Any]] = [
             {"kind": "said", "text": said, "sender": "", "quote": "", "by": by},
@@ -169,32 +163,13 @@ class Past:
             {"kind": "answered", "text": answered, "calls": []},
         ]
         for entry in all_entries:
-            self.add(
-                "messages",
-                conversation_id=conversation,
-                run_id=run_id,
-                kind=entry["kind"],
-                body=json.dumps(entry),
-                created_ms=START_MS,
-            )
-        outbox_id = self.add(
-            "outbox",
-            run_id=run_id,
-            lane=lane,
-            text=answered,
-            state="sent",
-            created_ms=START_MS,
-            ended_ms=START_MS,
-        )
-        self.add(
-            "outbox_parts",
-            outbox_id=outbox_id,
-            n=0,
-            markup=f"<b>{answered}</b>",
-            source=answered,
-            state="sent",
-            message_id="9",
-        )
+            of = {"conversation_id": conversation, "run_id": run_id, "kind": entry["kind"]}
+            self.add("messages", **of, body=json.dumps(entry))
+        row = {"run_id": run_id, "lane": lane, "text": answered}
+        outbox_id = self.add("outbox", **row, state="sent", ended_ms=START_MS)
+        markup = f"<b>{answered}</b>"
+        sent = {"n": 0, "markup": markup, "source": answered, "state": "sent", "message_id": "9"}
+        self.add("outbox_parts", outbox_id=outbox_id, **sent)
         return run_id
 
 
@@ -240,115 +215,33 @@ def _anns(past: Past) -> None:
         ],
     )
     past.turn(ANN, "c_ann", ANNS_CHAT, "What shall I cook?", "Rice with peas.")
-    past.add(
-        "facts",
-        person_id=ANN,
-        text=FACT,
-        category="background",
-        confidence=1.0,
-        source="message",
-        quote=SECRET,
-        run_id=run_id,
-        valid_from_ms=START_MS,
-        created_ms=START_MS,
-    )
+    of = {"category": "background", "source": "message", "quote": SECRET, "run_id": run_id}
+    past.add("facts", person_id=ANN, text=FACT, confidence=1.0, **of)
     past.add("texts", digest=digest_of(run_id), body=f"You are kind.\n\nMEMORY:\n{FACT}")
-    past.add("notes", conversation_id="c_ann", text=f"It now reads: {SECRET}", created_ms=START_MS)
-    past.add(
-        "compactions",
-        conversation_id="c_ann",
-        kind="summarise",
-        from_id=0,
-        sent_from=0,
-        summary=f"Ann cooks rice. {FACT} Ben is away.",
-        messages=4,
-        tokens_before=100,
-        tokens_after=10,
-        made_ms=START_MS,
-    )
-    past.add(
-        "insights",
-        conversation_id="c_ann",
-        pins=json.dumps([{"text": FACT}, {"text": "Ann cooks rice."}]),
-        recommendations="[]",
-        updated_ms=START_MS,
-    )
-    past.add(
-        "approvals",
-        id="a1",
-        run_id=run_id,
-        lane=ANNS_CHAT,
-        person_id=ANN,
-        role="owner",
-        agent="default",
-        tool="store_fact",
-        digest="d",
-        shows=FACT,
-        why="it lasts",
-        owner_alone=0,
-        once_only=0,
-        state="once",
-        asked_ms=START_MS,
-        expires_ms=START_MS,
-        decided_ms=START_MS,
-    )
-    past.add(
-        "children",
-        run_id=run_id,
-        parent_run="in-0",
-        parent_lane=ANNS_CHAT,
-        number=1,
-        waits=1,
-        head=SECRET,
-    )
-    past.add(
-        "signals",
-        key=f"child:{run_id}",
-        value=json.dumps({"text": SECRET}),
-        created_ms=START_MS,
-    )
-    past.add(
-        "profiles",
-        person_id=ANN,
-        body=json.dumps({"name": "Ann", "preferences": {"keys": SECRET, "tea": "green"}}),
-        updated_ms=START_MS,
-    )
-    past.add(
-        "profile_changes",
-        person_id=ANN,
-        path="preferences.keys",
-        old=None,
-        new=json.dumps(SECRET),
-        reason=f"she said: {SECRET}",
-        at_ms=START_MS,
-    )
-    document = past.add(
-        "documents",
-        person_id=ANN,
-        name="house.md",
-        kind="md",
-        digest="d",
-        chars=100,
-        saved_ms=START_MS,
-        used_ms=START_MS,
-    )
+    past.add("notes", conversation_id="c_ann", text=f"It now reads: {SECRET}")
+    summary = f"Ann cooks rice. {FACT} Ben is away."
+    past.add("compactions", conversation_id="c_ann", kind="summarise", summary=summary)
+    pins = json.dumps([{"text": FACT}, {"text": "Ann cooks rice."}])
+    past.add("insights", conversation_id="c_ann", pins=pins, recommendations="[]")
+    question = {"id": "a1", "run_id": run_id, "shows": FACT, "why": "it lasts"}
+    past.add("approvals", person_id=ANN, **question, state="once", decided_ms=START_MS)
+    past.add("children", run_id=run_id, parent_run="in-0", parent_lane=ANNS_CHAT, head=SECRET)
+    past.add("signals", key=f"child:{run_id}", value=json.dumps({"text": SECRET}))
+    body = json.dumps({"name": "Ann", "preferences": {"keys": SECRET, "tea": "green"}})
+    past.add("profiles", person_id=ANN, body=body)
+    change = {"path": "preferences.keys", "new": json.dumps(SECRET), "reason": f"said: {SECRET}"}
+    past.add("profile_changes", person_id=ANN, **change)
+    document = past.add("documents", person_id=ANN, name="house.md", kind="md", digest="d", chars=9)
     past.add("chunks", document_id=document, n=0, text=f"About the house. {SECRET}. The end.")
     _kept_text(past, ANN, run_id, f"# Keys\n{SECRET}\n")
     _anns_future(past)
-    past.add(
-        "outbox",
-        lane=ANNS_CHAT,
-        text=f"f1: {FACT}",
-        state="sent",
-        created_ms=START_MS,
-        ended_ms=START_MS,
-    )
+    past.add("outbox", lane=ANNS_CHAT, text=f"f1: {FACT}", state="sent", ended_ms=START_MS)
 
 
 def _kept_text(past: Past, person: PersonId, run_id: str, text: str) -> None:
     """What a file said before a run took most of it away."""
     of = {"person_id": person, "run_id": run_id, "path": "memory/MEMORY.md"}
-    past.add("former_files", **of, former=text, becomes="d", created_ms=START_MS)
+    past.add("former_files", **of, former=text, becomes="d")
 
 
 def _anns_future(past: Past) -> None:
@@ -357,55 +250,22 @@ def _anns_future(past: Past) -> None:
         "jobs",
         name=f"Think: {SECRET}",
         person_id=ANN,
-        agent="default",
         kind="message",
         what=json.dumps({"text": f"Look whether {SECRET}", "skill": ""}),
         runs_when="{}",
         deliver_to=ANNS_CHAT,
         missed="once",
         quiet="defer",
-        urgent=0,
         set_by="person",
         enabled=1,
-        created_ms=START_MS,
-        updated_ms=START_MS,
     )
-    past.add(
-        "job_runs",
-        job_id=job,
-        slot="s",
-        due_ms=START_MS,
-        state="told",
-        result=SECRET,
-        taken_ms=START_MS,
-    )
-    past.add(
-        "tellings",
-        person_id=ANN,
-        lane=ANNS_CHAT,
-        text=f"You wanted to hear: {SECRET}",
-        finding=FACT,
-        counts=1,
-        created_ms=START_MS,
-    )
-    past.add(
-        "events",
-        person_id=ANN,
-        name="Look under the tub",
-        note=SECRET,
-        all_day=1,
-        zone="UTC",
-        created_ms=START_MS,
-    )
-    past.add(
-        "inbox",
-        source="telegram:1",
-        event_id="77",
-        lane=ANNS_CHAT,
-        payload=json.dumps({"message": {"text": f"/memory forget {SECRET}", "id": 7}}),
-        state="received",
-        received_ms=START_MS,
-    )
+    past.add("job_runs", job_id=job, slot="s", state="told", result=SECRET)
+    text = f"You wanted to hear: {SECRET}"
+    past.add("tellings", person_id=ANN, lane=ANNS_CHAT, text=text, finding=FACT, counts=1)
+    past.add("events", person_id=ANN, name="Look under the tub", note=SECRET, zone="UTC")
+    payload = json.dumps({"message": {"text": f"/memory forget {SECRET}", "id": 7}})
+    of = {"source": "telegram:1", "event_id": "77", "state": "received"}
+    past.add("inbox", lane=ANNS_CHAT, payload=payload, **of)
 
 
 def _write_files(root: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import count
 
-from agent.history.compaction import CompactionOptions, Extract, SqliteCompactor
+from agent.history.compaction import ASK_S, Extract, SqliteCompactor
 from agent.history.summaries import Summaries
 from bot.settings.home import shipped
 from memory.database.connection import Database
@@ -21,8 +21,9 @@ from memory.records.facts import CompactionWanted
 from memory.records.messages import ConversationId, PersonId
 from memory.records.ports import CheapModel, InUse, Model
 from memory.records.request import ModelTraits
+from memory.records.section import HistorySettings
 from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, kind_of, to_json
-from memory.records.usage import Charge
+from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from tests.memory.kit import LANE
 
@@ -147,18 +148,20 @@ def compactor(
     database: Database,
     cheap: CheapModel,
     *,
-    options: CompactionOptions | None = None,
+    options: HistorySettings | None = None,
     window: int = 128_000,
     extract: Extract | None = None,
+    ask_s: float = ASK_S,
 ) -> SqliteCompactor:
     return SqliteCompactor(
         SqliteCompactions(database),
         Window(window),
         Summaries(cheap, Texts()),
         host_zone=UTC,
-        options=options or CompactionOptions(),
+        options=options or HistorySettings(),
         now_ms=database.now_ms,
         extract=extract,
+        ask_s=ask_s,
     )
 
 
@@ -166,9 +169,12 @@ def wanted(
     conversation: ConversationId, *, forced: bool = False, tokens_max: int = 0
 ) -> CompactionWanted:
     return CompactionWanted(
-        conversation=conversation,
-        lane=LANE,
-        person_id=PersonId("p1"),
+        charge=Charge(
+            purpose=Purpose.COMPACTION,
+            conversation=conversation,
+            lane=LANE,
+            person_id=PersonId("p1"),
+        ),
         forced=forced,
         tokens_max=tokens_max,
     )

@@ -12,19 +12,25 @@ from memory.database.connection import Database
 from memory.records.messages import OutboxId, PersonId, Role, RunId
 from memory.records.ports import InboxState, RunStatus
 from memory.records.rows import (
+    Button,
     Decided,
     Grant,
     NewApproval,
     NewMessage,
     OutboxState,
     Outcome,
+    OutPart,
+    PartState,
     StoredApproval,
 )
-from memory.stores.approvals import SqliteApprovals
+from memory.stores.approvals import SqliteApprovals, SqliteCards
 from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.turns import SqliteJournal
-from tests.memory.kit import START_MS, StillClock, rows, run, turn_end
+from tests.memory.kit import LANE, START_MS, StillClock, rows, run, turn_end
+
+# --- approvals -----------------------------------------------------------------------------------
+
 
 TEN_MINUTES_MS = 600_000
 ANN, BOB = PersonId("p1"), PersonId("p2")
@@ -113,26 +119,6 @@ async def test_a_question_without_its_card_is_never_there(path: Path, database: 
 # --- answering ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("outcome", [Outcome.ONCE, Outcome.ALWAYS, Outcome.DENIED])
-async def test_the_first_answer_stands_and_is_said_to_the_second(
-    approvals: SqliteApprovals, clock: StillClock, outcome: Outcome
-) -> None:
-    await ask(approvals, question())
-    clock.move(2)
-
-    first = await approvals.decide("a1", outcome, by=ANN)
-    clock.move(2)
-    second = await approvals.decide("a1", Outcome.DENIED, by=BOB)
-
-    expected = replace(
-        stored(question()), outcome=outcome, decided_by=ANN, decided_ms=START_MS + 2_000
-    )
-    assert first == Decided(approval=expected, won=True)
-    assert second == Decided(approval=expected, won=False)
-    assert await approvals.get("a1") == expected
-    assert await approvals.open_ones() == []
-
-
 @pytest.mark.case("SE-04")
 async def test_of_many_answers_at_the_same_moment_one_wins(approvals: SqliteApprovals) -> None:
     await ask(approvals, question())
@@ -163,19 +149,6 @@ async def test_an_answer_counts_until_the_time_is_over_and_not_a_moment_longer(
     assert decided.approval.outcome is (Outcome.ALWAYS if won else Outcome.EXPIRED)
     assert decided.approval.decided_by == (ANN if won else None)
     assert await approvals.is_always(ANN, "default", "exec") is won
-
-
-async def test_an_answer_that_the_question_does_not_take_changes_nothing(
-    approvals: SqliteApprovals,
-) -> None:
-    await ask(approvals, question(once_only=True))
-
-    with pytest.raises(ValueError, match="for good"):
-        await approvals.decide("a1", Outcome.ALWAYS, by=ANN)
-    with pytest.raises(ValueError, match="no answer"):
-        await approvals.decide("a1", Outcome.EXPIRED, by=ANN)
-
-    assert await approvals.open_ones() == [stored(question(once_only=True))]
 
 
 # --- time --------------------------------------------------------------------------------------
@@ -243,19 +216,6 @@ async def test_old_answers_go_and_what_a_turn_could_still_ask_for_stays(
 # --- for good ----------------------------------------------------------------------------------
 
 
-async def test_always_holds_for_this_person_this_agent_and_this_tool(
-    approvals: SqliteApprovals,
-) -> None:
-    await ask(approvals, question())
-
-    await approvals.decide("a1", Outcome.ALWAYS, by=BOB)
-
-    assert await approvals.is_always(ANN, "default", "exec")
-    assert not await approvals.is_always(BOB, "default", "exec")
-    assert not await approvals.is_always(ANN, "work", "exec")
-    assert not await approvals.is_always(ANN, "default", "execute")
-
-
 async def test_what_was_agreed_to_for_good_is_listed_once_and_can_be_taken_back(
     approvals: SqliteApprovals, path: Path, clock: StillClock
 ) -> None:
@@ -268,6 +228,8 @@ async def test_what_was_agreed_to_for_good_is_listed_once_and_can_be_taken_back(
         Grant(person_id=ANN, agent="default", tool="exec", granted_ms=START_MS + 1_000),
         Grant(person_id=ANN, agent="work", tool="exec", granted_ms=START_MS),
     ]
+    assert not await approvals.is_always(BOB, "default", "exec")
+    assert not await approvals.is_always(ANN, "default", "execute")
     assert await approvals.revoke(BOB, "exec") == 0
     assert await approvals.revoke(ANN, "mail") == 0
     assert await approvals.revoke(ANN, "exec") == 2
@@ -276,3 +238,29 @@ async def test_what_was_agreed_to_for_good_is_listed_once_and_can_be_taken_back(
     assert not await approvals.is_always(ANN, "default", "exec")
     (kept,) = rows(path, "select count(*), min(revoked_ms) from standing_grants")
     assert kept == (2, START_MS + 3_000), "who could do what, and until when, stays on record"
+
+
+# --- cards ---------------------------------------------------------------------------------------
+
+
+ROWS = ((Button(label="Done", data="job:1:done"),),)
+
+
+async def test_it_is_found_by_chat_and_id_until_its_buttons_go(database: Database) -> None:
+    outbox, cards = SqliteOutbox(database), SqliteCards(database)
+    sent = []
+    for text, buttons in (("drink tea", ROWS), ("hello", ())):
+        row = await outbox.add(NewMessage(lane=LANE, text=text, buttons=buttons))
+        part = OutPart(n=0, state=PartState.SENT, message_id=str(70 + row))
+        await outbox.plan(row, [part])
+        await outbox.mark(row, part, end=OutboxState.SENT)
+        sent.append((row, part.message_id))
+    (card, card_id), (_, plain_id) = sent
+
+    assert await cards.standing(LANE, card_id) == (card, "drink tea")
+    assert await cards.standing("telegram:6", card_id) is None
+    assert await cards.standing(LANE, plain_id) is None
+    assert await cards.standing(LANE, "unknown") is None
+
+    await outbox.revise(card, "done")
+    assert await cards.standing(LANE, card_id) is None

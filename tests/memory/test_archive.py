@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -12,18 +11,12 @@ from memory.records.facts import Exchange
 from memory.records.messages import ConversationId, PersonId, RunId
 from memory.records.transcript import Answered, Said, ToolCall, ToolResult
 from memory.search.archive import ENTRIES_AT_ONCE, SqliteArchive, drop_from_index
-from memory.search.vectors import Embedding
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
 from tests.memory.history_kit import add_turns, talk
 from tests.memory.kit import LANE, StillClock, run, turn_end
 
 OWNER = PersonId("p1")
-
-
-@pytest.fixture
-async def conversation(conversations: SqliteConversations) -> ConversationId:
-    return await conversations.current(LANE)
 
 
 @pytest.fixture
@@ -99,28 +92,6 @@ async def test_what_is_sent_anyway_is_left_out_and_other_conversations_are_not(
     assert len(nothing_sent) == 4
 
 
-async def test_with_embeddings_what_means_the_same_comes_first(
-    database: Database, conversation: ConversationId
-) -> None:
-    archive = SqliteArchive(database, embedding=Embedding())
-    await add_turns(
-        database,
-        conversation,
-        [
-            talk("The doctor said my knee needs surgery", "When is the operation?"),
-            talk("The doctor in that series is called House", "A good show."),
-        ],
-    )
-
-    found = await archive.search(OWNER, LANE, "which operation did the doctor plan", k=2)
-
-    assert said(found)[0].startswith("The doctor said my knee")
-    same = [talk("the very same words")] * 2
-    runs = await add_turns(database, conversation, same)
-    newest = await archive.search(OWNER, LANE, "very same words", k=1)
-    assert newest[0].id == runs[-1]
-
-
 async def test_only_words_are_indexed_and_only_a_persons_own(
     database: Database, archive: SqliteArchive, conversation: ConversationId
 ) -> None:
@@ -175,33 +146,6 @@ async def test_a_long_past_is_indexed_in_bites_and_each_turn_once(
 
     assert (first, again) == (many + 1, 0)
     assert len(await archive.search(OWNER, LANE, f"q{many - 1}", k=3)) == 1
-
-
-async def test_an_erased_conversation_leaves_no_word_in_the_file(
-    database: Database,
-    archive: SqliteArchive,
-    conversation: ConversationId,
-    conversations: SqliteConversations,
-    path: Path,
-) -> None:
-    await add_turns(database, conversation, [talk("zanzibarword here")])
-    later = await conversations.start_new(LANE)
-    await add_turns(database, later, [talk("kilimanjaro there")])
-    await archive.index_new()
-
-    def erase(connection: object) -> None:
-        drop_from_index(connection, conversation)  # type: ignore[arg-type]
-        connection.execute(  # type: ignore[attr-defined]
-            "delete from messages where conversation_id = ?", (conversation,)
-        )
-
-    await database.write(erase)
-
-    assert await archive.search(OWNER, LANE, "zanzibarword", k=3) == []
-    assert len(await archive.search(OWNER, LANE, "kilimanjaro", k=3)) == 1
-    await database.between(lambda c: c.execute("pragma wal_checkpoint(truncate)").fetchall())
-    assert b"zanzibarword" not in path.read_bytes()
-    assert b"kilimanjaro" in path.read_bytes()
 
 
 async def test_new_messages_that_take_the_numbers_of_erased_ones_are_indexed(

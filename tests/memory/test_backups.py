@@ -41,6 +41,11 @@ async def test_a_backup_made_amid_writes_has_whole_transactions_only(
 async def test_one_backup_a_day_and_the_last_three_are_kept(
     database: Database, clock: StillClock, path: Path
 ) -> None:
+    folder = path.parent / "backups"
+    folder.mkdir()
+    others = ["hearthbot-2026.db", "hearthbot-old.db", "notes.txt"]
+    for name in others:
+        (folder / name).touch()
     made = []
     for _ in range(5):
         made.append(await database.backup_if_due())
@@ -48,27 +53,10 @@ async def test_one_backup_a_day_and_the_last_three_are_kept(
         await database.drop_old_backups()
         clock.move(DAY_S)
 
-    folder = path.parent / "backups"
     assert made[0] == folder / "hearthbot-20260801.db"
     kept = [f"hearthbot-2026080{day}.db" for day in (3, 4, 5)]
-    assert sorted(file.name for file in folder.iterdir()) == kept
+    assert sorted(file.name for file in folder.iterdir()) == sorted([*kept, *others])
     assert await asyncio.to_thread(newest_good, path, folder) == folder / kept[-1]
-
-
-async def test_other_files_beside_the_backups_are_left_alone(
-    database: Database, clock: StillClock, tmp_path: Path
-) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    for name in ("hearthbot-old.db", "hearthbot-2026.db", "notes.txt"):
-        (folder / name).touch()
-
-    for _ in range(4):
-        await database.backup_if_due(folder)
-        await database.drop_old_backups(folder)
-        clock.move(DAY_S)
-
-    assert len(list(folder.iterdir())) == 6
 
 
 async def test_a_backup_that_does_not_verify_replaces_nothing(

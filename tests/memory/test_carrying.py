@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from memory.facts.export import Transfer
 from memory.records.erasure import FILE_BYTES_MAX, CarryingRefused
-from memory.records.facts import FactSource, NewFact, StoredFact, Storing, Whose
+from memory.records.facts import StoredFact, Storing, Whose
+from tests.memory.facts_kit import fact as a_fact
 from tests.memory.forgetting_kit import (
     ANN,
     BEN,
@@ -18,7 +20,6 @@ from tests.memory.forgetting_kit import (
     FACT,
     Opened,
     database_of,
-    lived_in,
     opened_home,
     premises,
     wish,
@@ -26,16 +27,6 @@ from tests.memory.forgetting_kit import (
 from tests.memory.kit import START_MS, rows
 
 Made = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("made")
-
-
-@pytest.fixture
-def home(made: Path, tmp_path: Path) -> Path:
-    return lived_in(made, tmp_path / "home")
 
 
 def carrying(opened: Opened, root: Path) -> Transfer:
@@ -66,15 +57,8 @@ def a_file(*facts: Made, **more: object) -> Made:
 async def moved(opened: Opened) -> None:
     """A correction: a fact, and the one that replaced it."""
     for text in ("Ann lives in Oslo.", "Ann moved to Bergen."):
-        stored = await opened.facts.store(
-            NewFact(
-                whose=Whose(person_id=ANN),
-                text=text,
-                category="background",
-                source=FactSource.PERSON,
-                quote="as I said",
-            )
-        )
+        new = replace(a_fact(text, Whose(person_id=ANN)), quote="as I said")
+        stored = await opened.facts.store(new)
     assert stored.outcome is Storing.SUPERSEDED
 
 
@@ -149,14 +133,7 @@ async def test_brought_in_twice_it_is_there_once(home: Path, tmp_path: Path) -> 
 async def test_what_is_newer_here_is_not_replaced_by_a_file(home: Path, tmp_path: Path) -> None:
     old = fact(text="Ann moved to Bergen.", valid_from_ms=START_MS - 10_000)
     async with opened_home(home) as opened:
-        await opened.facts.store(
-            NewFact(
-                whose=Whose(person_id=ANN),
-                text="Ann lives in Oslo.",
-                category="background",
-                source=FactSource.PERSON,
-            )
-        )
+        await opened.facts.store(a_fact("Ann lives in Oslo.", Whose(person_id=ANN)))
         await carrying(opened, home).load(
             ANN, written(tmp_path / "f.json", a_file(old)), is_owner=True
         )
@@ -203,13 +180,14 @@ async def test_whatever_a_file_says_it_is_for_the_person_who_asked(
         ]
 
 
-@pytest.mark.parametrize("path", ["../x.md", "people/p_ben/MEMORY.md", "/etc/x.md", "a/b/c.md"])
-async def test_notes_in_a_file_lead_nowhere_else(home: Path, tmp_path: Path, path: str) -> None:
-    file = written(tmp_path / "f.json", a_file(notes=[{"path": path, "text": "x"}]))
+async def test_notes_in_a_file_lead_nowhere_else(home: Path, tmp_path: Path) -> None:
+    paths = ["../x.md", "people/p_ben/MEMORY.md", "/etc/x.md", "a/b/c.md"]
+    notes = [{"path": path, "text": "x"} for path in paths]
+    file = written(tmp_path / "f.json", a_file(notes=notes))
     async with opened_home(home) as opened:
         taken = await carrying(opened, home).load(ANN, file, is_owner=True)
 
-    assert (taken.notes, taken.left) == ([], [f"notes {path}"])
+    assert (taken.notes, taken.left) == ([], [f"notes {path}" for path in paths])
 
 
 BROKEN: dict[str, tuple[str | bytes | Made, str]] = {
@@ -234,24 +212,21 @@ BROKEN: dict[str, tuple[str | bytes | Made, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
-async def test_a_broken_file_changes_nothing_and_says_where(
-    home: Path, tmp_path: Path, name: str
-) -> None:
-    content, told = BROKEN[name]
+async def test_a_broken_file_changes_nothing_and_says_where(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "f.json"
-    if isinstance(content, bytes):
-        file.write_bytes(content)
-    else:
-        file.write_text(content if isinstance(content, str) else json.dumps(content))
     queries = ("select * from facts", "select * from profiles", "select * from documents")
-    before = [rows(database_of(home), query) for query in queries]
-
     async with opened_home(home) as opened:
-        with pytest.raises(CarryingRefused, match=told):
-            await carrying(opened, home).load(ANN, file, is_owner=True)
+        before = [rows(database_of(home), query) for query in queries]
+        for content, told in BROKEN.values():
+            if isinstance(content, bytes):
+                file.write_bytes(content)
+            else:
+                file.write_text(content if isinstance(content, str) else json.dumps(content))
 
-    assert [rows(database_of(home), query) for query in queries] == before
+            with pytest.raises(CarryingRefused, match=told):
+                await carrying(opened, home).load(ANN, file, is_owner=True)
+
+            assert [rows(database_of(home), query) for query in queries] == before
 
 
 async def test_a_file_that_is_not_there_or_too_large_is_not_read(

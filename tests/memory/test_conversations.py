@@ -13,7 +13,7 @@ from memory.database.connection import Database
 from memory.database.rows import storable
 from memory.records.messages import ConversationId
 from memory.records.ports import StoredEntry
-from memory.records.transcript import Answered, Said, ToolCall, ToolResult
+from memory.records.transcript import Said
 from memory.stores.conversations import SqliteConversations, note_of, stored_note
 from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, opened, rows, run, turn_end
@@ -64,28 +64,6 @@ async def test_a_cancelled_restart_leaves_no_stale_answer(
 
     truth = await SqliteConversations(database).current(LANE)
     assert await conversations.current(LANE) == truth
-
-
-async def test_entries_read_back_equal_in_their_order(
-    conversations: SqliteConversations, journal: SqliteJournal
-) -> None:
-    conversation = await conversations.current(LANE)
-    call = ToolCall(id="t1", name="clock", arguments='{"zone": "UTC"}')
-    entries = (
-        Said(text="what time is it? \ud83d ☀", sender="Ann", quote="q"),
-        Answered(text="", calls=(call,), finish="tool_calls", model="m"),
-        ToolResult(call_id="t1", content="12:00", ok=False),
-        Answered(text="noon"),
-    )
-    await journal.submit(run("r1"))
-    await journal.finish(run("r1").run_id, turn_end("r1", conversation, entries=entries))
-
-    history = await conversations.history(conversation)
-
-    assert tuple(stored.entry for stored in history.entries) == entries
-    assert {stored.run_id for stored in history.entries} == {"r1"}
-    ids = [stored.id for stored in history.entries]
-    assert ids == sorted(set(ids))
 
 
 async def test_history_begins_where_it_is_sent_from_and_can_go_back(

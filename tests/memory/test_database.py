@@ -15,7 +15,6 @@ import pytest
 
 from memory.database.connection import Database
 from memory.records.errors import (
-    StorageError,
     StorageFull,
     StorageLocked,
     StorageReadOnly,
@@ -136,16 +135,6 @@ async def test_durability_is_set_as_promised(database: Database) -> None:
     }
 
 
-async def test_a_closed_database_says_so(path: Path) -> None:
-    async with opened(path) as database:
-        pass
-
-    with pytest.raises(StorageError, match="closed"):
-        await database.write(lambda c: keep(c, "a"))
-    with pytest.raises(StorageError, match="closed"):
-        await database.read(lambda c: None)
-
-
 async def test_closing_finishes_what_was_asked_for(path: Path) -> None:
     async with opened(path) as database:
         tasks = [
@@ -158,24 +147,21 @@ async def test_closing_finishes_what_was_asked_for(path: Path) -> None:
     assert not path.with_name("hearthbot.db-wal").exists()
 
 
-@pytest.mark.parametrize("trouble", ["raise SystemExit(3)", "raise ValueError", "pass"])
-def test_a_process_that_ends_in_any_way_does_not_hang(path: Path, trouble: str) -> None:
-    program = f"""
+def test_a_process_that_fails_with_an_open_file_does_not_hang(path: Path) -> None:
+    program = """
 import asyncio, sys
 from pathlib import Path
 from tests.memory.kit import opened
 async def main():
     async with opened(Path(sys.argv[1])) as database:
-        {trouble}
+        raise ValueError
 asyncio.run(main())
 """
-    codes = {"raise SystemExit(3)": 3, "raise ValueError": 1, "pass": 0}
-
     ended = subprocess.run(
         [sys.executable, "-c", program, str(path)], timeout=60, check=False, capture_output=True
     )
 
-    assert ended.returncode == codes[trouble]
+    assert ended.returncode == 1
 
 
 def test_a_process_that_cannot_open_does_not_hang(path: Path) -> None:
@@ -189,19 +175,14 @@ async def main():
         pass
 asyncio.run(main())
 """
-    for _ in range(3):
-        ended = subprocess.run(
-            [sys.executable, "-c", program, str(path)], timeout=60, check=False, capture_output=True
-        )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(path)], timeout=60, check=False, capture_output=True
+    )
 
-        assert ended.returncode == 1
-        assert (
-            ended.stderr.decode()
-            .strip()
-            .splitlines()[-1]
-            .startswith("memory.records.errors.Storage")
-        )
-        assert "Event loop is closed" not in ended.stderr.decode()
+    said = ended.stderr.decode().strip()
+    assert ended.returncode == 1
+    assert said.splitlines()[-1].startswith("memory.records.errors.Storage")
+    assert "Event loop is closed" not in said
 
 
 # --- trouble ---------------------------------------------------------------------------------
@@ -214,20 +195,6 @@ async def limit_pages(database: Database, *, more: int | None) -> None:
         connection.execute(f"pragma max_page_count = {limit}")
 
     await database.write(work)
-
-
-async def test_a_full_disk_is_said_and_nothing_is_lost(database: Database, path: Path) -> None:
-    await database.write(lambda c: keep(c, "before"))
-    await limit_pages(database, more=2)
-
-    with pytest.raises(StorageFull, match="No space") as caught:
-        await database.write(lambda c: keep(c, "large", "x" * 100_000))
-
-    assert isinstance(caught.value, Temporary)
-    assert str(path) in str(caught.value)
-    assert await database.read(lambda c: c.execute("select digest from texts").fetchall()) == [
-        ("before",)
-    ]
 
 
 async def test_a_full_disk_takes_what_fits_and_all_again_when_there_is_space(
@@ -244,6 +211,8 @@ async def test_a_full_disk_takes_what_fits_and_all_again_when_there_is_space(
     await database.write(lambda c: keep(c, "after", "x" * 100_000))
 
     assert [isinstance(value, StorageFull) for value in found] == [False, True, False, True, False]
+    assert isinstance(found[1], Temporary)
+    assert str(path) in str(found[1])
     assert kept(path) == ["0", "2", "4", "after"]
     assert await database.check() == ""
 

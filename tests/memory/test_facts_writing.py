@@ -19,58 +19,38 @@ from tests.memory.facts_kit import ADA, BEN, EMBEDDING, WORDS_ALONE, fact, facts
 
 SECRETS = """
 Ada's password is hunter2.
-The wifi password is correcthorsebattery
 Ada's PIN is 4711
-Her password: swordfish
 The door code is 4711#
 Das Passwort lautet geheim123
 Mot de passe : soleil99
 The API key is abc123def456
 Ada's card number is 4111 1111 1111 1111.
-Ada pays with 5555555555554444
-Her Amex is 378282246310005
 The token ghp_abcdefghijklmnopqrstuvwxyz0123456789
 postgres://ada:s3cret@db.example.org/main
 Server=db;User Id=ada;Password=s3cret;
 <BEGIN>
-Uses AKIAIOSFODNN7EXAMPLE for backups
 The key is wJalrXUtnFEMIK7MDENGbPxRfiCYZq3xK0pLmT
 The bot token 123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1
-Her 2FA recovery code is 8F3K-99ZA
 The secret d41d8cd98f00b204e9800998ecf8427e
-Ada's streaming password is "sunshine"
-The password for the router is admin
 Ada's new passcode was set to 992211
-Her CVV is 123
 """
 NO_SECRETS = """
-Ada's phone number is +43 660 1234567.
 Ada's phone number is 0660 123 45 67 890
-Ada was born on 1990-05-03.
 Her order number is 4029357733
 The ISBN is 978-3-16-148410-0.
-ISBN 9783161484100
-Ada keeps her passwords in a password manager.
 Ada's password is stored in a safe.
-Ada changes her password every three months.
 Ada wants to be reminded that the password is due on 2026-12-01
 Ada's IBAN is AT61 1904 3002 3457 3201
 The tracking number is 1Z999AA10123456784
-The meeting is on 2026-11-28 10:00-11:30 Europe/Vienna
 The commit is 9568a22f3b607522daa8d5
 The document is at https://docs.example.org/d/1aBcD3fGhIjKlMnOpQrStUvWxYz0123456789/edit
 Her customer id is 550e8400-e29b-41d4-a716-446655440000
 Ada lives in Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch
 The project uses API keys from a vault.
-Ada prefers a PIN over a password on her phone.
-Ada's flight is LH1234 on 12.12.2026 at 10:45
 The order is 1234567890123456
 The secret ingredient is cinnamon.
 Ada is working on the AuthenticationServiceFactoryBean2 class
 The file is file_name_with_underscores_2026_11_Final
-Her password is too short
-The API key is kept by Ben
-Ada's access token is expired
 The key is under the doormat
 """
 
@@ -80,127 +60,82 @@ Ada works as a nurse in a hospital.|Ada works as a hospital nurse.
 Ada's daughter is called Mia.|Ada has a daughter named Mia.
 Ada plays the violin.|Ada plays violin.
 Ada prefers dark mode in all apps.|Ada prefers dark mode in every app.
-Ada is learning Spanish.|Ada is currently learning Spanish.
 Ada's team meets on Mondays at 10.|Ada's team meets every Monday at 10.
 Ada does not eat meat.|Ada doesn't eat meat.
-Ada likes to hike in the mountains.|Ada likes hiking in the mountains.
 Ada decided to use SQLite for the archive project.|Ada decided on SQLite for the archive project.
 Ada's favourite colour is blue.|Ada's favorite color is blue.
-Ada takes her coffee black.|Ada drinks her coffee black.
-Ada likes green tea.|Ada enjoys green tea.
 Tom has a severe allergy to shellfish.|Tom has a severe shellfish allergy.
-Tom cycles to the office on most days.|Most days Tom cycles to the office.
 Tom prefers trains over planes for short trips.|For short trips Tom prefers trains over planes.
-The user likes astronomy and telescopes.|The user likes telescopes and astronomy.
 Tom has decided to postpone the move until spring.|Tom decided to postpone the move until spring.
 Ada is allergic to peanuts.|Ada has a peanut allergy.
-Tom grew up in a village near Graz.|Tom grew up in a village close to Graz.
 Tom's sister Nina is a lawyer.|Nina, Tom's sister, is a lawyer.
-Lea drinks two cups of coffee per day.|Lea drinks two cups of coffee a day.
 Lea prefers emails over phone calls.|Lea prefers e-mails over phone calls.
 Lea swims every Tuesday evening.|Lea swims on Tuesday evenings.
 Lea cooks for her family on weekends.|On weekends Lea cooks for her family.
 Lea has problems with her back.|Lea has back problems.
-Kim mostly reads biographies.|Kim reads mostly biographies.
 Kim's flat has three rooms.|Kim's flat has 3 rooms.
 Kim speaks Dutch and French.|Kim speaks French and Dutch.
 Kim writes her tools in C++.|In C++ Kim writes her tools.
 Kim likes tea & cake.|Kim likes tea and cake.
-Kim's dog is called Rex.|Kim has a dog called Rex.
 I drive Nina to school.|I drive Nina to the school.
 Kim likes “slow” food - in winter.|Kim likes slow food in winter.
 """
 NOT_SAME = """
 Ada likes green tea.|Ada dislikes green tea.
-Ada likes green tea.|Ada likes black tea.
 Ada lives in Oslo.|Ada lives in Bergen.
 Ada's sister likes tea.|Ada's brother likes tea.
 Ada eats meat.|Ada does not eat meat.
-Ada has two cats.|Ada has three cats.
 Ada's team meets on Mondays at 10.|Ada's team meets on Tuesdays at 10.
-Ada's rent is 900 euros.|Ada's rent is 950 euros.
 Ada flew from Oslo to Bergen.|Ada flew from Bergen to Oslo.
-Ben lent Ada money.|Ada lent Ben money.
 Ada prefers tea over coffee.|Ada prefers coffee over tea.
-Ada has stopped smoking.|Ada has started smoking.
-Ada decided to use SQLite for the archive.|Ada decided against SQLite for the archive.
 Ada always answers mails at night.|Ada never answers mails at night.
 Ada's appointment is before lunch.|Ada's appointment is after lunch.
-Ada reads with her glasses.|Ada reads without her glasses.
 Ada lives near the harbour.|Ada works near the harbour.
 Tom likes his tea with milk and without sugar.|Tom likes his tea with sugar and without milk.
 Tom is the manager of Nina.|Nina is the manager of Tom.
-Tom usually works from home on Fridays.|Tom rarely works from home on Fridays.
 Tom can be called on weekends.|Tom can only be called on weekends.
-Tom wants to be asked before files are deleted.|Tom wants to be asked after files are deleted.
 Tom allows the assistant to book hotels.|Tom forbids the assistant to book hotels.
-Tom likes working with Nina.|Tom likes working for Nina.
 Tom wants invoices in PDF.|Tom wants invoices in PDF and by mail.
-Tom trusts Nina more than Karl.|Tom trusts Karl more than Nina.
-Lea prefers emails over phone calls.|Lea prefers phone calls over emails.
 Lea cooks for her family on weekends.|Lea's family cooks for her on weekends.
-Lea taught Max the guitar.|Max taught Lea the guitar.
 Kim reads mails first and news later.|Kim reads news first and mails later.
-Kim moved the meeting from Monday to Friday.|Kim moved the meeting from Friday to Monday.
 Kim's son is taller than her daughter.|Kim's daughter is taller than her son.
 Kim writes her tools in C.|Kim writes her tools in C#.
-Kim writes her tools in C#.|Kim writes her tools in C++.
-Kim's grade is B.|Kim's grade is B+.
 Kim's macro is called run.all.|Kim's macro is called run-all.
 Kim keeps the freezer at -18 degrees.|Kim keeps the freezer at 18 degrees.
 Kim wants an alert for prices < 40.|Kim wants an alert for prices > 40.
 Kim's order is always 🍕.|Kim's order is always 🍣.
 The user believes Nina.|Nina believes the user.
-The user sends Nina 30 dollars a month.|Nina sends the user 30 dollars a month.
 The user rented a garage to Karl.|Karl rented a garage to the user.
 I drive Nina to school.|Nina drives me to school.
 The parrot annoys the cat in the evening.|In the evening the cat annoys the parrot.
-He trains Nina.|Nina trains him.
 The user's uncle is older than the user.|The user is older than the user's uncle.
 Lea enjoys chess.|Lea enjoyed chess.
 Lea works for the city.|Lea has worked for the city.
-Lea joins the choir on Mondays.|Lea joined the choir on Mondays.
-Lea eats cheese.|Lea seldom eats cheese.
 Lea used to play golf.|Lea plays golf.
-Lea beve il vino rosso.|Lea non beve il vino rosso.
 Lea drinkt graag rode wijn.|Lea drinkt niet graag rode wijn.
 """
 
 MOVES = """
 Ada lives in Oslo.|Ada moved to Bergen last week.
 The user lives in Oslo.|The user has moved to Bergen.
-Ada lives in Oslo, Norway.|I recently moved to Bergen
 I live in Oslo|Ada Lovelace moved to Bergen.
-Lives in Oslo.|Moved to Bergen last week.
 Ada is living in Oslo.|Ada just moved to San Marino.
 Ada's mother lives in Rome.|Ada's mother moved to Milan.
 """
 NO_MOVES = """
 Ada lives in Oslo.|Ada lives in Oslo with her two kids.
 Ada lives in Oslo.|Ada lives in Norway.
-Ada lives in Oslo.|Ada lived in Bergen.
 Ada lives in Oslo.|Ada moved to Bergen in 2015 for her studies.
 Ada lives in Oslo.|Ada moved to the marketing team.
 Ada lives in Oslo.|Ada plans to move to Bergen.
-Ada lives in Oslo.|Ada used to live in Bergen.
 Ada lives in Oslo.|Ada's sister lives in Bergen.
-Ada lives in Oslo.|Ben lives in Bergen.
 Ada lives in Oslo.|Ada also lives in Bergen.
-Ada lives in Oslo.|Ada lives in a red house.
 Ada lives in Oslo.|Does Ada live in Bergen?
 Ada lives in Oslo.|Ada didn't move to Bergen.
-Ada's sister lives in Rome.|Ada's sister lives in Milan.
-Ada lives in Oslo.|They live in Bergen.
 Ada lives in Oslo.|She moved to Bergen.
 Ada lives in London.|Ada lives in Marylebone.
-Ada lives in Marylebone.|Ada lives in London.
-Ada moved to Oslo.|Ada moved to Business Class.
 Ada moved to Oslo.|Ada moved to Accounting last week.
-Ada lives in Scotland.|Ada lives in the United Kingdom.
 Ada lives in Oslo.|Ada lives in Bergen on weekdays.
-Ada lives in Oslo.|Ada lives in Bergen for the time being.
-Ada works at Acme.|Ada works at Globex on Fridays.
-Ada's rent is 900 euros.|Ada's rent is going up.
 Ada is 31.|He is 4.
 """
 
@@ -242,12 +177,6 @@ async def test_what_is_no_sentence_is_refused(database: Database, text: str) -> 
     assert stored.fact is None
 
 
-async def test_the_longest_sentence_is_stored(database: Database) -> None:
-    stored = await facts_in(database).store(fact("word " * (FACT_CHARS_MAX // 5)))
-
-    assert stored.outcome is Storing.STORED
-
-
 async def test_a_secret_in_the_quote_is_left_out(database: Database) -> None:
     new = replace(fact("Ada uses a PIN."), quote="my PIN is 4711, by the way")
 
@@ -278,11 +207,6 @@ async def test_a_fact_is_one_line_whatever_was_typed(database: Database) -> None
 )
 def test_what_nobody_sees_is_taken_out_of_a_fact(typed: str, kept: str) -> None:
     assert tidy(typed) == kept
-
-
-@pytest.mark.parametrize("text", ["\x00", "\u202e\u202c", "👍", "\x1b[0m"])
-async def test_nothing_but_signs_is_refused(database: Database, text: str) -> None:
-    assert (await facts_in(database).store(fact(text))).outcome is Storing.REFUSED
 
 
 @settings(max_examples=80)

@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 
 import pytest
 
-from agent.history.compaction import CompactionOptions, SqliteCompactor
+from agent.history.compaction import SqliteCompactor
 from agent.history.summaries import Summaries
-from agent.learning.extraction import ExtractionOptions, Extractor
+from agent.learning.extraction import Extractor
 from agent.learning.insights import InsightMaker
 from memory.facts.insights import SqliteInsights
 from memory.facts.tombstones import ForgottenMeanwhile
 from memory.records.erasure import ForgetWish
-from memory.records.facts import CompactionWanted, FactSource, NewFact, Storing, Whose
+from memory.records.facts import CompactionWanted, Storing, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, Role, TurnInput
 from memory.records.request import ModelTraits
+from memory.records.section import ExtractionSettings, HistorySettings
 from memory.records.transcript import Answered, Said
-from memory.records.usage import Charge
+from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.lines import SqliteLines
 from tests.memory.extraction_kit import ANA, Talk, a_fact, answer, shipped
+from tests.memory.facts_kit import fact
 from tests.memory.forgetting_kit import Opened, database_of, opened_home
 from tests.memory.history_kit import Texts, Window, detected
 from tests.memory.kit import LANE, StillClock, rows, turn_end
@@ -82,7 +85,7 @@ async def test_facts_that_a_model_finds_meanwhile_are_not_stored(
         model = Waiting(answer(a_fact("Ana's clinic for chemo is in Zurich.", CLINIC)))
         lines = SqliteLines(opened.database, lambda person_id: ANA)
         extractor = Extractor(
-            lines, opened.facts, model, shipped(tmp_path).texts, options=ExtractionOptions()
+            lines, opened.facts, model, shipped(tmp_path).texts, options=ExtractionSettings()
         )
 
         raised = await forgotten_while(opened, model, lambda: extractor(conversation), wish)
@@ -106,12 +109,13 @@ async def test_a_summary_that_a_model_writes_meanwhile_is_not_stored(
             Window(),
             Summaries(model, Texts()),
             host_zone=UTC,
-            options=CompactionOptions(tail_tokens=500),
+            options=HistorySettings(tail_tokens=500),
             now_ms=opened.database.now_ms,
         )
-        wanted = CompactionWanted(
-            conversation=conversation, lane=LANE, person_id=ANA.id, forced=True
+        charge = Charge(
+            purpose=Purpose.COMPACTION, conversation=conversation, lane=LANE, person_id=ANA.id
         )
+        wanted = CompactionWanted(charge=charge, forced=True)
 
         await forgotten_while(opened, model, lambda: compactor.compact(wanted), wish)
 
@@ -154,11 +158,8 @@ async def test_notes_of_a_turn_that_was_erased_are_not_stored(
 async def test_a_line_that_is_gone_is_no_ground_for_a_fact(tmp_path: Path) -> None:
     async with opened_home(tmp_path) as opened:
         await talk(opened, CLINIC)
-        new = NewFact(
-            whose=Whose(person_id=ANA.id),
-            text="Ana gets treated in Zurich.",
-            category="background",
-            source=FactSource.MESSAGE,
+        new = replace(
+            fact("Ana gets treated in Zurich.", Whose(person_id=ANA.id)),
             message_id=99,
             quote=CLINIC,
             generation=await opened.facts.generation(),
@@ -167,20 +168,3 @@ async def test_a_line_that_is_gone_is_no_ground_for_a_fact(tmp_path: Path) -> No
         stored = await opened.facts.store(new)
 
         assert stored.outcome is Storing.REFUSED
-
-
-async def test_what_a_person_asks_for_is_stored_whatever_was_forgotten(tmp_path: Path) -> None:
-    async with opened_home(tmp_path) as opened:
-        await talk(opened, CLINIC)
-        await opened.forgetting.forget(WISHES[0])
-        new = NewFact(
-            whose=Whose(person_id=ANA.id),
-            text="Ana gets treated in Zurich.",
-            category="background",
-            source=FactSource.PERSON,
-            asked=True,
-        )
-
-        stored = await opened.facts.store(new)
-
-        assert stored.outcome is Storing.STORED

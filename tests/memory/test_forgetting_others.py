@@ -11,8 +11,9 @@ import pytest
 
 from memory.records.erasure import PlaceKind
 from memory.records.errors import StorageError
-from memory.records.facts import FactSource, NewFact, Whose
+from memory.records.facts import Whose
 from memory.records.messages import ConversationId
+from tests.memory.facts_kit import fact
 from tests.memory.forgetting_kit import (
     ANN,
     ANNS_CHAT,
@@ -24,37 +25,17 @@ from tests.memory.forgetting_kit import (
     Past,
     database_of,
     files_with,
-    lived_in,
     of_ben,
     opened_home,
     wish,
 )
 from tests.memory.kit import rows
 
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("made")
-
-
-@pytest.fixture
-def home(made: Path, tmp_path: Path) -> Path:
-    return lived_in(made, tmp_path)
-
-
 # --- words and all -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "My nurse is called Ægir Nilßon.",
-        "my NURSE   is\n called ægir nilßon!",
-        unicodedata.normalize("NFD", "Isn't she called Ægir Nilßon, or Jörg?"),
-        '"My nurse" is called Ægir Nilßon.',
-    ],
-)
-async def test_words_are_found_whatever_their_case_and_spacing(home: Path, said: str) -> None:
+async def test_words_are_found_whatever_their_case_and_spacing(home: Path) -> None:
+    said = unicodedata.normalize("NFD", "Isn't she\n CALLED  ægir Nilßon, or Jörg?")
     with closing(sqlite3.connect(database_of(home))) as connection, connection:
         past = Past(connection, runs=50)
         past.turn(ANN, "c_ann", ANNS_CHAT, said, "Give them my regards.")
@@ -67,33 +48,17 @@ async def test_words_are_found_whatever_their_case_and_spacing(home: Path, said:
     assert "[forgotten]" in str(history.entries)
 
 
-async def test_a_fact_that_has_the_words_goes_too(home: Path) -> None:
-    async with opened_home(home) as opened:
-        found = await opened.forgetting.find(wish(phrases=("ZINC TUB",)))
-        proof = await opened.forgetting.forget(wish(phrases=("ZINC TUB",)))
-
-    assert found.facts == (1,)
-    assert proof.ok
-    assert files_with(home, "zinc tub") == []
-
-
 async def test_a_fact_that_only_sounds_like_it_stays(home: Path) -> None:
     async with opened_home(home) as opened:
-        stored = await opened.facts.store(
-            NewFact(
-                whose=Whose(person_id=ANN),
-                text="The spare key that Ann keeps under the zinc tub is rusty.",
-                category="background",
-                source=FactSource.PERSON,
-            )
-        )
+        text = "The spare key that Ann keeps under the zinc tub is rusty."
+        stored = await opened.facts.store(fact(text, Whose(person_id=ANN)))
         assert stored.fact is not None
         found = await opened.forgetting.find(wish(facts=(1,)))
         await opened.forgetting.forget(wish(facts=(1,)))
 
         assert found.facts == (1,)
         left = await opened.facts.list(Whose(person_id=ANN))
-        assert [fact.id for fact in left] == [stored.fact.id]
+        assert [one.id for one in left] == [stored.fact.id]
 
 
 async def test_everything_of_a_person_goes_and_nothing_of_another(home: Path) -> None:
@@ -122,11 +87,11 @@ async def test_what_was_said_to_a_person_alone_in_a_channel_goes_too(home: Path)
     with closing(sqlite3.connect(path)) as connection, connection:
         past = Past(connection, runs=50)
         for person, address in ((ANN, "slack:T0LAB:U0ANN"), (BEN, "slack:T0LAB:U0BEN")):
-            past.add("addresses", address=address, person_id=person, created_ms=1)
+            past.add("addresses", address=address, person_id=person)
         for reader in ("U0ANN", "U0BEN"):
             lane = f"slack:T0LAB.C1:~{reader}"
             text = "- f1 “the zinc tub”"
-            row = past.add("outbox", lane=lane, text=text, state="sent", created_ms=1, ended_ms=2)
+            row = past.add("outbox", lane=lane, text=text, state="sent", ended_ms=2)
             past.add("outbox_parts", outbox_id=row, n=0, markup=text, source=text, state="sent")
     before = of_ben(home)
 
@@ -141,17 +106,6 @@ async def test_what_was_said_to_a_person_alone_in_a_channel_goes_too(home: Path)
 
 
 # --- others ------------------------------------------------------------------------------------
-
-
-async def test_others_and_what_they_said_are_left(home: Path) -> None:
-    before = of_ben(home)
-
-    async with opened_home(home) as opened:
-        await opened.forgetting.forget(wish(facts=(1,)))
-
-    assert of_ben(home) == before
-    notes = home / "workspace" / "memory" / "people" / BEN / "MEMORY.md"
-    assert notes.read_text() == f"- {CANARY}\n"
 
 
 async def test_the_same_words_of_somebody_else_stay_and_only_the_owner_is_told(home: Path) -> None:
@@ -270,22 +224,10 @@ async def test_of_everything_summaries_and_answers_to_others_do_not_tell_of_it(h
             "compactions",
             conversation_id="c_group",
             kind="summarise",
-            from_id=0,
-            sent_from=0,
             summary="Ann said that she gets treated in Zurich.",
-            messages=4,
-            tokens_before=1,
-            tokens_after=1,
-            made_ms=1,
         )
         pins = '["Ann gets treated in Zurich"]'
-        past.add(
-            "insights",
-            conversation_id="c_group",
-            pins=pins,
-            recommendations="[]",
-            updated_ms=1,
-        )
+        past.add("insights", conversation_id="c_group", pins=pins, recommendations="[]")
 
     async with opened_home(home) as opened:
         found = await opened.forgetting.find(wish(everything=True))

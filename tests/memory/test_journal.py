@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from memory.database.connection import Database
 from memory.records.errors import StorageError
 from memory.records.messages import ConversationId, PersonId, Role, RunId
 from memory.records.ports import (
@@ -22,14 +21,9 @@ from memory.stores.inbox import SqliteInbox
 from memory.stores.outbox import SqliteOutbox
 from memory.stores.people import SqlitePeople
 from memory.stores.turns import SqliteJournal
-from tests.memory.kit import LANE, START_MS, StillClock, event, rows, run, turn_end
+from tests.memory.kit import LANE, START_MS, event, rows, run, turn_end
 
 R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
-
-
-@pytest.fixture
-async def conversation(conversations: SqliteConversations) -> ConversationId:
-    return await conversations.current(LANE)
 
 
 async def only(journal: SqliteJournal) -> StoredRun:
@@ -38,18 +32,6 @@ async def only(journal: SqliteJournal) -> StoredRun:
 
 
 # --- submitting ------------------------------------------------------------------------------
-
-
-async def test_a_known_run_is_not_submitted_again(
-    journal: SqliteJournal, conversation: ConversationId
-) -> None:
-    await journal.submit(run("r1", payload={"text": "first"}))
-
-    assert await journal.submit(run("r1", payload={"text": "second"})) is None
-    assert (await only(journal)).run.payload == {"text": "first"}
-    await journal.finish(R1, turn_end("r1", conversation))
-    assert await journal.submit(run("r1")) is None
-    assert await journal.unfinished() == []
 
 
 # --- steps -----------------------------------------------------------------------------------
@@ -90,18 +72,6 @@ async def test_joined_runs_and_their_messages_end_with_the_step(
 
 
 # --- waiting ---------------------------------------------------------------------------------
-
-
-async def test_a_signal_that_comes_first_is_kept(journal: SqliteJournal) -> None:
-    await journal.submit(run("r1"))
-    await journal.begin(R1)
-
-    assert await journal.signalled("child") is None
-    assert await journal.signal("child", {"n": 1}) is None
-
-    assert not await journal.suspend(R1, "child")
-    assert (await only(journal)).status == RunStatus.RUNNING
-    assert await journal.signalled("child") == {"n": 1}
 
 
 # --- the end ---------------------------------------------------------------------------------
@@ -173,7 +143,7 @@ async def test_a_draft_becomes_the_reply(
     assert [part.message_id for part in row.parts] == ["9"]
 
 
-@pytest.mark.parametrize("state", [PartState.SENDING, PartState.READY, PartState.FAILED])
+@pytest.mark.parametrize("state", [PartState.SENDING, PartState.FAILED])
 async def test_without_a_reply_a_draft_that_was_never_shown_is_dropped(
     journal: SqliteJournal, outbox: SqliteOutbox, conversation: ConversationId, state: PartState
 ) -> None:
@@ -191,7 +161,6 @@ async def test_without_a_reply_a_draft_that_was_never_shown_is_dropped(
     "part",
     [
         OutPart(n=0, state=PartState.SENT, message_id="9"),
-        OutPart(n=0, state=PartState.SENDING, message_id="9"),
         OutPart(n=0, state=PartState.DOUBTFUL),
         OutPart(n=0, state=PartState.UNKNOWN),
     ],
@@ -245,30 +214,6 @@ async def test_the_owner_is_told_in_a_private_chat(
 # --- restarts --------------------------------------------------------------------------------
 
 
-async def test_all_that_is_unfinished_is_found_after_a_restart(
-    path: Path, clock: StillClock
-) -> None:
-    async with Database.open(path, clock=clock) as database:
-        journal = SqliteJournal(database)
-        for run_id in ("r1", "r2", "r3"):
-            await journal.submit(run(run_id))
-        await journal.begin(R1)
-        await journal.record(R1, 0, "model", {"text": "a"})
-        await journal.begin(R2)
-        await journal.suspend(R2, "key")
-        await journal.stopping(R3, "stop")
-
-    async with Database.open(path, clock=clock) as database:
-        journal = SqliteJournal(database)
-        found = await journal.unfinished()
-        steps = await journal.begin(R1)
-
-    statuses = [RunStatus.RUNNING, RunStatus.SUSPENDED, RunStatus.QUEUED]
-    assert [stored.status for stored in found] == statuses
-    assert found[2].stopping == "stop"
-    assert steps[0].output == {"text": "a"}
-
-
 # --- what follows from an end ------------------------------------------------------------------
 
 
@@ -295,20 +240,6 @@ async def test_an_end_signals_and_wakes_who_waits_in_its_own_transaction(
     assert await journal.signalled("k1 is done") == {"ok": True}
 
 
-async def test_a_run_that_follows_an_end_is_submitted_with_it_and_once(
-    journal: SqliteJournal, conversation: ConversationId
-) -> None:
-    await journal.submit(run("r1"))
-    end = replace(turn_end("r1", conversation), follow=run("r2", payload={"text": "told"}))
-
-    ended = await journal.finish(R1, end)
-    again = await journal.finish(R1, end)
-
-    assert ended.followed == await only(journal)
-    assert ended.followed.run == run("r2", payload={"text": "told"})
-    assert again == Finished()
-
-
 async def test_what_follows_an_end_that_fails_is_not_there(
     journal: SqliteJournal, conversation: ConversationId
 ) -> None:
@@ -320,28 +251,6 @@ async def test_what_follows_an_end_that_fails_is_not_there(
 
     assert (await only(journal)).run.run_id == R1
     assert await journal.signalled("key") is None
-
-
-async def test_subagents_are_listed_for_their_lane_those_at_work_first(
-    journal: SqliteJournal, conversation: ConversationId
-) -> None:
-    for name in ("k1", "k2", "k3"):
-        await journal.submit(child(name))
-    await journal.submit(child("other", lane="telegram:6"))
-    await journal.finish(RunId("k2"), turn_end("k2", conversation))
-
-    listed = await journal.children(LANE, limit=10)
-    few = await journal.children(LANE, limit=1)
-
-    assert [(one.number, one.run_id, one.head) for one in listed] == [
-        (3, "k3", "does k3"),
-        (1, "k1", "does k1"),
-        (2, "k2", "does k2"),
-    ]
-    assert [one.status for one in listed] == [RunStatus.QUEUED, RunStatus.QUEUED, RunStatus.DONE]
-    assert [one.ended_ms for one in listed] == [None, None, START_MS]
-    assert [one.run_id for one in few] == ["k3"]
-    assert [one.number for one in await journal.children("telegram:6", limit=10)] == [1]
 
 
 async def test_a_subagent_that_ended_long_ago_is_listed_no_more(

@@ -18,6 +18,10 @@ from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
 from memory.stores.turns import SqliteJournal
 from tests.memory.kit import LANE, StillClock, opened, rows, run, turn_end
+from tests.thorough import rounds
+
+CUTS = range(1, 201, rounds(19, 1))
+"""Bytes that an end is cut by."""
 
 
 async def fill(database: Database, *, turns: int = 20) -> ConversationId:
@@ -187,7 +191,7 @@ async def test_a_main_file_cut_short_is_refused_with_an_offer(path: Path) -> Non
     backup = await make_full(path)
     whole = path.read_bytes()
 
-    for cut in range(1, 201):
+    for cut in CUTS:
         path.write_bytes(whole[:-cut])
 
         told = await refused(path)
@@ -202,7 +206,7 @@ async def test_a_main_file_cut_short_is_refused_with_an_offer(path: Path) -> Non
 async def test_a_main_file_cut_short_beside_a_wal_is_refused_or_whole(
     killed: Path, tmp_path: Path
 ) -> None:
-    for cut in range(1, 201):
+    for cut in CUTS:
         folder = tmp_path / f"cut{cut}"
         shutil.copytree(killed, folder)
         main = folder / "hearthbot.db"
@@ -246,7 +250,7 @@ async def test_a_lost_beginning_that_stands_in_the_wal_costs_nothing(
 async def test_a_companion_cut_short_costs_no_earlier_turn(
     killed: Path, tmp_path: Path, name: str
 ) -> None:
-    for cut in range(1, 201):
+    for cut in CUTS:
         folder = tmp_path / f"cut{cut}"
         shutil.copytree(killed, folder)
         companion = folder / name
@@ -266,7 +270,7 @@ async def test_a_flipped_byte_never_leads_to_an_empty_bot(
 ) -> None:
     chance = Random(9)
     outcomes = []
-    for n in range(100):
+    for n in range(rounds(24, 100)):
         folder = tmp_path / f"flip{n}"
         shutil.copytree(killed, folder)
         damaged = bytearray((folder / name).read_bytes())

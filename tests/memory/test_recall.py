@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 
 from memory.database.connection import Database
 from memory.facts.insights import Insights, SqliteInsights
-from memory.facts.profile import profile_text
+from memory.facts.profile import SqliteProfiles, profile_text
 from memory.facts.recall import SqliteRecall
 from memory.facts.store import SqliteFacts
-from memory.records.errors import StorageError
 from memory.records.facts import (
     CATEGORIES,
     Category,
     Coming,
-    Fact,
     NewFact,
     Recalled,
     RecallWanted,
@@ -80,10 +78,6 @@ def said(
     return replace(fact(text, of, category=category), speaker=person.name)
 
 
-async def test_nothing_is_known_of_a_stranger(recall: Recall) -> None:
-    assert await recall.recall(wanted(ADA)) == Recalled()
-
-
 async def test_people_of_one_name_are_told_apart_and_a_change_is_seen_at_once(
     recall: Recall, people: SqlitePeople, database: Database
 ) -> None:
@@ -113,26 +107,6 @@ def test_whatever_the_name_a_profile_keeps_its_lines(name: str) -> None:
 # --- facts ----------------------------------------------------------------------------------
 
 
-async def test_facts_that_fit_are_listed_with_their_category(
-    recall: Recall, facts: SqliteFacts
-) -> None:
-    await facts.store(said(ADA, "Ada plays the violin.", category="preference"))
-    await facts.store(said(ADA, "Project Atlas has a weekly review.", category="project"))
-
-    found = await recall.recall(wanted(ADA, text="When do I play the violin?"))
-
-    assert found.facts == (Fact(id="f1", text="Ada plays the violin.", category="preference"),)
-
-
-async def test_no_more_facts_than_set_are_recalled(recall: Recall, facts: SqliteFacts) -> None:
-    for game in ("chess", "tennis", "golf", "darts"):
-        await facts.store(said(ADA, f"Ada plays {game}."))
-
-    found = await recall.recall(wanted(ADA, text="what do I play?"))
-
-    assert len(found.facts) == 2
-
-
 async def test_in_a_group_facts_name_who_said_them(recall: Recall, facts: SqliteFacts) -> None:
     ben = replace(BOB, name="Ben")
     await facts.store(said(ADA, "Ada sees Dr K about the party."))
@@ -158,6 +132,9 @@ async def everything(
     """Something of Ada's own in each part, and a document of the group."""
     await people.add_person(ADA)
     await facts.store(said(ADA, "Ada plays the violin."))
+    profiles = SqliteProfiles(database)
+    for where in ("preferences.canary", "persona.system_prompt"):
+        await profiles.update(ADA.id, where, "CANARY", reason="x")
     conversation = await conversations.current("telegram:5")
     insights = SqliteInsights(database)
     now_ms = int(START.timestamp() * 1000)
@@ -197,18 +174,24 @@ async def test_every_part_is_told(
     found = await everything.recall(await in_talk(conversations))
 
     assert found.profile.startswith("Name: Ada\n")
+    assert "CANARY" in found.profile
+    assert found.persona_prompt == "CANARY"
     assert [one.text for one in found.facts] == ["Ada plays the violin."]
     assert (found.pins, found.recommendations) == (("no violin today",), ("violin: ask",))
     assert [one.text for one in found.coming] == ["dentist"]
     assert [one.text for one in found.chunks] == ["A violin has four strings ."]
 
 
-async def test_a_group_is_not_told_what_is_private(
+@pytest.mark.case("ME-07")
+async def test_a_group_is_not_told_what_is_private_nor_is_another_person(
     everything: SqliteRecall, conversations: SqliteConversations
 ) -> None:
     found = await everything.recall(await in_talk(conversations, scope=GROUP))
 
+    others = await everything.recall(wanted(BOB, text="the violin"))
+
     assert found == Recalled(chunks=found.chunks)
+    assert others == Recalled(coming=others.coming)
     assert [one.text for one in found.chunks] == [f"A violin has four strings {GROUP}."]
 
 
@@ -218,7 +201,7 @@ async def test_where_memory_is_off_nothing_is_known(
     assert await everything.recall(await in_talk(conversations, memory_off=True)) == Recalled()
 
 
-@pytest.mark.parametrize("text", ["hello!", "thanks a lot", ""])
+@pytest.mark.parametrize("text", ["thanks a lot", ""])
 async def test_for_a_greeting_nothing_is_searched(
     everything: SqliteRecall, conversations: SqliteConversations, text: str
 ) -> None:
@@ -226,14 +209,6 @@ async def test_for_a_greeting_nothing_is_searched(
 
     assert found.profile
     assert (found.facts, found.exchanges, found.chunks) == ((), (), ())
-
-
-async def test_a_part_that_fails_is_told_as_it_is(facts: SqliteFacts) -> None:
-    async def broken(_: RecallWanted) -> Sequence[Coming]:
-        raise StorageError("the disk is gone")
-
-    with pytest.raises(StorageError, match="the disk is gone"):
-        await SqliteRecall(facts=facts, coming=broken).recall(wanted(ADA))
 
 
 # --- what is of one person never reaches another ------------------------------------------------
@@ -247,20 +222,14 @@ QUESTION = "what salary and therapist do I have?"
     ("other", "scope"),
     [
         (BOB, ""),
-        (BOB, GROUP),
         (ADA, GROUP),
-        (replace(BOB, name="Ada"), ""),
         (replace(BOB, name="Ada"), GROUP),
-        (replace(BOB, addresses=("slack:5",)), ""),
         (replace(BOB, addresses=("slack:5",), name="Ada"), "slack:5"),
     ],
     ids=[
         "two private chats",
-        "the other in a group",
         "the same in a group",
-        "one name",
         "one name in a group",
-        "one number on two platforms",
         "a group that is numbered like the chat",
     ],
 )

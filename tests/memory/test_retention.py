@@ -54,11 +54,6 @@ async def database(path: Path, clock: StillClock) -> AsyncIterator[Counted]:
 
 
 @pytest.fixture
-async def conversation(conversations: SqliteConversations) -> ConversationId:
-    return await conversations.current(LANE)
-
-
-@pytest.fixture
 def sessions(database: Database) -> SqliteSessions:
     return SqliteSessions(database)
 

@@ -157,19 +157,6 @@ def test_loading_leaves_logging_and_environment_as_they_were() -> None:
     assert logging.getLogger().level != logging.INFO
 
 
-def test_importing_the_search_loads_no_heavy_library() -> None:
-    program = (
-        "import sys, memory.search.hybrid\n"
-        "print(sorted({'numpy', 'wordllama', 'requests', 'tokenizers'} & set(sys.modules)))\n"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
-
-    assert done.stdout.strip() == "[]"
-
-
 ANY_TEXT = st.text(max_size=60) | st.sampled_from(
     ['"', "AND OR NOT", "a*", "b^2", "\ud800", "{x}:"]
 )

@@ -14,18 +14,12 @@ from memory.records.transcript import Said
 from memory.search.archive import SqliteArchive
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
-from memory.stores.people import SqlitePeople
 from memory.stores.sessions import SessionBusy, SqliteSessions
 from memory.stores.turns import SqliteJournal
 from tests.memory.history_kit import ScriptedCheap, add_turns, compactor, detected, talk, wanted
 from tests.memory.kit import LANE, StillClock, event, run, turn_end
 
 WORD = "zanzibarword"
-
-
-@pytest.fixture
-async def conversation(conversations: SqliteConversations) -> ConversationId:
-    return await conversations.current(LANE)
 
 
 @pytest.fixture
@@ -78,45 +72,6 @@ async def tables_with(database: Database, word: str) -> list[str]:
         ]
 
     return await database.read(work)
-
-
-async def test_those_with_something_in_them_are_listed_the_last_used_first(
-    database: Database,
-    clock: StillClock,
-    conversations: SqliteConversations,
-    sessions: SqliteSessions,
-    people: SqlitePeople,
-) -> None:
-    began = database.now_ms()
-    await database.write(
-        lambda c: c.execute(
-            "insert into people (id, role, name, created_ms) values ('p1', 'owner', 'Ada', 0)"
-        )
-    )
-    first = await conversations.current(LANE)
-    await add_turns(database, first, [talk("q")] * 30)
-    await compactor(database, ScriptedCheap(lambda p: detected("Greetings."))).compact(
-        wanted(first)
-    )
-    clock.move(60)
-    group = await conversations.current("telegram:-100")
-    await add_turns(database, group, [talk("q")], lane="telegram:-100")
-    await add_turns(database, first, [talk("last")])
-    await conversations.current("slack:C1")
-    child = await conversations.current("agent:task-1")
-    await add_turns(database, child, [talk("x")], lane="agent:task-1")
-    await conversations.start_new(LANE)
-
-    one, other = await sessions.list(limit=10)
-
-    assert (one.id, one.lane, one.people, one.messages) == (first, LANE, ("Ada",), 62)
-    assert (one.began_ms, one.last_ms) == (began, began + 60_000)
-    assert one.summary == "Greetings."
-    assert one.closed_ms == began + 60_000
-    assert 300 < one.tokens < 2_000
-    assert (other.id, other.closed_ms) == (group, None)
-    assert len(await sessions.list(limit=1)) == 1
-    assert len(await sessions.list(limit=10, all_lanes=True)) == 3
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -16,8 +16,6 @@ from tests.memory.kit import START_MS, opened, rows
 
 PILLS = "Ada takes heart pills every morning at 7."
 
-FINCHES = "Ada keeps zebrafinches on the balcony."
-
 
 async def bury(database: Database, text: str, of: Whose = ADA) -> None:
     await database.write(lambda c: tombstones.add(c, of, [text], now_ms=START_MS))
@@ -36,7 +34,6 @@ async def call(database: Database, of: Whose, name: str) -> None:
     "text",
     [
         PILLS,
-        "ada takes  HEART pills every morning at 7",
         "Every morning at 7 Ada takes her heart pills.",
         "Ada takes her pills for the heart in the mornings at 7.",
         "Ada takes pills each morning at seven, for her heart.",
@@ -54,11 +51,8 @@ async def test_what_was_forgotten_is_recognised_in_other_words(
     "text",
     [
         "Ada takes heart pills every morning at 8.",
-        "Ada takes heart pills every morning.",
         "Ada takes photographs every morning at 7.",
-        "Ada has a dog.",
         "pills",
-        "7",
         "",
     ],
 )
@@ -93,16 +87,6 @@ async def test_each_person_and_each_group_has_its_own(database: Database) -> Non
     assert await is_woken(database, PILLS, ADA_IN_GROUP)
     assert await is_woken(database, "Ada brings the cake on Friday.", ADA_IN_GROUP)
     assert not await is_woken(database, "Ada brings the cake on Friday.")
-
-
-async def test_it_is_lifted_when_the_person_wishes_so(database: Database) -> None:
-    await bury(database, PILLS)
-    await bury(database, "Ada has a dog named Rex.")
-
-    await database.write(lambda c: tombstones.lift(c, tombstones.matching(c, ADA, PILLS)))
-
-    assert not await is_woken(database, PILLS)
-    assert await is_woken(database, "Ada has a dog named Rex.")
 
 
 async def test_no_word_can_be_read_and_no_two_people_share_a_hash(path: Path) -> None:

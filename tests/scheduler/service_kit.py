@@ -23,7 +23,7 @@ from scheduler.jobs.events import EventService
 from scheduler.jobs.heartbeats import HeartbeatService
 from scheduler.jobs.service import JobService
 from scheduler.jobs.times import TimeReader
-from scheduler.kinds.message import MessageKind
+from scheduler.kinds.kinds import MessageKind
 from tests.laid import lay
 from tests.scheduler.jobs_kit import Office
 

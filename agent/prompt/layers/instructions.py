@@ -32,32 +32,25 @@ def base(scene: Scene) -> PromptLayer:
 
 def bootstrap(scene: Scene) -> PromptLayer | None:
     """Layer 4: AGENTS.md, SOUL.md, ... each under its own heading."""
-    pieces = tuple(
-        Piece(
-            heading=f"## {name}",
-            text=_bounded(text.strip(), scene.bootstrap_chars_max),
-            source=name,
-        )
-        for name, text in scene.bootstrap.items()
-        if text.strip()
-    )
+    pieces = []
+    most = scene.bootstrap_chars_max
+    for name, content in scene.bootstrap.items():
+        if not (text := content.strip()):
+            continue
+        if len(text) > most:
+            head, tail = int(most * HEAD_SHARE), int(most * TAIL_SHARE)
+            left_out = f"[… {len(text) - head - tail:,} characters left out …]"
+            text = f"{text[:head]}\n{left_out}\n{text[len(text) - tail :]}"
+        pieces.append(Piece(heading=f"## {name}", text=text, source=name))
     if not pieces:
         return None
     return PromptLayer(
         name="bootstrap",
-        pieces=pieces,
+        pieces=tuple(pieces),
         stability=Stability.STATIC,
         trust="owner",
         cuts=True,
     )
-
-
-def _bounded(text: str, chars_max: int) -> str:
-    if len(text) <= chars_max:
-        return text
-    head, tail = int(chars_max * HEAD_SHARE), int(chars_max * TAIL_SHARE)
-    left_out = len(text) - head - tail
-    return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{text[len(text) - tail :]}"
 
 
 # --- rules --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from agent.prompt import templates as headings
 from agent.prompt.scene import Scene, fill
-from memory.records.facts import FACT_SOURCE, Coming, Exchange
+from memory.records.facts import FACT_SOURCE
 from memory.records.messages import IncomingMessage
 from memory.records.request import Piece, PromptLayer, Repeat, Stability
 from memory.records.text import one_line
@@ -70,16 +70,15 @@ def earlier_conversation(scene: Scene) -> PromptLayer | None:
     exchanges = scene.recalled.exchanges[:EXCHANGES_MAX]
     if not exchanges:
         return None
-    half = EXCHANGE_CHARS_MAX // 2
+    pieces = []
+    for exchange in exchanges:
+        text = f"- {exchange.when:%Y-%m-%d}: «{_quoted(exchange.said)}»"
+        if exchange.answered.strip() and not exchange.tainted:
+            text = f"{text} → «{_quoted(exchange.answered)}»"
+        pieces.append(Piece(text=text, source=f"exchange:{exchange.id}"))
     return PromptLayer(
         name="earlier conversation",
-        pieces=tuple(
-            Piece(
-                text=_exchange_line(exchange, half),
-                source=f"exchange:{exchange.id}",
-            )
-            for exchange in exchanges
-        ),
+        pieces=tuple(pieces),
         heading=headings.EARLIER,
         between="\n",
         stability=Stability.TURN,
@@ -134,27 +133,21 @@ def insights(scene: Scene) -> PromptLayer | None:
 
 def upcoming(scene: Scene) -> PromptLayer | None:
     """Layer 17: the next events and jobs."""
-    coming = scene.recalled.coming[:COMING_MAX]
-    if not coming:
+    pieces = []
+    for item in scene.recalled.coming[:COMING_MAX]:
+        when = "no date" if item.when is None else f"{item.when:%a %Y-%m-%d %H:%M}"
+        text = f"- {when}: {one_line(item.text, chars_max=200)}"
+        pieces.append(Piece(text=text, source=f"coming:{item.id}"))
+    if not pieces:
         return None
     return PromptLayer(
         name="upcoming",
-        pieces=tuple(
-            Piece(
-                text=f"- {_when(item)}: {one_line(item.text, chars_max=200)}",
-                source=f"coming:{item.id}",
-            )
-            for item in coming
-        ),
+        pieces=tuple(pieces),
         heading=headings.UPCOMING,
         between="\n",
         stability=Stability.TURN,
         trust="outside",
     )
-
-
-def _when(item: Coming) -> str:
-    return "no date" if item.when is None else f"{item.when:%a %Y-%m-%d %H:%M}"
 
 
 def previous_conversation(scene: Scene) -> PromptLayer | None:
@@ -171,15 +164,9 @@ def previous_conversation(scene: Scene) -> PromptLayer | None:
     )
 
 
-def _exchange_line(exchange: Exchange, chars_max: int) -> str:
-    said = f"- {exchange.when:%Y-%m-%d}: «{_quoted(exchange.said, chars_max)}»"
-    if exchange.tainted or not exchange.answered.strip():
-        return said
-    return f"{said} → «{_quoted(exchange.answered, chars_max)}»"
-
-
-def _quoted(text: str, chars_max: int) -> str:
-    return one_line(text.replace("«", "‹").replace("»", "›"), chars_max=chars_max)
+def _quoted(text: str) -> str:
+    bare = text.replace("«", "‹").replace("»", "›")
+    return one_line(bare, chars_max=EXCHANGE_CHARS_MAX // 2)
 
 
 def _items(texts: tuple[str, ...]) -> str:

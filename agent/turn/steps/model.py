@@ -13,7 +13,7 @@ from agent.budget.payment import NO_PAYMENT, Payment
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.unhelpful import looks_unhelpful
 from agent.history.window import repair, sent_since, shorten_before
-from agent.models.tokens import Encodings, TokenCounter
+from agent.models.tokens import TokenCounter
 from agent.prompt.layers import knowledge as notes
 from agent.prompt.prefix_cache import PrefixPart, compare, entry_parts, schema_texts, tools_part
 from agent.prompt.templates import PromptLibrary
@@ -106,7 +106,7 @@ class ModelStep:
         self._pictures = options.pictures
         self._systems: dict[str, str] = {}
         self._fit_to_send = changed_once(self._made_fit_to_send)
-        self._encodings = Encodings()
+        self._tokens = TokenCounter()
 
     async def __call__(self, ctx: TurnContext, state: TurnState) -> Json:
         """Answers with `{"answer": ...}` or `{"error": {"kind", "text"}}`, beside what of the
@@ -122,8 +122,7 @@ class ModelStep:
             detail = state.detail if state.hint else ""
             facts["hint"] = notes.hint(self._library.texts(), hint, detail)
             sent.append(Note(text=facts["hint"]))
-        request = await self._request(model, sent, state)
-        request = await self._with_pictures(ctx, turn, model, request)
+        request = await self._request(ctx, model, sent, state)
         facts |= await self._compared(state, request)
         draft = self._drafts.open(ctx.run_id, turn.message.address)
         try:
@@ -238,43 +237,52 @@ class ModelStep:
         sent_from = sent[0].id if sent else upto + 1
         return [*shorten_before(sent, short)], {"turns_sent": len(kept), "sent_from": sent_from}
 
-    async def _request(self, model: Model, sent: list[Entry], state: TurnState) -> ModelRequest:
-        entries = repair(_told(model, sent))
-        # A message that wants no thinking is not thought about for long (SPEC §5).
-        lowered = state.prompt.direct and model.traits.effort
-        if state.prompt.system not in self._systems:
+    async def _request(
+        self, ctx: TurnContext, model: Model, sent: list[Entry], state: TurnState
+    ) -> ModelRequest:
+        prompt, traits = state.prompt, model.traits
+        if traits.demo:
+            # It would take notes about a conversation for the words to repeat.
+            sent = [entry for entry in sent if not isinstance(entry, Note)]
+        if prompt.system not in self._systems:
             if len(self._systems) >= SYSTEMS_KEPT_MAX:
                 self._systems.clear()
-            self._systems[state.prompt.system] = (
-                await self._conversations.text(state.prompt.system) or ""
-            )
-        return ModelRequest(
-            system=self._redact(self._systems[state.prompt.system]),
-            entries=tuple(map(self._fit_to_send, entries)),
-            tools=self._toolbox.named(state.prompt.tools if state.offered else ()),
-            temperature=self._warmth(state),
-            max_output_tokens=model.traits.output_tokens(self._max_output_tokens),
+            self._systems[prompt.system] = await self._conversations.text(prompt.system) or ""
+        # Cooler where a tool fits the message well, a little warmer after a malformed call.
+        warmth = self._temperatures.get(state.turn.agent, self._temperature)
+        warmth = warmth if prompt.cooler is None else min(warmth, prompt.cooler)
+        warmth += WARMER if state.malformed == 1 else 0.0
+        # A message that wants no thinking is not thought about for long (SPEC §5).
+        lowered = prompt.direct and traits.effort
+        request = ModelRequest(
+            system=self._redact(self._systems[prompt.system]),
+            entries=tuple(map(self._fit_to_send, repair(sent))),
+            tools=self._toolbox.named(prompt.tools if state.offered else ()),
+            temperature=min(warmth, 2.0),
+            max_output_tokens=traits.output_tokens(self._max_output_tokens),
             extra={"reasoning_effort": "low"} if lowered else {},
         )
-
-    def _made_fit_to_send(self, entry: Entry) -> Entry:
-        """Fenced, and without secrets: looked for once in each entry, as long as it is held."""
-        return _redacted(as_sent(entry), self._redact)
-
-    async def _with_pictures(
-        self, ctx: TurnContext, turn: TurnInput, model: Model, request: ModelRequest
-    ) -> ModelRequest:
-        if self._pictures is None or not model.traits.vision:
+        if self._pictures is None or not traits.vision:
             return request
-        urls = await self._pictures.urls(request.entries, caller_of(ctx.run_id, turn))
+        urls = await self._pictures.urls(request.entries, caller_of(ctx.run_id, state.turn))
         return replace(request, pictures=urls) if urls else request
 
-    def _warmth(self, state: TurnState) -> float:
-        """Cooler where a tool fits the message well, a little warmer after a malformed call."""
-        cooler = state.prompt.cooler
-        usual = self._temperatures.get(state.turn.agent, self._temperature)
-        warmth = usual if cooler is None else min(usual, cooler)
-        return min(warmth + (WARMER if state.malformed == 1 else 0.0), 2.0)
+    def _made_fit_to_send(self, entry: Entry) -> Entry:
+        """Fence an entry, and take the secrets of the settings out of it, whoever wrote them there:
+        looked for once in each entry, as long as it is held."""
+        redact, entry = self._redact, as_sent(entry)
+        match entry:
+            case Answered():
+                calls = tuple(_with(call, arguments=redact(call.arguments)) for call in entry.calls)
+                return _with(entry, text=redact(entry.text), calls=calls)
+            case ToolResult():
+                return _with(entry, content=redact(entry.content))
+            case Said():
+                return _with(entry, text=redact(entry.text), quote=redact(entry.quote))
+            case Note():
+                return _with(entry, text=redact(entry.text), content=redact(entry.content))
+            case Context():
+                return _with(entry, text=redact(entry.text))
 
     async def _require_fit(self, model: Model, request: ModelRequest) -> None:
         """A request that is larger than the window is never sent (SPEC §5): counted exactly where
@@ -286,30 +294,13 @@ class ModelStep:
         if seen + chars * TOKENS_PER_CHAR_MAX <= room:
             return
         texts = [request.system, *map(text_of, request.entries), *schemas]
-        counter = TokenCounter(model.name, encodings=self._encodings)
-        tokens = seen + await counter.total(texts, limit=room)
+        tokens = seen + await self._tokens.total(model.name, texts, limit=room)
         if tokens > room:
             raise ContextTooLong(
                 f"The request has about {tokens} tokens; {model.name} takes {room}.",
                 over=tokens - room,
                 room=room,
             )
-
-
-def _redacted(entry: Entry, redact: Callable[[str], str]) -> Entry:
-    """Without the secrets of the settings, whoever wrote them there."""
-    match entry:
-        case Answered():
-            calls = tuple(_with(call, arguments=redact(call.arguments)) for call in entry.calls)
-            return _with(entry, text=redact(entry.text), calls=calls)
-        case ToolResult():
-            return _with(entry, content=redact(entry.content))
-        case Said():
-            return _with(entry, text=redact(entry.text), quote=redact(entry.quote))
-        case Note():
-            return _with(entry, text=redact(entry.text), content=redact(entry.content))
-        case Context():
-            return _with(entry, text=redact(entry.text))
 
 
 P = TypeVar("P", ToolCall, Answered, ToolResult, Said, Note, Context)
@@ -323,13 +314,6 @@ def _with(part: P, **texts: Any) -> P:
     return replace(part, **texts)
 
 
-def _told(model: Model, entries: list[Entry]) -> list[Entry]:
-    """A demo model would take notes about a conversation for the words to repeat."""
-    if not model.traits.demo:
-        return entries
-    return [entry for entry in entries if not isinstance(entry, Note)]
-
-
 class _FormerPrefixes:
     """The digests of each conversation's last request; after a restart from the recorded steps."""
 
@@ -338,9 +322,14 @@ class _FormerPrefixes:
         self._known: dict[ConversationId, list[str] | None] = {}
 
     async def of(self, turn: TurnInput) -> list[str] | None:
-        """None when nothing was sent in this conversation, as far as is known."""
+        """Return None when nothing was sent in this conversation, as far as is known."""
         if turn.conversation not in self._known:
-            self._known[turn.conversation] = await self._recorded(turn)
+            recorded = None
+            for trace in await self._traces.prompts(turn.message.address.key, limit=2):
+                if trace.begin.get("conversation") == turn.conversation and trace.asked:
+                    recorded = str(trace.asked[-1].get("digests", "")).split()
+                    break
+            self._known[turn.conversation] = recorded
         return self._known[turn.conversation]
 
     def remember(self, turn: TurnInput, digests: list[str]) -> None:
@@ -348,12 +337,6 @@ class _FormerPrefixes:
         if len(self._known) >= CONVERSATIONS_KEPT_MAX:
             self._known.clear()
         self._known[turn.conversation] = digests
-
-    async def _recorded(self, turn: TurnInput) -> list[str] | None:
-        for trace in await self._traces.prompts(turn.message.address.key, limit=2):
-            if trace.begin.get("conversation") == turn.conversation and trace.asked:
-                return str(trace.asked[-1].get("digests", "")).split()
-        return None
 
 
 class _DraftStream:

@@ -5,7 +5,7 @@ Made by `agent.turn.steps.begin`; looked at by whoever shows what will be sent.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from agent.history.window import shorten_before
 from agent.policy.taint import OTHERS_FACTS, REMEMBERED_LAYERS, fenced, rests_on_memory, tainted_by
@@ -23,26 +23,43 @@ alone never fills a small window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTokens:
+    """Estimated tokens by where they go, and the room there was for the prompt."""
+
+    prompt: int = 0
+    tools: int = 0
+    history: int = 0
+    words: int = 0
+    room: int = 0
+    window: int = 0
+
+    @property
+    def total(self) -> int:
+        """Of the whole request."""
+        return self.prompt + self.tools + self.history + self.words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPlan:
     """What would be sent for an occasion, and of what it is made. Nothing is stored by making one.
 
     `model` is whom it is made for. `sent` is the history that goes along, `parts` those of the
     system message for the guard; `sent_from` is set when its start moves, `shortened_to` says
     from where old results are whole. `history_max` is how many tokens of history there was room
-    for, where not all of it was.
+    for, where not all of it was. `prompt` and `tokens` are empty until it is known to fit.
     """
 
     model: InUse
     gathered: PromptContext
-    prompt: Prompt
     history: History
-    sent: tuple[StoredEntry, ...]
     sent_from: int | None
-    shortened_to: int
-    tools: tuple[ToolSpec, ...]
-    selection: Selection
-    tokens: PromptTokens
+    sent: tuple[StoredEntry, ...] = ()
+    shortened_to: int = 0
     history_max: int | None = None
+    tools: tuple[ToolSpec, ...] = ()
+    selection: Selection = field(default_factory=Selection)
+    prompt: Prompt = field(default_factory=Prompt)
+    tokens: PromptTokens = field(default_factory=PromptTokens)
 
     @property
     def since(self) -> int:
@@ -109,30 +126,16 @@ def _rests_on_memory(entry: Entry) -> bool:
     return rests_on_memory([entry])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptTokens:
-    """Estimated tokens by where they go, and the room there was for the prompt."""
-
-    prompt: int
-    tools: int
-    history: int
-    words: int
-    room: int
-    window: int
-
-    @property
-    def total(self) -> int:
-        """Of the whole request."""
-        return self.prompt + self.tools + self.history + self.words
-
-
 def plan_as_json(plan: PromptPlan) -> Json:
     """What the step `begin` records: all of the plan, by ids and digests."""
     prompt = plan.prompt
+    # The model that a person of this conversation heard last, as far as it is still sent.
+    entries = (stored.entry for stored in plan.history.entries)
+    answered = [entry for entry in entries if isinstance(entry, Answered)]
     return {
         "conversation": plan.gathered.scene.turn.conversation,
         "model": plan.model.name,
-        "answered_last": _answered_last(plan.history),
+        "answered_last": answered[-1].model if answered else "",
         "upto": plan.history.entries[-1].id if plan.history.entries else 0,
         "since": plan.since,
         "sent_from": plan.sent_from,
@@ -164,14 +167,6 @@ def plan_as_json(plan: PromptPlan) -> Json:
         "picked": [list(pick) for pick in plan.gathered.picked],
         "tokens": asdict(plan.tokens),
     }
-
-
-def _answered_last(history: History) -> str:
-    """The model that a person of this conversation heard last, as far as it is still sent."""
-    for stored in reversed(history.entries):
-        if isinstance(stored.entry, Answered):
-            return stored.entry.model
-    return ""
 
 
 def layers_as_json(plan: PromptPlan) -> list[Json]:

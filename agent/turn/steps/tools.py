@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agent.files.attachments import Brought, brought
@@ -16,12 +16,12 @@ from agent.policy.gate import Gate, Passed, Stopped, Waits, Wish
 from agent.policy.taint import rests_on_memory, tainted_by
 from agent.prompt.scene import PromptKind
 from agent.subagents.subagents import SubagentCall, waits_for
-from agent.tools.agents import SUBAGENT, AgentTools
-from agent.tools.call import KeepResult, ToolLimits, arguments_of, run_parsed
+from agent.tools.groups.agents import SUBAGENT, AgentTools
 from agent.tools.selection import UNATTENDED
-from agent.tools.tool import Caller, Effect, FunctionTool, Tool
-from agent.tools.toolbox import Reach, Toolbox
+from agent.tools.tool import Caller, Effect, FunctionTool
+from agent.tools.toolbox import KeepResult, Reach, Toolbox, ToolLimits, arguments_of, run_parsed
 from agent.turn.progress import CALLS_MAX, TurnProgress, heard, without_surplus
+from memory.records.codec import from_json
 from memory.records.errors import StepUnknown
 from memory.records.messages import RunId, TurnInput
 from memory.records.ports import Clock, Drafts, Json, TurnContext, waits_on
@@ -84,6 +84,10 @@ class ToolStep:
                 )
             )
             tool = tool.of(delegates)
+        # Of a small window a result may take no more than its share.
+        limits, fits = self._limits, wished.state.prompt.result_chars
+        if fits and fits < limits.result_chars_max:
+            limits = replace(limits, result_chars_max=fits)
         draft = self._drafts.open(ctx.run_id, judged.caller.address)
         draft.status(tool.card.status or OTHER_WORDS)
         try:
@@ -93,7 +97,7 @@ class ToolStep:
                 judged.call,
                 judged.caller,
                 clock=self._clock,
-                limits=self._limits_of(wished.state.prompt.result_chars),
+                limits=limits,
                 keep=self._keep,
                 redact=self._redact,
             )
@@ -110,14 +114,24 @@ class ToolStep:
         if isinstance(call, ToolResult):
             return _as_json(call)
         caller = _caller(ctx, wished, described=self._toolbox.is_described_by_others)
-        tool = self._reached(call, caller, offered, is_ordered=_is_ordered(turn, call))
+        # The very call that a job was made for: a person agreed to it then, with exactly these
+        # arguments (SPEC §11).
+        is_ordered = turn.job is not None and turn.job.call == (call.name, call.arguments)
+        tool = None
+        if call.name in offered and not is_ordered:
+            tool = self._toolbox.get(call.name)
+        elif is_ordered or TOOL_CALL in offered:
+            # Where tool_call was offered, also any other that this run may have: a model that names
+            # it outright means the same. So for what a job was made for: its person may have fewer
+            # rights by now.
+            tool = self._reach.tool(call.name, caller)
         if tool is None:
             return _as_json(self._toolbox.unknown(call, offered))
         parsed: Any = arguments_of(tool.card, call, limits=self._limits)
         if isinstance(parsed, ToolResult):
             return _as_json(parsed)
         wish = Wish(tool=tool, call=call, arguments=parsed, caller=caller, place=wished.place)
-        if _is_ordered(turn, call):
+        if is_ordered:
             return replace(wish, caller=replace(caller, agreed=True))
         match await self._gate.judge(wish, wished):
             case Passed(caller=passed):
@@ -126,24 +140,6 @@ class ToolStep:
                 return _as_json(ToolResult(call_id=call.id, content=why, ok=False))
             case Waits(approval_id=approval_id):
                 return {"ask": approval_id}
-
-    def _limits_of(self, fits: int) -> ToolLimits:
-        """Those of the settings; of a small window a result may take no more than its share."""
-        if not fits or fits >= self._limits.result_chars_max:
-            return self._limits
-        return replace(self._limits, result_chars_max=fits)
-
-    def _reached(
-        self, call: ToolCall, caller: Caller, offered: Sequence[str], *, is_ordered: bool
-    ) -> Tool | None:
-        """The tool, if it was offered; where tool_call was, also any other that this run may have,
-        by whichever way: a model that names it outright means the same. So for what a job was made
-        for: its person may have fewer rights by now."""
-        if call.name in offered and not is_ordered:
-            return self._toolbox.get(call.name)
-        if is_ordered or TOOL_CALL in offered:
-            return self._reach.tool(call.name, caller)
-        return None
 
 
 def _caller(ctx: TurnContext, wished: ToolCallState, *, described: bool) -> Caller:
@@ -167,21 +163,10 @@ def _caller(ctx: TurnContext, wished: ToolCallState, *, described: bool) -> Call
     )
 
 
-def _is_ordered(turn: TurnInput, call: ToolCall) -> bool:
-    """Whether this is the very call that a job was made for: a person agreed to it then, with
-    exactly these arguments (SPEC §11)."""
-    return turn.job is not None and turn.job.call == (call.name, call.arguments)
-
-
 def _as_json(result: ToolResult) -> Json:
-    return {
-        "content": result.content,
-        "ok": result.ok,
-        "untrusted": result.untrusted,
-        "effect": result.effect,
-        "file": result.file,
-        "lost": result.lost,
-    }
+    output = asdict(result)
+    del output["call_id"]  # it is the step's own
+    return output
 
 
 # --- calling ------------------------------------------------------------------------------------
@@ -231,62 +216,49 @@ class CallRunner:
         marked skipped. Nor are calls past the limit of one answer.
         """
         self._now.begin_answer()
-        newer = await self._run(calls[:CALLS_MAX])
+        some, newer = calls[:CALLS_MAX], list[Brought]()
+        is_pure = all(self._toolbox.is_pure(call) for call in some)
+        if len(some) > 1 and (is_pure or all(call.name == SUBAGENT for call in some)):
+            await self._at_once(some, is_pure=is_pure)
+            newer = await self._newer() if is_pure else []
+        else:
+            for call in some:
+                if newer:
+                    result = ToolResult(call_id=call.id, content=SKIPPED, ok=False)
+                else:
+                    result = self._refused(call) or await self.one(call)
+                    self._now.repeats.saw(call, result)
+                self._now.add(result)
+                newer = newer or await self._newer()
         for call in calls[CALLS_MAX:]:
             self._now.add(ToolResult(call_id=call.id, content=TOO_MANY, ok=False))
         for later in newer:
             self._now.add(*heard(later.turn, note=later.note))
 
-    async def _run(self, calls: Sequence[ToolCall]) -> list[Brought]:
-        """Run the calls that may run; return what the person wrote meanwhile."""
-        if len(calls) > 1 and all(self._toolbox.is_pure(call) for call in calls):
-            await self._in_parallel(calls)
-            return await self._newer()
-        if len(calls) > 1 and all(call.name == SUBAGENT for call in calls):
-            await self._together(calls)
-            return []
-        for number, call in enumerate(calls):
-            result = self._refused(call) or await self.one(call)
-            self._now.repeats.saw(call, result)
-            self._now.add(result)
-            if newer := await self._newer():
-                for skipped in calls[number + 1 :]:
-                    self._now.add(ToolResult(call_id=skipped.id, content=SKIPPED, ok=False))
-                return newer
-        return []
-
-    async def _together(self, calls: Sequence[ToolCall]) -> None:
-        """Subagents of one answer work at once: all are begun before the first is waited for."""
-        begun = [self._refused(call) or await self._begin_call(call) for call in calls]
-        for call, pending in zip(calls, begun, strict=True):
-            result = await self._settled(call, pending)
-            self._now.repeats.saw(call, result)
-            self._now.add(result)
-
-    async def _in_parallel(self, calls: Sequence[ToolCall]) -> None:
-        """All at once. Results are logged in the order of the calls, whichever is done first."""
-        refused = {call.id: self._refused(call) for call in calls}
-        running = [call for call in calls if refused[call.id] is None]
-        outcomes = dict(
-            zip(
-                [call.id for call in running],
-                await asyncio.gather(
-                    *(self._try_call(call) for call in running),
-                    return_exceptions=True,
-                ),
-                strict=True,
-            )
-        )
-        for call in calls:
-            outcome = refused[call.id] or outcomes[call.id]
+    async def _at_once(self, calls: Sequence[ToolCall], *, is_pure: bool) -> None:
+        """Begin all calls before the first is waited for, and log their results in the order of the
+        calls, whichever is done first. Subagents are begun one after the other: steps have
+        numbers, and a resumed turn has to count them alike."""
+        refused = [self._refused(call) for call in calls]
+        begun: list[ToolResult | _ForApproval | _ForSubagent | BaseException] = []
+        if is_pure:
+            running = [call for call, no in zip(calls, refused, strict=True) if no is None]
+            tries = map(self._try_call, running)
+            begun += await asyncio.gather(*tries, return_exceptions=True)
+        else:
+            for call, no in zip(calls, refused, strict=True):
+                begun += [] if no else [await self._begin_call(call)]
+        left = iter(begun)
+        for call, no in zip(calls, refused, strict=True):
+            outcome = no or next(left)
             if isinstance(outcome, _ForApproval | _ForSubagent):
                 outcome = await self._settled(call, outcome)
             if isinstance(outcome, ToolResult):
                 self._now.repeats.saw(call, outcome)
                 self._now.add(outcome)
-        for outcome in outcomes.values():
-            if isinstance(outcome, BaseException):
-                raise outcome
+        for failed in begun:
+            if isinstance(failed, BaseException):
+                raise failed
 
     def _refused(self, call: ToolCall) -> ToolResult | None:
         refusal = self._now.repeats.refusal(call)
@@ -318,51 +290,33 @@ class CallRunner:
         return pending
 
     async def _settled(
-        self,
-        call: ToolCall,
-        pending: ToolResult | _ForApproval | _ForSubagent,
+        self, call: ToolCall, pending: ToolResult | _ForApproval | _ForSubagent
     ) -> ToolResult:
-        """The result, after whatever has to be waited for: a person's answer, a subagent's end."""
-        match pending:
-            case _ForApproval(approval_id=asked):
-                agreed = await self._once_agreed(call, asked=asked)
-                return await self._settled(call, agreed)
-            case _ForSubagent(run_id=child):
-                # What a subagent came to. Its words are a model's, about what it has read.
-                value = await self._ctx.wait(waits_for(child))
-                effect = Effect.PERSON.value if value["ok"] else ""
-                return ToolResult(
-                    call_id=call.id,
-                    content=value["text"],
-                    ok=value["ok"],
-                    untrusted=True,
-                    effect=effect,
-                )
-            case result:
-                return result
-
-    async def _once_agreed(
-        self,
-        call: ToolCall,
-        *,
-        asked: str,
-    ) -> ToolResult | _ForSubagent:
-        """Waits for a person's answer, for hours if need be, and runs the call if it is a yes."""
-        answer = await self._ctx.wait(waits_on(asked))
-        outcome = Outcome(answer["outcome"])
-        if outcome in AGREED_NOT:
-            self._now.was_refused()
-            return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
-        result = await self._try_call(call, agreed=asked)
-        if isinstance(result, _ForApproval):
-            return ToolResult(call_id=call.id, content=AGREED_NOT[Outcome.EXPIRED], ok=False)
-        return result
+        """Return the result, after whatever has to be waited for, for hours if need be: a person's
+        answer, a subagent's end."""
+        if isinstance(pending, _ForApproval):
+            outcome = Outcome((await self._ctx.wait(waits_on(pending.approval_id)))["outcome"])
+            if outcome in AGREED_NOT:
+                self._now.was_refused()
+                return ToolResult(call_id=call.id, content=AGREED_NOT[outcome], ok=False)
+            pending = await self._try_call(call, agreed=pending.approval_id)
+            if isinstance(pending, _ForApproval):
+                expired = AGREED_NOT[Outcome.EXPIRED]
+                return ToolResult(call_id=call.id, content=expired, ok=False)
+        if isinstance(pending, ToolResult):
+            return pending
+        # What a subagent came to. Its words are a model's, about what it has read.
+        value = await self._ctx.wait(waits_for(pending.run_id))
+        return ToolResult(
+            call_id=call.id,
+            content=value["text"],
+            ok=value["ok"],
+            untrusted=True,
+            effect=Effect.PERSON.value if value["ok"] else "",
+        )
 
     async def _try_call(
-        self,
-        call: ToolCall,
-        *,
-        agreed: str = "",
+        self, call: ToolCall, *, agreed: str = ""
     ) -> ToolResult | _ForApproval | _ForSubagent:
         """A call's result, or what it waits for."""
         try:
@@ -417,19 +371,11 @@ class _ForSubagent:
 
 
 def _outcome(call: ToolCall, output: Json) -> ToolResult | _ForApproval | _ForSubagent | None:
-    """What a step about a call came to: its result, what it waits for, or None: go on."""
+    """Return what a step about a call came to: its result, what it waits for, or None: go on."""
     if "ask" in output:
         return _ForApproval(output["ask"])
     if "child" in output:
         return _ForSubagent(RunId(output["child"]))
     if "content" not in output:
         return None
-    return ToolResult(
-        call_id=call.id,
-        content=output["content"],
-        ok=output["ok"],
-        untrusted=output.get("untrusted", False),
-        effect=output.get("effect", ""),
-        file=output.get("file", ""),
-        lost=output.get("lost", ""),
-    )
+    return from_json(ToolResult, {**output, "call_id": call.id})

@@ -12,9 +12,8 @@ import typer
 from bot.app.app import App
 from bot.cli import render as out
 from bot.cli.client import Bot, call, run
-from bot.cli.schedule import jobs as shown
-from bot.cli.schedule.dry_run import Name, simulate, try_out
-from bot.cli.schedule.when import when
+from bot.cli.schedule import render as shown
+from bot.cli.schedule.forecast import Name, simulate, try_out, when
 from memory.records.errors import AssistantError, Permanent
 from memory.records.jobs import (
     OPERATOR,
@@ -187,7 +186,7 @@ def add(  # noqa: PLR0913, PLR0917 - each is an option of the command
             nag_s=nag and nag * 60,
         )
         if not as_json:
-            out.print_lines(_read_lines(time, zone))
+            out.print_lines(shown.answer_lines(time, zone))
             if do and (takes := await _takes(bot, job)):
                 out.print_lines([(f"takes\t{out.flat(takes)}", "")])
         if not job.deliver_to:
@@ -243,7 +242,7 @@ def edit(
         zone = ZoneInfo(found.zone)
         time = _read(when, zone) if when else None
         if time is not None and not as_json:
-            out.print_lines(_read_lines(time, zone))
+            out.print_lines(shown.answer_lines(time, zone))
         return time
 
     time = run(read)
@@ -264,12 +263,6 @@ def _read(text: str, zone: ZoneInfo) -> TimeRead:
     from scheduler.jobs.times import TimeReader
 
     return TimeReader(lambda _: zone, clock=SystemClock()).require(PersonId(""), text)
-
-
-def _read_lines(time: TimeRead, zone: ZoneInfo) -> out.Lines:
-    yield f"read\t{time.sentence}\t{zone.key}", "head"
-    for at in time.next:
-        yield f"next\t{at.astimezone(zone).isoformat()}", ""
 
 
 @app.command("pause")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -186,16 +186,12 @@ def install(
     except (OSError, RuntimeError):
         raise out.wrong_usage(f"{path} leads nowhere: its links go round in a circle.") from None
     made = call(App.skills.install, source, replace_it=replace)
-    answer = {
-        "name": made.name,
-        "files": made.files,
-        "warnings": made.warnings,
-        "text": f"{made.name} is installed ({counted(len(made.files), 'file')}), and in "
-        "quarantine: it is not used until you approve it.\n"
-        f"Look at it: hearthbot skills show {made.name}\n"
-        f"Approve it: hearthbot skills approve {made.name}",
-    }
-    _print(answer, as_json=as_json)
+    text = (
+        f"{made.name} is installed ({counted(len(made.files), 'file')}), and in quarantine: it is "
+        f"not used until you approve it.\nLook at it: hearthbot skills show {made.name}\n"
+        f"Approve it: hearthbot skills approve {made.name}"
+    )
+    _print(text, made.warnings, as_json=as_json, name=made.name, files=made.files)
 
 
 @app.command("approve")
@@ -214,14 +210,22 @@ def approve(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> No
         text += f" It runs by the clock once it is enabled: hearthbot skills enable {name}"
     else:
         text += f" It is {_state(skill)}."
-    answer = {"name": name, "state": skill.state.value, "text": text}
-    _print(answer, as_json=as_json)
+    out.say(text, as_json=as_json, name=name, state=skill.state.value)
 
 
 @app.command("enable")
 def enable(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> None:
     """Let a skill that runs by the clock run; says before what that will cost."""
-    cost = run(lambda bot: _cost(bot, name))
+    from bot.cli.schedule.render import cost_json, pace_words
+
+    async def cost_of(bot: Bot) -> out.Json:
+        try:
+            found = await bot.call(App.dry_runs.skill_estimate, name)
+        except AssistantError as error:  # no reason to refuse: that is said in its place
+            return {"text": f"What it will cost cannot be told: {str(error).rstrip('.')}."}
+        return {**cost_json(found), "text": pace_words(found)}
+
+    cost = run(cost_of)
     if not as_json:
         out.print_lines([(cost["text"], "")])
         if not yes:
@@ -235,27 +239,14 @@ def enable(name: Name, yes: out.Yes = False, as_json: out.AsJson = False) -> Non
         )
     else:
         text = f"{name} is switched on ({when}), but it is {_state(skill)}."
-    answer = {"name": name, "state": skill.state.value, "text": text, "cost": cost}
-    _print(answer, as_json=as_json)
-
-
-async def _cost(bot: Bot, name: str) -> out.Json:
-    """What it would take; that it cannot be told is words too."""
-    from bot.cli.schedule.jobs import cost_json, pace_words
-
-    try:
-        found = await bot.call(App.dry_runs.skill_estimate, name)
-    except AssistantError as error:
-        return {"text": f"What it will cost cannot be told: {str(error).rstrip('.')}."}
-    return {**cost_json(found), "text": pace_words(found)}
+    out.say(text, as_json=as_json, name=name, state=skill.state.value, cost=cost)
 
 
 @app.command("disable")
 def disable(name: Name, as_json: out.AsJson = False) -> None:
     """Stop a skill that runs by the clock."""
     skill = call(App.skills.enable, name, enabled=False)
-    answer = {"name": name, "state": skill.state.value, "text": f"{name} is off."}
-    _print(answer, as_json=as_json)
+    out.say(f"{name} is off.", as_json=as_json, name=name, state=skill.state.value)
 
 
 @app.command("remove")
@@ -284,7 +275,16 @@ def set_playbook(
 
     It is in use at once.
     """
-    text = _instructions(file)
+    text = None
+    try:
+        if file:
+            is_piped = file == STDIN
+            data = sys.stdin.buffer.read() if is_piped else Path(file).expanduser().read_bytes()
+            text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise out.wrong_usage(f"{file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise out.wrong_usage(f"{file} is not text in UTF-8.") from None
     if all(one is None for one in (keywords, description, priority, text)):
         raise out.wrong_usage("Say what to set, such as --keywords and --file.")
     skill, is_new, warnings = call(
@@ -296,15 +296,12 @@ def set_playbook(
         priority=priority,
     )
     done = "stored" if is_new else "changed"
-    answer = {
-        "name": name,
-        "is_new": is_new,
-        "keywords": skill.keywords,
-        "warnings": warnings,
-        "text": f"The playbook {name} is {done} and in use. It comes in when a message has one "
-        f"of: {', '.join(skill.keywords)}",
-    }
-    _print(answer, as_json=as_json)
+    text = (
+        f"The playbook {name} is {done} and in use. It comes in when a message has one of: "
+        f"{', '.join(skill.keywords)}"
+    )
+    more = {"name": name, "is_new": is_new, "keywords": skill.keywords}
+    _print(text, warnings, as_json=as_json, **more)
 
 
 @playbook_app.command("remove")
@@ -330,20 +327,7 @@ def _print_removed(
     text = f"{name} is removed."
     if rest is not None:
         text += f" Another one of this name is there now: {rest.location}, {_state(rest)}."
-    _print({"name": name, "text": text}, as_json=as_json)
-
-
-def _instructions(file: str) -> str | None:
-    """The text of a file, or what is piped in; None when neither was named."""
-    if not file:
-        return None
-    try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).expanduser().read_bytes()
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise out.wrong_usage(f"{file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise out.wrong_usage(f"{file} is not text in UTF-8.") from None
+    out.say(text, as_json=as_json, name=name)
 
 
 # --- printing ----------------------------------------------------------------------------------
@@ -354,9 +338,8 @@ def _state(skill: Skill) -> str:
     return "in quarantine" if is_waiting else state_words(skill, None)
 
 
-def _print(answer: out.Json, *, as_json: bool) -> None:
+def _print(text: str, warnings: Sequence[str], *, as_json: bool, **more: object) -> None:
     """Print what was done, after what to look at twice."""
-    warnings = [(f"  {one}", "warn") for one in answer.get("warnings", ())]
-    head = [("Look twice at:", "warn")] if warnings else []
-    lines = [(line, "") for line in answer["text"].splitlines()]
-    out.render(answer, [*head, *warnings, *lines], as_json=as_json)
+    if warnings and not as_json:
+        out.print_lines([("Look twice at:", "warn"), *((f"  {one}", "warn") for one in warnings)])
+    out.say(text, as_json=as_json, warnings=warnings, **more)

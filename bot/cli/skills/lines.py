@@ -84,7 +84,7 @@ def columns(found: SkillList) -> out.Columns[Skill]:
 
 
 def below_rows(found: SkillList, *, show_all: bool) -> out.Lines:
-    """What stands below the rows in a pipe."""
+    """Return what stands below the rows in a pipe."""
     if show_all:
         for name, more in _shadowed(found):
             yield "\t".join([name, "hidden", more["location"], f"by {more['by']}"]), ""
@@ -95,7 +95,7 @@ def below_rows(found: SkillList, *, show_all: bool) -> out.Lines:
 
 
 def below_table(found: SkillList, *, show_all: bool) -> out.Lines:
-    """What stands below the table on a terminal."""
+    """Return what stands below the table on a terminal."""
     skills, hidden = by_kind(found), list(_shadowed(found))
     used = sum(skill.state is SkillState.USABLE for skill in skills)
     yield f"{counted(len(skills), 'skill')}, {used} in use.", ""
@@ -125,12 +125,25 @@ def below_table(found: SkillList, *, show_all: bool) -> out.Lines:
 
 def details_json(found: SkillDetails) -> out.Json:
     """Return everything about one skill."""
-    skill, record = found.skill, found.record
+    skill, record, schedule = found.skill, found.record, found.skill.schedule
+    said: out.Json = {
+        **out.fields(skill, "description", "keywords", "patterns", "instruction", "max_steps"),
+        **out.fields(skill, "required_tools", "no_tools", "full_context", "missing", "version"),
+        **out.fields(skill, "license", "compatibility"),
+        "auto_invoke": [{"tool": one.tool, "args": dict(one.args)} for one in skill.auto_invoke],
+        "schedule": when_words(schedule) if schedule is not None else "",
+        "notify": schedule.notify if schedule is not None else "",
+        "deliver_to": schedule.deliver_to if schedule is not None else "",
+    }
+    # What the file sets, without what it leaves out.
+    front_matter = {key: value for key, value in said.items() if value}
+    if skill.allowed_tools is not None:  # an empty list allows none
+        front_matter["allowed_tools"] = skill.allowed_tools
     return {
         **_row(skill, record),
         **out.fields(skill, "text", "digest"),
         "kind_words": KINDS[skill.kind],
-        "front_matter": _front_matter(skill),
+        "front_matter": front_matter,
         "files": [{"name": name, "bytes": size} for name, size in found.files],
         "origin": record.origin if record is not None else "",
         "findings": found.findings,
@@ -152,28 +165,6 @@ def _row(skill: Skill, record: SkillRecord | None) -> out.Json:
     }
 
 
-_FRONT_MATTER = (
-    *("description", "keywords", "patterns", "instruction", "required_tools", "max_steps"),
-    *("no_tools", "full_context", "missing", "version", "license", "compatibility"),
-)
-
-
-def _front_matter(skill: Skill) -> out.Json:
-    """What the file sets, without what it leaves out."""
-    schedule = skill.schedule
-    said: out.Json = {
-        **out.fields(skill, *_FRONT_MATTER),
-        "auto_invoke": [{"tool": one.tool, "args": dict(one.args)} for one in skill.auto_invoke],
-        "schedule": when_words(schedule) if schedule is not None else "",
-        "notify": schedule.notify if schedule is not None else "",
-        "deliver_to": schedule.deliver_to if schedule is not None else "",
-    }
-    found = {key: value for key, value in said.items() if value}
-    if skill.allowed_tools is not None:  # an empty list allows none
-        found["allowed_tools"] = skill.allowed_tools
-    return found
-
-
 def problems_json(problems: Iterable[Problem]) -> list[out.Json]:
     """Return each problem once."""
     keys = ("skill", "file", "line", "severity", "text")
@@ -181,7 +172,7 @@ def problems_json(problems: Iterable[Problem]) -> list[out.Json]:
 
 
 def details_lines(found: SkillDetails) -> out.Lines:
-    """One skill, to be read before it is approved."""
+    """Yield one skill, to be read before it is approved."""
     skill, record = found.skill, found.record
     yield skill.name, "head"
     if skill.description:
@@ -238,7 +229,7 @@ def _state(skill: Skill, record: SkillRecord | None) -> str:
 
 
 def _comes_in(skill: Skill) -> str:
-    """Which messages bring it in."""
+    """Return which messages bring it in."""
     if skill.kind is SkillMode.CLOCK:
         ways = ["by the clock" if skill.patterns else "by the clock alone"]
     elif skill.kind is SkillMode.PLAYBOOK:
@@ -312,7 +303,7 @@ def why_json(text: str, found: Explanation) -> out.Json:
 
 
 def _near(one: SkillWhy, text: str) -> list[str]:
-    """How one that was not picked came close."""
+    """Return how one that was not picked came close."""
     from agent.skills.matcher import SCORE_MIN, near_misses
     from agent.skills.why import SkillVerdict, near_words
 
@@ -427,7 +418,7 @@ def report_json(report: TriggerReport) -> out.Json:
 
 
 def tested_line(report: TriggerReport) -> out.Line:
-    """How the tests of one skill came out."""
+    """Return how the tests of one skill came out."""
     total = counted(len(report.results), "test")
     if failed := sum(not one.passed for one in report.results):
         return f"FAIL {report.name}: {failed} of {total} failed", "bad"
@@ -437,7 +428,7 @@ def tested_line(report: TriggerReport) -> out.Line:
 
 
 def failed_tests(tested: Sequence[TriggerReport], *, passed: int, failed: int) -> out.Lines:
-    """What failed, and why; the sum at the end."""
+    """Return what failed, and why; the sum at the end."""
     for report in tested:
         yield from map(_problem, dict.fromkeys(report.problems))
         for one in report.results:
@@ -455,7 +446,7 @@ def failed_tests(tested: Sequence[TriggerReport], *, passed: int, failed: int) -
 
 
 def validated_lines(found: Sequence[Validated]) -> out.Lines:
-    """`file:line: what is wrong`, warnings marked as such; the sum at the end."""
+    """Return `file:line: what is wrong`, warnings marked as such; the sum at the end."""
     problems = [problem for one in found for problem in one.problems]
     errors = sum(one.severity.value == "error" for one in problems)
     for text, look in map(_problem, problems):

@@ -15,13 +15,15 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.channels.console import PRESS, press_line
+from bot.channels.console import HOW_TO_PRESS, PRESS, press_line
 from bot.cli.context import FAILED, Opened, exit_for, opened
 from bot.cli.terminal.screen import Event, PlainScreen, RichScreen, Screen
 from bot.rpc import ControlClient
 
 LEAVE = frozenset({"/quit", "/exit"})
 """Typed or piped, in a chat or in the lab, they end it."""
+
+PRESS_ONCE = f'To press one: hearthbot chat -m "{PRESS} 1"'
 
 WAITED = "Not about this, but it had waited for a terminal:"
 
@@ -82,7 +84,7 @@ def _leaving_cleanly() -> Iterator[None]:
 
 @contextmanager
 def _on_signal(number: int, act: Callable[[], object]) -> Iterator[asyncio.Event]:
-    """Calls `act` at each such signal; the event tells whether there was one."""
+    """Call `act` at each such signal; the event tells whether there was one."""
     loop = asyncio.get_running_loop()
     came = asyncio.Event()
     before = signal.getsignal(number)
@@ -107,7 +109,7 @@ async def _show(
     *,
     show: Callable[[Event], None],
 ) -> None:
-    """Follows what the bot shows in this terminal until cancelled."""
+    """Follow what the bot shows in this terminal until cancelled."""
     async for kind, event in client.follow("attach"):
         if kind == "event":
             buttons.see(event)
@@ -119,7 +121,7 @@ async def _show(
 
 
 async def _say(client: ControlClient, screen: Screen, text: str) -> bool:
-    """Sends a message and waits until all that comes of it is shown; Ctrl-C stops the turn.
+    """Send a message and wait until all that comes of it is shown; Ctrl-C stops the turn.
 
     False when what was shown is a notice of failure.
     """
@@ -129,8 +131,8 @@ async def _say(client: ControlClient, screen: Screen, text: str) -> bool:
 
 
 async def _say_once(client: ControlClient, own: OwnAnswer, text: str) -> bool:
-    """The same, of what belongs to this message alone. What had waited for a terminal and is shown
-    nowhere else goes beside the answer: it does not come again."""
+    """Do the same for what belongs to this message alone. What had waited for a terminal and is
+    shown nowhere else goes beside the answer: it does not come again."""
     own.asks(text)
     answer = await _sent(client, own.screen, text, once=True)
     waited = own.leave_out(answer.get("others", ()))
@@ -154,7 +156,7 @@ async def _sent(
 
 
 async def _work_off(client: ControlClient, screen: Screen, buttons: Buttons) -> None:
-    """Answers line by line what is piped in, until it ends or a line leaves."""
+    """Answer line by line what is piped in, until it ends or a line leaves."""
     async for line in typed_lines():
         if line.strip() in LEAVE:
             return
@@ -193,7 +195,7 @@ READ_BYTES_MAX = 65_536
 
 
 async def typed_lines(descriptor: int = 0) -> AsyncIterator[str]:
-    """Each line as it comes, without its end, until there are no more."""
+    """Yield each line as it comes, without its end, until there are no more."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str | None] = asyncio.Queue()
 
@@ -260,7 +262,7 @@ class Buttons:
         return [{**event, "kind": "message"} for event in found]
 
     def meant(self, line: str) -> str:
-        """What is to be said for a typed line."""
+        """Return what is to be said for a typed line."""
         typed = _TYPED.fullmatch(line.strip())
         if typed is not None:
             for card, buttons in self._open.items():
@@ -300,7 +302,8 @@ class OwnAnswer:
                 self._begun[event["id"]] = event
             case "edit" if event["id"] not in {*self._begun, self._pressed}:
                 return
-        self.screen.show(event)
+        # The program ends with the answer: a number is pressed by the next one.
+        self.screen.show({**event, "text": event["text"].replace(HOW_TO_PRESS, PRESS_ONCE)})
 
     def leave_out(self, others: Collection[str]) -> list[str]:
         """Drop these messages. Return the texts of those without buttons: the others are shown

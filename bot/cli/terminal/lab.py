@@ -73,8 +73,8 @@ async def _rehearse(home: Opened) -> None:
 
 
 def rehearsed(settings: Settings, *, telegram: str, model: str) -> Settings:
-    """The settings with the stand-ins, by their addresses, in place of all that is elsewhere: no
-    Slack, no other model, no MCP server and no web."""
+    """Return the settings with the stand-ins, by their addresses, in place of all that is
+    elsewhere: no Slack, no other model, no MCP server and no web."""
     from pydantic import SecretStr
 
     from bot.settings.schema.settings import SlackSettings
@@ -175,7 +175,7 @@ class LabChat:
         )
 
     def news(self) -> Iterator[str]:
-        """What the chat shows that it did not show before, as text for a terminal."""
+        """Return what the chat shows that it did not show before, as text for a terminal."""
         yield from self._notices
         self._notices.clear()
         for answer in self._telegram.answers():

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.live import Live
-    from rich.markdown import Markdown
 
 Event = dict[str, Any]
 
@@ -64,16 +63,16 @@ class PlainScreen:
         """Nothing."""
 
     def show(self, event: Event) -> None:
-        """Keeps the latest text of each message."""
+        """Keep the latest text of each message."""
         if event["kind"] in {"message", "edit"}:
             self._texts[event["id"]] = event["text"]
 
     def drop(self, message_id: str) -> None:
-        """Forgets it."""
+        """Forget it."""
         self._texts.pop(message_id, None)
 
     def settle(self) -> None:
-        """Prints the finished messages."""
+        """Print the finished messages."""
         for text in self._texts.values():
             self._out.write(text + "\n")
         self._texts.clear()
@@ -118,14 +117,17 @@ class RichScreen:
         if self._live is not None:
             self._live.update(self._view(), refresh=event["kind"] == "doing")
         elif self._texts:
-            self._later()
+            if self._unasked is not None:
+                self._unasked.cancel()
+            loop = asyncio.get_running_loop()
+            self._unasked = loop.call_later(UNASKED_QUIET_S, self._settle_unasked)
 
     def drop(self, message_id: str) -> None:
-        """Forgets it."""
+        """Forget it."""
         self._texts.pop(message_id, None)
 
     def settle(self) -> None:
-        """Leaves the finished messages on the screen."""
+        """Leave the finished messages on the screen."""
         if self._texts:
             self._console.print(_rendered(self._texts.values()))
         self._texts.clear()
@@ -133,7 +135,7 @@ class RichScreen:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """A spinner until the first text, then the text as it grows."""
+        """Show a spinner until the first text, then the text as it grows."""
         from rich.live import Live
 
         live = Live(self._view(), console=self._console, transient=True, refresh_per_second=12)
@@ -143,12 +145,6 @@ class RichScreen:
                 yield
             finally:
                 self._live = None
-
-    def _later(self) -> None:
-        if self._unasked is not None:
-            self._unasked.cancel()
-        loop = asyncio.get_running_loop()
-        self._unasked = loop.call_later(UNASKED_QUIET_S, self._settle_unasked)
 
     def _settle_unasked(self) -> None:
         if self._live is None:
@@ -161,7 +157,11 @@ class RichScreen:
         if not self._texts:
             return Spinner("dots", text=Text(self._doing or "thinking", "dim"))
         whole = "\n\n".join(self._texts.values())
-        return _Bottom(_rendered([_last_lines(whole, count=self._console.height)]))
+        # So many lines; code whose beginning is cut off stays code.
+        lines = whole.splitlines()
+        cut, kept = lines[: -self._console.height], lines[-self._console.height :]
+        fences = [line for line in cut if _is_fence(line)]
+        return _Bottom(_rendered(["\n".join([fences[-1], *kept] if len(fences) % 2 else kept)]))
 
 
 class _Bottom:
@@ -184,39 +184,30 @@ class _Bottom:
             yield Segment.line()
 
 
-def _last_lines(text: str, *, count: int) -> str:
-    """So many lines; code whose beginning is cut off stays code."""
-    lines = text.splitlines()
-    cut, kept = lines[:-count], lines[-count:]
-    fences = [line for line in cut if _is_fence(line)]
-    return "\n".join([fences[-1], *kept] if len(fences) % 2 else kept)
-
-
 def _rendered(texts: Iterable[str]) -> RenderableType:
+    """Return Markdown of which nothing vanishes: the library's own reading drops `<name>`, as HTML,
+    and `[name]: what it is`, as the address of a link."""
+    from markdown_it import MarkdownIt
     from rich.console import Group
+    from rich.markdown import Markdown
     from rich.padding import Padding
 
-    return Group(*(Padding(_markdown(_with_breaks(text)), (0, 0, 1, 0)) for text in texts))
-
-
-def _markdown(text: str) -> Markdown:
-    """Markdown of which nothing vanishes: the library's own reading drops `<name>`, as HTML, and
-    `[name]: what it is`, as the address of a link."""
-    from markdown_it import MarkdownIt
-    from rich.markdown import Markdown
-
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-    shown = Markdown("")
-    shown.markup = text
-    shown.parsed = parser.disable("reference").parse(text)
-    for token in shown.parsed:
-        if token.children:
-            token.children = _written_out(token.children)
-    return shown
+    parser.disable("reference")
+    shown = []
+    for text in texts:
+        one = Markdown("")
+        one.markup = _with_breaks(text)
+        one.parsed = parser.parse(one.markup)
+        for token in one.parsed:
+            if token.children:
+                token.children = _written_out(token.children)
+        shown.append(Padding(one, (0, 0, 1, 0)))
+    return Group(*shown)
 
 
 def _written_out(tokens: Sequence[Token]) -> list[Token]:
-    """A link whose words name another host is no link: where it leads follows it."""
+    """Return them with no link whose words name another host: where it leads follows the words."""
     from markdown_it.token import Token
 
     out: list[Token] = []
@@ -240,7 +231,7 @@ def _written_out(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _with_breaks(text: str) -> str:
-    """Keeps the line breaks that Markdown would join, as chats do; code stays as it is."""
+    """Keep the line breaks that Markdown would join, as chats do; code stays as it is."""
     lines: list[str] = []
     fenced = False
     for line in text.splitlines():
@@ -251,5 +242,5 @@ def _with_breaks(text: str) -> str:
 
 
 def _is_fence(line: str) -> bool:
-    """Whether code begins or ends with it."""
+    """Return whether code begins or ends with it."""
     return line.lstrip().startswith(("```", "~~~"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ from bot.people.approvals import is_shared
 from memory.records.errors import Permanent
 from memory.records.facts import place_of
 from memory.records.jobs import Asker, Job, JobKind, JobRef, What
-from memory.records.messages import IncomingMessage, OutboxId, RunId
+from memory.records.messages import IncomingMessage, OutboxId, PersonId, RunId
 from memory.records.ports import Clock
 from memory.records.rows import NewMessage, Person
 from memory.records.schedule import (
@@ -52,6 +52,8 @@ DATE_DIGITS_MAX = 11
 """Of a date in epoch seconds: some thousand years."""
 
 SNOOZES = frozenset({"10m", "1h", "1d"})
+
+AwaitZone = Callable[[PersonId, Callable[[], Awaitable[str]]], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -199,11 +201,15 @@ class JobCommands:
         events: EventService,
         questions: TimeQuestions,
         cards: QuestionMessages,
+        *,
+        await_zone: AwaitZone,
     ) -> None:
+        """`await_zone` has a command answered again once its person's time zone is known."""
         self._jobs = jobs
         self._events = events
         self._questions = questions
         self._cards = cards
+        self._await_zone = await_zone
         self._answered: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     # --- commands -----------------------------------------------------------------------------
@@ -217,6 +223,9 @@ class JobCommands:
             return words.NO_TIME
         if not found.rest and not isinstance(found.answer, NoTime):
             return words.NO_TEXT
+        if isinstance(found.answer, TimeAsked) and found.answer.for_zone:
+            self._await_zone(person.id, lambda: self.remind(message, person, rest))
+            return f"{found.answer.text} {words.GOES_ON}"
         by, lane = Asker(person_id=person.id), message.address.key
         return await self._questions.ask(by, lane, found.answer, text=found.rest)
 
@@ -270,20 +279,17 @@ class JobCommands:
                 job = await self._jobs.update(ref, JobChanges(text=more), by=by)
                 return self._changed(job, words.does_line(job))
             case "":
-                return await self._show(message, ref, by)
+                now = await self._jobs.show(ref, by=by)
+                runs = await self._jobs.runs(now.job, limit=words.RUNS_SHOWN)
+                here = message.address.key
+                shown = words.job_text(now, runs, here=here)
+                button = words.standing_button(now.job)
+                if button is None:
+                    return f"{shown}\n\n{words.job_use(now.job)}"
+                await self._cards.post(NewMessage(lane=here, text=shown, buttons=((button,),)))
+                return words.job_use(now.job)
             case _:
                 return words.job_use(await self._jobs.find(ref, by=by))
-
-    async def _show(self, message: IncomingMessage, ref: JobRef, by: Asker) -> str:
-        now = await self._jobs.show(ref, by=by)
-        runs = await self._jobs.runs(now.job, limit=words.RUNS_SHOWN)
-        here = message.address.key
-        shown = words.job_text(now, runs, here=here)
-        button = words.standing_button(now.job)
-        if button is None:
-            return f"{shown}\n\n{words.job_use(now.job)}"
-        await self._cards.post(NewMessage(lane=here, text=shown, buttons=((button,),)))
-        return words.job_use(now.job)
 
     def _changed(self, job: Job, *lines: str) -> str:
         """How it stands now."""

@@ -36,7 +36,7 @@ from memory.records.schedule import (
 )
 
 PREFIX = "job"
-"""Of all buttons about jobs; those of reminders are made by `scheduler.kinds.message`."""
+"""Of all buttons about jobs; those of reminders are made by `scheduler.kinds.kinds`."""
 
 NEW, SAVE_NOT = "new", "no"
 DONE, PAUSE, RESUME, RUN, SKIP = "done", "pause", "resume", "run", "skip"
@@ -54,6 +54,7 @@ UNKNOWN = "This button no longer does anything."
 GONE = "That job is gone."
 ANSWERED = "That was answered before."
 NOT_YOURS = "Only the person whose job this is can answer it."
+GOES_ON = "Nothing is saved yet; once I know, I show what I would save."
 ASKED_ABOVE = "Nothing is saved before you press a button above."
 FORGOTTEN = "Not saved: ten minutes are over, or I was started anew since. Write it again, please."
 NO_JOBS = "There are no jobs. `/remind tomorrow at 5 call Bob` makes a reminder."
@@ -282,7 +283,7 @@ def standing_button(job: Job) -> Button | None:
 
 
 def done_button(job: Job, when: At) -> Button:
-    """Sees to a reminder before its time; like those of `scheduler.kinds.message`, it stands for
+    """Sees to a reminder before its time; like those of `scheduler.kinds.kinds`, it stands for
     one date."""
     return Button(label="Done", data=data(job.id, DONE, int(when.moment.timestamp())))
 

@@ -8,17 +8,16 @@ forgotten, `bot.commands.memory.erasure` asks.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from bot.channels.base import Pressed
 from bot.commands.memory.erasure import NOTHING_HOLDS_IT, ForgetQuestions
 from bot.markup.command_text import bare, day
 from bot.people.timezone import zone_of
-from memory.records.erasure import ForgettingRefused, ForgetWish, typed_run
+from memory.records.erasure import ForgettingRefused, typed_run
 from memory.records.facts import (
     CATEGORIES,
     FactSource,
@@ -34,6 +33,9 @@ from memory.records.facts import (
 from memory.records.messages import IncomingMessage, Role
 from memory.records.rows import Person
 from memory.service import FactClosed, FactOfAnother, MemoryService, UnknownFact
+
+if TYPE_CHECKING:
+    from bot.commands.command import CommandCall, Tools
 
 log = structlog.get_logger()
 
@@ -97,7 +99,7 @@ class MemoryCommands:
         self._host_zone = host_zone
 
     async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        """`/memory`: show, correct, erase."""
+        """Show, correct or erase what is remembered, and say so."""
         try:
             return await self._told(message, person, rest)
         except UnknownFact as error:
@@ -146,8 +148,10 @@ class MemoryCommands:
                 return use(person.role, is_group=message.is_group)
 
     async def remember(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        """`/remember`: keep a sentence, whatever was forgotten before."""
+        """Keep a sentence, whatever was forgotten before, and say so."""
         text = " ".join(rest.split())
+        if text.lower().startswith("that "):  # which belongs to the order, as people write it
+            text = text[len("that ") :]
         if person.role is Role.GUEST:
             return NO_GUESTS
         if not text:
@@ -158,10 +162,6 @@ class MemoryCommands:
         speaker = person.name if message.is_group else ""
         run_id = typed_run(person.id, message.address.key, message.message_id)
         return stored_text(await self._memory.remember(of, text, run_id=run_id, speaker=speaker))
-
-    async def press(self, pressed: Pressed, person: Person) -> str:
-        """A button with the data `mem:TOKEN:WORD`; return what the person who pressed is told."""
-        return await self._questions.press(pressed, person)
 
     async def _show(self, of: Whose, person: Person, key: str) -> str:
         fact = await self._memory.fact(of, key)
@@ -199,18 +199,15 @@ class MemoryCommands:
             hint = related_hint([fact for fact in fitting if fact.id not in found.facts])
             if found.is_empty:
                 return NOTHING_HOLDS_IT + hint
-        what = await self._named(of, wish)
-        return await self._questions.ask(wish, what, found, lane=lane) + hint
-
-    async def _named(self, of: Whose, wish: ForgetWish) -> str:
-        """What is to go, in words for the question."""
         if wish.everything:
-            return "everything that I know of you, and all that we said"
-        if wish.phrases:
-            return f"“{bare(wish.phrases[0])}”"
-        facts = [await self._memory.facts.get(of, fact_id) for fact_id in wish.facts]
-        named = [f"{fact.key} “{bare(fact.text)}”" for fact in facts if fact is not None]
-        return ", ".join(named) or "it"
+            what = "everything that I know of you, and all that we said"
+        elif wish.phrases:
+            what = f"“{bare(wish.phrases[0])}”"
+        else:
+            facts = [await self._memory.facts.get(of, fact_id) for fact_id in wish.facts]
+            named = [f"{fact.key} “{bare(fact.text)}”" for fact in facts if fact is not None]
+            what = ", ".join(named) or "it"
+        return await self._questions.ask(wish, what, found, lane=lane) + hint
 
     def _zone(self, person: Person) -> tzinfo:
         return zone_of(person.time_zone or self._host_zone) or UTC
@@ -220,14 +217,14 @@ class MemoryCommands:
 
 
 def use(role: Role, *, is_group: bool) -> str:
-    """What can be typed about what is remembered, by somebody of this role."""
+    """Return what can be typed about what is remembered, by somebody of this role."""
     if role is Role.GUEST:
         return GUESTS_USE_IN_GROUP if is_group else GUESTS_USE
     return USE_IN_GROUP if is_group else USE
 
 
 def fact_line(fact: StoredFact, zone: tzinfo | None) -> str:
-    """`- f12 “…” (background, 1 Aug 2026)`; in a group with who said it."""
+    """Return `- f12 “…” (background, 1 Aug 2026)`; in a group with who said it."""
     by = f", said by {bare(fact.speaker)}" if fact.whose.scope and fact.speaker else ""
     until = "" if fact.valid_to_ms is None else f" to {day(fact.valid_to_ms, zone)}"
     when = f"{day(fact.valid_from_ms, zone)}{until}"
@@ -235,13 +232,13 @@ def fact_line(fact: StoredFact, zone: tzinfo | None) -> str:
 
 
 def fact_from(fact: StoredFact, zone: tzinfo | None) -> str:
-    """Where it is from: `from what was said, 1 Aug 2026: “…”`."""
+    """Return where it is from: `from what was said, 1 Aug 2026: “…”`."""
     quoted = f": “{bare(fact.quote, chars_max=QUOTE_CHARS)}”" if fact.quote else ""
     return f"{_SOURCES[fact.source]}, {day(fact.created_ms, zone)}{quoted}"
 
 
 def fact_shown(fact: StoredFact, replaced: Sequence[StoredFact], zone: tzinfo | None) -> str:
-    """One fact, where it is from, and what it replaced."""
+    """Return one fact, where it is from, and what it replaced."""
     lines = [f"**{fact.key}** “{bare(fact.text)}”", ""]
     lines.append(f"- {fact.category}; {_SOURCES[fact.source]}, {day(fact.created_ms, zone)}")
     if fact.whose.scope:
@@ -263,7 +260,7 @@ def fact_shown(fact: StoredFact, replaced: Sequence[StoredFact], zone: tzinfo | 
 
 
 def facts_text(facts: Sequence[StoredFact], zone: tzinfo | None, *, nothing: str) -> str:
-    """A line each, as many as a chat bears; `nothing` where there is none."""
+    """Return a line each, as many as a chat bears; `nothing` where there is none."""
     lines = [fact_line(fact, zone) for fact in facts[:FACTS_SHOWN_MAX]]
     more = len(facts) - FACTS_SHOWN_MAX
     if more > 0:
@@ -272,7 +269,7 @@ def facts_text(facts: Sequence[StoredFact], zone: tzinfo | None, *, nothing: str
 
 
 def overview_blocks(found: Overview, zone: tzinfo | None) -> list[str]:
-    """What is known, what was corrected lately, and what is in mind."""
+    """Return what is known, what was corrected lately, and what is in mind."""
     count = len(found.facts)
     said = ["1 fact" if count == 1 else f"{count:,} facts"]
     if found.profile:
@@ -296,7 +293,7 @@ def overview_blocks(found: Overview, zone: tzinfo | None) -> list[str]:
 
 
 def stored_text(stored: Stored) -> str:
-    """What became of something that was to be remembered."""
+    """Return what became of something that was to be remembered."""
     if stored.outcome is Storing.REFUSED or stored.fact is None:
         return f"I did not keep that. {stored.why}".strip()
     said = f"{stored.fact.key} “{bare(stored.fact.text)}”"
@@ -333,41 +330,34 @@ def exported_json(carried: Carried) -> str:
 
 
 def as_markdown(carried: Carried, zone: tzinfo | None) -> str:
-    """Facts by category, then what no longer holds, profile, documents and notes."""
-    return "\n".join(_exported(carried, zone)) + "\n"
-
-
-def _exported(carried: Carried, zone: tzinfo | None) -> Iterator[str]:
-    yield f"# What Hearthbot remembers ({day(carried['made_ms'], zone)})"
+    """Return facts by category, then what no longer holds, profile, documents and notes."""
     holding = [fact for fact in carried["facts"] if fact["valid_to_ms"] is None]
-    for category in CATEGORIES:
-        yield from _exported_facts(category.capitalize(), holding, zone, category=category)
     past = [fact for fact in carried["facts"] if fact["valid_to_ms"] is not None]
-    yield from _exported_facts("No longer so", past, zone)
-    if carried["profile"]:
-        yield from ("", "## Profile", "")
-        yield from (f"- {bare(name)}: {_value(one)}" for name, one in carried["profile"].items())
-    if carried["documents"]:
-        yield from ("", "## Documents", "")
-        yield from (
+    parts = {
+        category.capitalize(): _exported(
+            [one for one in holding if one["category"] == category], zone
+        )
+        for category in CATEGORIES
+    }
+    parts |= {
+        "No longer so": _exported(past, zone),
+        "Profile": [f"- {bare(name)}: {_value(one)}" for name, one in carried["profile"].items()],
+        "Documents": [
             f"- {bare(one['name'])} ({one['chars']:,} characters, {day(one['saved_ms'], zone)})"
             for one in carried["documents"]
-        )
-    if carried["notes"]:
-        yield from ("", "## Notes", "")
-        yield from (f"- {bare(one['path'])}" for one in carried["notes"])
-    yield from ("", f"Things that were forgotten, and are not kept: {carried['forgotten']}.")
-    yield carried["conversations"]
+        ],
+        "Notes": [f"- {bare(one['path'])}" for one in carried["notes"]],
+    }
+    lines = [f"# What Hearthbot remembers ({day(carried['made_ms'], zone)})"]
+    for heading, found in parts.items():
+        lines += ["", f"## {heading}", "", *found] if found else []
+    lines += ["", f"Things that were forgotten, and are not kept: {carried['forgotten']}."]
+    return "\n".join([*lines, carried["conversations"]]) + "\n"
 
 
-def _exported_facts(
-    heading: str, facts: Sequence[Carried], zone: tzinfo | None, *, category: str = ""
-) -> Iterator[str]:
-    shown = [fact for fact in facts if category in {"", fact["category"]}]
-    if not shown:
-        return
-    yield from ("", f"## {heading}", "")
-    for fact in shown:
+def _exported(facts: Sequence[Carried], zone: tzinfo | None) -> list[str]:
+    lines = []
+    for fact in facts:
         when = day(fact["valid_from_ms"], zone)
         if fact["valid_to_ms"] is not None:
             after = fact["superseded_by"]
@@ -375,9 +365,10 @@ def _exported_facts(
             when += f" to {day(fact['valid_to_ms'], zone)}{replaced}"
         where = f", in {bare(fact['scope'])}" if fact["scope"] else ""
         text = bare(fact["text"], chars_max=EXPORTED_CHARS)
-        yield f"- {fact_key(fact['id'])} {text} ({when}, by {fact['source']}{where})"
+        lines.append(f"- {fact_key(fact['id'])} {text} ({when}, by {fact['source']}{where})")
         if fact["quote"]:
-            yield f"  - “{bare(fact['quote'], chars_max=EXPORTED_CHARS)}”"
+            lines.append(f"  - “{bare(fact['quote'], chars_max=EXPORTED_CHARS)}”")
+    return lines
 
 
 def _value(value: object) -> str:
@@ -413,37 +404,29 @@ PRIVATE_ELSEWHERE = (
 PRIVATE_USE = "`/private` begins a conversation with memory off, `/private off` ends and erases it."
 
 
-class PrivateCommand:
-    """Answers `/private`. Raises StorageError."""
+async def private(tools: Tools, asked: CommandCall) -> str:
+    """Begin a private conversation, or end it."""
+    message, kept = asked.message, tools.memory.private
+    if message.is_group:
+        return PRIVATE_ELSEWHERE
+    lane = message.address.key
+    is_on = await kept.is_private(lane)
+    match asked.rest.lower().split():
+        case [] | ["on"]:
+            if is_on:
+                return BEGUN_ALREADY
+            await kept.begin(lane)
+            log.info("private.begun", lane=lane)
+            return BEGUN
+        case ["off"]:
+            if not is_on:
+                return NOT_ON
+            await kept.end(lane)
+            return await ended(tools.memory)
+        case _:
+            return PRIVATE_USE
 
-    def __init__(self, memory: MemoryService) -> None:
-        self._private = memory.private
 
-    async def tell(self, message: IncomingMessage, person: Person, rest: str) -> str:
-        """Begin one, or end it."""
-        if message.is_group:
-            return PRIVATE_ELSEWHERE
-        lane = message.address.key
-        is_on = await self._private.is_private(lane)
-        match rest.lower().split():
-            case [] | ["on"]:
-                if is_on:
-                    return BEGUN_ALREADY
-                await self._private.begin(lane)
-                log.info("private.begun", lane=lane)
-                return BEGUN
-            case ["off"]:
-                if not is_on:
-                    return NOT_ON
-                await self._private.end(lane)
-                return await self.ended()
-            case _:
-                return PRIVATE_USE
-
-    async def is_private(self, lane: str) -> bool:
-        """For `/new`, before it opens a usual conversation: whether `ended` has to follow."""
-        return await self._private.is_private(lane)
-
-    async def ended(self) -> str:
-        """Erase what is over, and say so."""
-        return ENDED_LATER if await self._private.sweep() else ENDED
+async def ended(memory: MemoryService) -> str:
+    """Erase the private conversation that is over, and say so."""
+    return ENDED_LATER if await memory.private.sweep() else ENDED

@@ -13,12 +13,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import structlog
 
 from bot.channels.base import Pressed
 from bot.markup.command_text import as_typed, bare
+from bot.outbox.edits import SendsAndEdits
 from memory.records.erasure import (
     ForgetStage,
     ForgettingRefused,
@@ -84,16 +85,6 @@ ASKED_MAX = 100
 """Questions that are kept; the oldest go first."""
 
 
-class Cards(Protocol):
-    """Messages with buttons; `bot.outbox.outbox` is one. Raises StorageError."""
-
-    async def post(self, message: NewMessage) -> OutboxId:
-        """Sends one; the id is what `revise` wants."""
-
-    async def revise(self, outbox_id: OutboxId, text: str) -> None:
-        """Makes it read so, without buttons."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ForgetQuestion:
     wish: ForgetWish
@@ -113,7 +104,7 @@ class ForgetQuestions:
     def __init__(
         self,
         memory: MemoryService,
-        cards: Cards,
+        cards: SendsAndEdits,
         *,
         clock: Clock,
         root: Path,
@@ -145,11 +136,11 @@ class ForgetQuestions:
         await self._group.__aexit__(kind, error, traceback)
 
     def start(self) -> None:
-        """Finishes what a former process began, beside all else."""
+        """Finish what a former process began, beside all else."""
         self._spawn(self._resume())
 
     async def idle(self) -> None:
-        """Returns once nothing is being forgotten."""
+        """Return once nothing is being forgotten."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -184,36 +175,33 @@ class ForgetQuestions:
         return text
 
     async def press(self, pressed: Pressed, person: Person) -> str:
-        """A button with the data `mem:TOKEN:WORD`."""
+        """Act on a button with the data `mem:TOKEN:WORD`."""
         match pressed.data.split(":"):
             case [_, token, word]:
-                return await self._answered(token, word, person)
+                question = self._questions.get(token)
+                if question is None:
+                    return TOO_OLD
+                if question.wish.person_id != person.id:
+                    log.warning("memory.not_theirs", person=person.id)
+                    return NOT_YOUR_QUESTION
+                if self._clock.monotonic() <= question.until_s and word.isdecimal():
+                    return self._ticked(token, question, int(word))
+                if word not in {FORGET, KEEP}:
+                    return TOO_OLD
+                del self._questions[token]
+                if self._clock.monotonic() > question.until_s:
+                    await self._tell(question.wish.cards, TOO_OLD)
+                    return TOO_OLD
+                if word == KEEP:
+                    await self._tell(question.wish.cards, KEPT)
+                    return KEPT
+                # It takes seconds: the card tells how it went, and nobody waits for it meanwhile.
+                self._spawn(self._forget_and_tell(question))
+                return FORGETTING
             case _:
                 return TOO_OLD
 
     # --- steps --------------------------------------------------------------------------------
-
-    async def _answered(self, token: str, word: str, person: Person) -> str:
-        question = self._questions.get(token)
-        if question is None:
-            return TOO_OLD
-        if question.wish.person_id != person.id:
-            log.warning("memory.not_theirs", person=person.id)
-            return NOT_YOUR_QUESTION
-        if self._clock.monotonic() <= question.until_s and word.isdecimal():
-            return self._ticked(token, question, int(word))
-        if word not in {FORGET, KEEP}:
-            return TOO_OLD
-        del self._questions[token]
-        if self._clock.monotonic() > question.until_s:
-            await self._tell(question.wish.cards, TOO_OLD)
-            return TOO_OLD
-        if word == KEEP:
-            await self._tell(question.wish.cards, KEPT)
-            return KEPT
-        # It takes seconds: the card tells how it went, and nobody waits for it meanwhile.
-        self._spawn(self._forget_and_tell(question))
-        return FORGETTING
 
     def _ticked(self, token: str, question: _ForgetQuestion, number: int) -> str:
         """Have a similar sentence go too, or stay after all."""
@@ -271,13 +259,13 @@ class ForgetQuestions:
 
 
 def counted(kind: PlaceKind, count: int) -> str:
-    """`3 traces of answers`."""
+    """Return `3 traces of answers`."""
     one, many = _PLURALS[kind]
     return f"{count:,} {one if count == 1 else many}"
 
 
 def found_text(what: str, found: FoundPlaces, root: Path) -> str:
-    """Every place that holds it, before anything is erased."""
+    """Return every place that holds it, before anything is erased."""
     lines = [f"**Forget {what}?** It stands in:", ""]
     lines += [f"- {counted(kind, count)}" for kind, count in found.counts.items()]
     if found.counts.keys() & _SEARCHED:
@@ -310,7 +298,7 @@ def asked_buttons(token: str, *, similar: int) -> ButtonRows:
 
 
 def proof_text(proof: Proof, root: Path, *, for_owner: bool) -> str:
-    """How it went, in words; what others said the same is the owner's to know alone."""
+    """Return how it went, in words; what others said the same is the owner's to know alone."""
     lines = ["**Forgotten**, and looked for:" if proof.ok else "⚠️ **Not forgotten everywhere:**"]
     lines += [""] + [f"- {one}" for one in failures(proof, root)]
     if proof.erased:
@@ -334,7 +322,7 @@ def proof_text(proof: Proof, root: Path, *, for_owner: bool) -> str:
 
 
 def failures(proof: Proof, root: Path) -> list[str]:
-    """Where it still stands, or where nobody could look."""
+    """Return where it still stands, or where nobody could look."""
     found = [f"it still stands in {_relative(path, root)}" for path in proof.hits]
     found += [f"it still stands in the table {table}" for table in proof.tables]
     return found + [f"{_relative(path, root)} could not be read" for path in proof.unread]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING
 
-from agent.tools.former_files import ProtectedFiles
+from agent.tools.groups.files import ProtectedFiles
 from agent.tools.tool import Caller
-from agent.tools.workspace import PathRefused, Workspace
+from agent.tools.workspace import PathRefused
 from bot.people.approval_messages import TOOLS
-from bot.people.timezone import zone_of
 from memory.records.erasure import Done, FormerFile, LastTurn, digest_of, loss_of
 from memory.records.facts import StoredFact, Whose, whose
-from memory.records.messages import ConversationId, IncomingMessage, RunId
-from memory.records.ports import Clock
-from memory.records.rows import Person
+from memory.records.messages import ConversationId, RunId
 from memory.service import MemoryService
+
+if TYPE_CHECKING:
+    from bot.commands.command import CommandCall, Tools
 
 WITHIN = timedelta(hours=24)
 
@@ -51,93 +52,93 @@ _SAID_OF_EFFECTS = {
 TEXT_CHARS = 200
 
 
-class UndoCommand:
-    """Answers `/undo`."""
+async def undo(tools: Tools, asked: CommandCall) -> str:
+    """Take back what the newest turn here that changed something stored for this person.
 
-    def __init__(
-        self, memory: MemoryService, workspace: Workspace, *, clock: Clock, host_zone: str
-    ) -> None:
-        self._memory = memory
-        self._workspace = workspace
-        self._clock = clock
-        self._host_zone = host_zone
+    Raise StorageError. After a crash in the middle it may be asked for again.
+    """
+    message, person, memory = asked.message, asked.person, tools.memory
+    since = tools.clock.now() - WITHIN
+    turn = await memory.turns.last(
+        person.id, message.address.key, since_ms=int(since.timestamp() * 1000)
+    )
+    if turn is None:
+        return NOTHING
+    of = whose(person.id, message.address, is_group=message.is_group)
+    await memory.turns.undone([turn.run_id])
+    # Who asked for the undo has thereby agreed to what it writes.
+    caller = Caller(
+        person_id=person.id,
+        role=person.role,
+        address=message.address,
+        conversation=ConversationId(""),
+        run_id=RunId(""),
+        is_group=message.is_group,
+        agreed=True,
+    )
+    taken = await _taken_back(memory, turn, of, is_group=message.is_group)
+    put_back, left = await _files_put_back(memory, ProtectedFiles(tools.workspace), turn, caller)
+    taken += put_back
+    # What a crash left of it, though, is taken back now.
+    if turn.is_undone and not taken:
+        return NOT_AGAIN_TYPED if turn.typed else NOT_AGAIN
+    return _told(turn, taken, left, tools.zone(person))
 
-    async def tell(self, message: IncomingMessage, person: Person) -> str:
-        """Takes back what the newest turn here that changed something stored for this person.
 
-        Raises StorageError. After a crash in the middle it may be asked for again.
-        """
-        since = self._clock.now() - WITHIN
-        turn = await self._memory.turns.last(
-            person.id, message.address.key, since_ms=int(since.timestamp() * 1000)
-        )
-        if turn is None:
-            return NOTHING
-        of = whose(person.id, message.address, is_group=message.is_group)
-        await self._memory.turns.undone([turn.run_id])
-        taken = await self._taken_back(turn, of, is_group=message.is_group)
-        put_back, left = await self._files_put_back(turn, _writer(message, person))
-        taken += put_back
-        # What a crash left of it, though, is taken back now.
-        if turn.is_undone and not taken:
-            return NOT_AGAIN_TYPED if turn.typed else NOT_AGAIN
-        return self._told(turn, taken, left, person)
+async def _taken_back(
+    memory: MemoryService, turn: LastTurn, of: Whose, *, is_group: bool
+) -> list[str]:
+    lines: list[str] = []
+    for run_id in turn.runs:
+        gone, back = await memory.facts.undo(of, run_id)
+        lines += [f"- no longer known: {_quoted(fact)}" for fact in gone]
+        lines += [f"- known again: {_quoted(fact)}" for fact in back]
+        if not is_group:
+            for change in await memory.profiles.undo(of.person_id, run_id):
+                now = "empty" if change.old is None else str(change.old)[:TEXT_CHARS]
+                lines.append(f"- profile: {change.path} is {now} again")
+    return lines
 
-    async def _taken_back(self, turn: LastTurn, of: Whose, *, is_group: bool) -> list[str]:
-        lines: list[str] = []
-        for run_id in turn.runs:
-            gone, back = await self._memory.facts.undo(of, run_id)
-            lines += [f"- no longer known: {_quoted(fact)}" for fact in gone]
-            lines += [f"- known again: {_quoted(fact)}" for fact in back]
-            if not is_group:
-                for change in await self._memory.profiles.undo(of.person_id, run_id):
-                    now = "empty" if change.old is None else str(change.old)[:TEXT_CHARS]
-                    lines.append(f"- profile: {change.path} is {now} again")
-        return lines
 
-    async def _files_put_back(
-        self, turn: LastTurn, caller: Caller
-    ) -> tuple[list[str], dict[str, str]]:
-        """Put files back as they were before the turn. Return a line for each, and for those left
-        alone, by path, a line that says why."""
-        back: list[str] = []
-        left = {one.file: "" for one in turn.done if one.file}
-        for file in await self._memory.former_files.of(turn.runs):
-            former = _Former(file)
-            try:
-                await ProtectedFiles(self._workspace).change(file.path, caller, former, missing=b"")
-            except PathRefused as refused:
-                left[file.path] = f"- {refused}"
-                continue
-            if former.is_other:
-                left[file.path] = (
-                    f"- {_coded(file.path)} has been changed since, so it stays as it is"
-                )
-                continue
-            await self._memory.former_files.drop(file)
-            left.pop(file.path, None)
-            if former.is_back:
-                lines = loss_of(file.former, "").of
-                many = "1 line" if lines == 1 else f"{lines:,} lines"
-                back.append(f"- {_coded(file.path)} says what it said before again ({many})")
-        return back, left
+async def _files_put_back(
+    memory: MemoryService, files: ProtectedFiles, turn: LastTurn, caller: Caller
+) -> tuple[list[str], dict[str, str]]:
+    """Put files back as they were before the turn. Return a line for each, and for those left
+    alone, by path, a line that says why."""
+    back: list[str] = []
+    left = {one.file: "" for one in turn.done if one.file}
+    for file in await memory.former_files.of(turn.runs):
+        former = _Former(file)
+        try:
+            await files.change(file.path, caller, former, missing=b"")
+        except PathRefused as refused:
+            left[file.path] = f"- {refused}"
+            continue
+        if former.is_other:
+            left[file.path] = f"- {_coded(file.path)} has been changed since, so it stays as it is"
+            continue
+        await memory.former_files.drop(file)
+        left.pop(file.path, None)
+        if former.is_back:
+            lines = loss_of(file.former, "").of
+            many = "1 line" if lines == 1 else f"{lines:,} lines"
+            back.append(f"- {_coded(file.path)} says what it said before again ({many})")
+    return back, left
 
-    def _told(
-        self, turn: LastTurn, taken: Sequence[str], left: Mapping[str, str], person: Person
-    ) -> str:
-        zone: tzinfo = zone_of(person.time_zone or self._host_zone) or UTC
-        at = datetime.fromtimestamp(turn.ended_ms / 1000, zone)
-        blocks = []
-        if taken:
-            what = "what you had me keep at" if turn.typed else "the answer of"
-            blocks.append("\n".join([f"Taken back from {what} {at:%H:%M}:", *taken]))
-        done = [one for one in turn.done if not one.file or left.get(one.file) == ""]
-        cannot = [*filter(None, left.values()), *(f"- {one}" for one in _cannot(done))]
-        cannot = list(dict.fromkeys(cannot))
-        if cannot:
-            head = CANNOT if taken else f"Of the answer of {at:%H:%M} I can take nothing back:"
-            blocks.append("\n".join([head, *cannot]))
-        return "\n\n".join(blocks) or NOTHING
+
+def _told(turn: LastTurn, taken: Sequence[str], left: Mapping[str, str], zone: tzinfo) -> str:
+    at = datetime.fromtimestamp(turn.ended_ms / 1000, zone)
+    blocks = []
+    if taken:
+        what = "what you had me keep at" if turn.typed else "the answer of"
+        blocks.append("\n".join([f"Taken back from {what} {at:%H:%M}:", *taken]))
+    done = [one for one in turn.done if not one.file or left.get(one.file) == ""]
+    cannot = [*filter(None, left.values()), *(f"- {one}" for one in _cannot(done))]
+    cannot = list(dict.fromkeys(cannot))
+    if cannot:
+        head = CANNOT if taken else f"Of the answer of {at:%H:%M} I can take nothing back:"
+        blocks.append("\n".join([head, *cannot]))
+    return "\n\n".join(blocks) or NOTHING
 
 
 class _Former:
@@ -153,19 +154,6 @@ class _Former:
         self.is_back = is_left and content != former
         self.is_other = not is_left and content != former
         return former if self.is_back else None
-
-
-def _writer(message: IncomingMessage, person: Person) -> Caller:
-    """Return the caller to write as: who asked for the undo has thereby agreed to it."""
-    return Caller(
-        person_id=person.id,
-        role=person.role,
-        address=message.address,
-        conversation=ConversationId(""),
-        run_id=RunId(""),
-        is_group=message.is_group,
-        agreed=True,
-    )
 
 
 def _coded(path: str) -> str:

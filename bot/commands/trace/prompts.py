@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from agent.budget.messages import money, percent
 from agent.history.window import repair, shorten_before
 from agent.models.router import Router
 from agent.prompt.assemble import read_back
-from agent.prompt.context import PromptOccasion
-from agent.prompt.scene import PromptKind
+from agent.prompt.scene import PromptKind, PromptOccasion
 from agent.prompt.templates import CHAT
 from agent.tools.toolbox import Toolbox
 from agent.trace.difference import PromptDiff, diff
@@ -43,11 +44,13 @@ from memory.records.messages import (
     RunId,
     TurnInput,
 )
-from memory.records.ports import History, StoredEntry
 from memory.records.rows import Person, PromptTrace
-from memory.records.transcript import Answered, Context, Entry, Said
+from memory.records.transcript import Answered, Context, Said
 from memory.stores.conversations import SqliteConversations
 from memory.stores.traces import SqliteTraces
+
+if TYPE_CHECKING:
+    from bot.commands.command import CommandCall, Tools
 
 NOW = "now"
 """In place of a turn: what would be sent now."""
@@ -102,7 +105,8 @@ class Prompts:
     async def now(
         self, chat: str, *, text: str = "", kind: PromptKind = PromptKind.CHAT, task: str = ""
     ) -> PromptView:
-        """What would be sent for a message in this chat, or for a task. Raises UnknownChat."""
+        """Return what would be sent for a message in this chat, or for a task. Raise
+        UnknownChat."""
         traces = await self._traces.prompts(chat, limit=TURNS_LOOKED_AT)
         turn = await self._turn_now(chat, text, traces, kind)
         plan = await self._plan(PromptOccasion(turn=turn, kind=kind, task=task))
@@ -110,7 +114,8 @@ class Prompts:
         return view_of_plan(plan, former=former, answer_tokens_max=await self._answer_max(chat))
 
     async def turn(self, wanted: str, *, chat: str) -> PromptView:
-        """What was sent in a turn: its id, or 1 for the newest of the chat, 2 for the one before.
+        """Return what was sent in a turn: its id, or 1 for the newest of the chat, 2 for the one
+        before.
 
         Raises UnknownTurn, NotRecorded.
         """
@@ -124,7 +129,8 @@ class Prompts:
         )
 
     async def last(self, chat: str) -> PromptView | None:
-        """The last one of the conversation that is open in a chat; None when nothing was sent."""
+        """Return the last one of the conversation that is open in a chat; None when nothing was
+        sent."""
         conversation = await self._conversations.current(chat)
         traces = await self._traces.prompts(chat, limit=TURNS_LOOKED_AT)
         trace = newest_of(conversation, traces)
@@ -137,7 +143,7 @@ class Prompts:
         )
 
     async def billed(self, view: PromptView) -> tuple[str, Bill | None]:
-        """The model of a view and what it costs there; None when its price is not known."""
+        """Return the model of a view and what it costs there; None when its price is not known."""
         answered = next((asked.model for asked in view.requests if asked.model), "")
         usual = (await self._models.standing(view.lane)).answering.choice.model
         model = answered or usual
@@ -181,45 +187,52 @@ class Prompts:
     # --- turns that were -------------------------------------------------------------------------
 
     async def _trace(self, wanted: str, chat: str) -> PromptTrace:
+        traces = await self._traces.prompts(chat, limit=TURNS_LOOKED_AT)
         if wanted.isascii() and wanted.isdigit():
-            back = int(wanted)
-            traces = await self._traces.prompts(chat, limit=min(back, TURNS_LOOKED_AT))
-            if back < 1 or len(traces) < back:
-                raise UnknownTurn(_too_far(chat, back, len(traces)))
-            return traces[back - 1]
+            back, found = int(wanted), len(traces)
+            if 0 < back <= found:
+                return traces[back - 1]
+            if not traces:
+                raise UnknownTurn(
+                    f"Nothing was sent to the model in {chat} yet, as far as is recorded."
+                )
+            turns = "turn is" if found == 1 else "turns are"
+            raise UnknownTurn(
+                f"Only {found} {turns} recorded in {chat}, so there is no turn {back} back from "
+                "the end."
+            )
         trace = await self._traces.prompt(RunId(wanted))
-        if trace is None:
-            raise UnknownTurn(await self._not_there(wanted, chat))
-        return trace
-
-    async def _not_there(self, wanted: str, chat: str) -> str:
-        traces = await self._traces.prompts(chat, limit=TURNS_NAMED)
-        others = ", ".join(trace.run_id for trace in traces)
+        if trace is not None:
+            return trace
+        others = ", ".join(trace.run_id for trace in traces[:TURNS_NAMED])
         advice = f"those of {chat} begin with {others}" if others else f"{chat} has none"
-        for conversation in {conversation_of(trace) for trace in traces}:
+        for conversation in {conversation_of(trace) for trace in traces[:TURNS_NAMED]}:
             history = await self._conversations.history(ConversationId(conversation))
             if any(one.run_id == wanted for one in history.entries):
-                return (
+                raise UnknownTurn(
                     f"What was sent in the turn {wanted} is no longer recorded (trace.keep_days); "
                     f"of the turns that are, {advice}."
                 )
-        return (
+        raise UnknownTurn(
             f"No turn {wanted!r} is recorded: there is none, it has not begun, or it is too long "
             f"ago (trace.keep_days); of the turns that are, {advice}."
         )
 
     async def _known(self, trace: PromptTrace) -> StoredTexts:
-        """What is still stored of a turn's texts; what is not, is left out."""
+        """Return what is still stored of a turn's texts; what is not, is left out."""
         begin = trace.begin
         conversation = ConversationId(conversation_of(trace))
         stored = (await self._conversations.history(conversation)).entries
         upto, since = begin.get("upto", 0), begin.get("sent_from") or 0
         sent = [one for one in stored if since <= one.id <= upto]
+        # What a turn added to the history before its first answer is what it asked with.
+        added = (one.entry for one in stored if one.run_id == trace.run_id)
+        asked_with = takewhile(lambda entry: not isinstance(entry, Answered), added)
         return StoredTexts(
             system=await self._conversations.text(begin.get("system", "")) or "",
             tools=self._toolbox.named(begin.get("tools", ())),
             history=repair(shorten_before(sent, begin.get("shortened_to", 0))),
-            turn=_asked_with(stored, trace.run_id),
+            turn=tuple(asked_with),
         )
 
     # --- a turn that is not ----------------------------------------------------------------------
@@ -234,19 +247,25 @@ class Prompts:
         if traces and kind is PromptKind.CHAT:
             conversation = await self._conversations.current(chat)
         history = await self._conversations.history(conversation)
-        place = _place(history)
+        # Names of chats and people are kept nowhere but in what was sent.
+        entries = [one.entry for one in history.entries]
+        blocks = [entry.text for entry in entries if isinstance(entry, Context)]
+        lines = read_back(blocks).get(CHAT, "").split("\n")
+        told = dict(line.split(": ", 1) for line in lines if ": " in line)
+        speakers = [entry.sender for entry in entries if isinstance(entry, Said) and entry.sender]
         chats = self._access.directory.chats
         is_admitted = chats.get(f"{address.channel}:{address.chat_id}") == ADMITTED
-        is_group = is_admitted or place.is_group
+        is_group = is_admitted or any(line.startswith("group chat") for line in lines)
+        name = next(reversed(speakers), "") if is_group else told.get("user", "")
         return TurnInput(
             message=IncomingMessage(
                 address=address,
                 message_id="",
                 sender_id=address.chat_id,
-                sender_name=_last_speaker(history) if is_group else place.user,
+                sender_name=name,
                 text=text,
                 is_group=is_group,
-                chat_title=place.title,
+                chat_title=told.get("title", ""),
             ),
             conversation=conversation,
             person_id=person.id,
@@ -259,7 +278,8 @@ class Prompts:
         )
 
     def _person(self, address: Address, traces: Sequence[PromptTrace]) -> Person:
-        """Who would speak: who spoke last, else whose chat it is; in a group else the owner."""
+        """Return who would speak: who spoke last, else whose chat it is; in a group else the
+        owner."""
         people = self._access.directory.people
         by_id = {person.id: person for person in people}
         if traces and traces[0].person_id in by_id:
@@ -277,50 +297,6 @@ class Prompts:
             f"Nobody is known in the chat {address.key}, so nothing would be sent there; "
             "`hearthbot access list` shows the chats and people that are."
         )
-
-
-def _too_far(chat: str, back: int, found: int) -> str:
-    if not found:
-        return f"Nothing was sent to the model in {chat} yet, as far as is recorded."
-    turns = "turn is" if found == 1 else "turns are"
-    return f"Only {found} {turns} recorded in {chat}, so there is no turn {back} back from the end."
-
-
-def _asked_with(stored: Sequence[StoredEntry], run_id: RunId) -> tuple[Entry, ...]:
-    """What a turn added to the history before its first answer."""
-    found: list[Entry] = []
-    for one in stored:
-        if one.run_id != run_id:
-            continue
-        if isinstance(one.entry, Answered):
-            break
-        found.append(one.entry)
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _KnownChat:
-    """What the history says of the chat; names are kept nowhere else."""
-
-    user: str = ""
-    title: str = ""
-    is_group: bool = False
-
-
-def _place(history: History) -> _KnownChat:
-    blocks = [one.entry.text for one in history.entries if isinstance(one.entry, Context)]
-    lines = read_back(blocks).get(CHAT, "").split("\n")
-    pairs = dict(line.split(": ", 1) for line in lines if ": " in line)
-    return _KnownChat(
-        user=pairs.get("user", ""),
-        title=pairs.get("title", ""),
-        is_group=any(line.startswith("group chat") for line in lines),
-    )
-
-
-def _last_speaker(history: History) -> str:
-    said = (one.entry for one in reversed(history.entries) if isinstance(one.entry, Said))
-    return next((entry.sender for entry in said if entry.sender), "")
 
 
 # --- /context ----------------------------------------------------------------------------------
@@ -344,68 +320,70 @@ NOTHING_RECORDED = (
 )
 
 
-class ContextCommand:
-    """What `/context` says."""
-
-    def __init__(self, prompts: Prompts) -> None:
-        self._prompts = prompts
-
-    async def tell(self, message: IncomingMessage, person: Person) -> str:
-        """The last prompt of this conversation, in a few lines."""
-        view = await self._prompts.last(message.address.key)
-        if view is None:
-            return NOTHING_RECORDED
-        _, costs = await self._prompts.billed(view)
-        own = not message.is_group and view.person_id == person.id
-        return context_text(view, costs, detailed=own and person.role is not Role.GUEST)
+async def context(tools: Tools, asked: CommandCall) -> str:
+    """Say what the last prompt of this conversation was made of, in a few lines."""
+    message, person = asked.message, asked.person
+    view = await tools.prompts.last(message.address.key)
+    if view is None:
+        return NOTHING_RECORDED
+    _, costs = await tools.prompts.billed(view)
+    own = not message.is_group and view.person_id == person.id
+    return context_text(view, costs, detailed=own and person.role is not Role.GUEST)
 
 
 def context_text(view: PromptView, costs: Bill | None, *, detailed: bool) -> str:
-    """Short lines for a phone. Without `detailed` names and sizes alone: in a group, and for
+    """Return short lines for a phone. Without `detailed` names and sizes alone: in a group, and for
     guests, nobody is told what things are from, why they were picked, or what they cost."""
+    rows = [(row.name, row.tokens) for row in sorted(view.rows, key=lambda row: -row.tokens)]
+    if rest := rows[BIGGEST:]:
+        parts = "1 smaller part" if len(rest) == 1 else f"{len(rest)} smaller parts"
+        rows = [*rows[:BIGGEST], (parts, sum(tokens for _, tokens in rest))]
     paragraphs = [
         f"**{view.tokens:,} tokens went to the model** (estimated), "
         f"{percent(view.fullness)} of what it can take ({view.window:,}).",
-        "\n".join(_biggest(view)),
-        _cache(view, detailed=detailed),
+        "\n".join(
+            f"- {name}: {tokens:,} ({percent(tokens / view.tokens)})" for name, tokens in rows
+        ),
+        _cache_text(view, detailed=detailed),
     ]
-    cut = [f"- {cut_words(one.layer, one.tokens_before, one.tokens_after)}" for one in view.cuts]
+    cut = []
+    for one in view.cuts:
+        after = f"→ {one.tokens_after:,} tokens" if one.tokens_after else "tokens, left out"
+        cut.append(f"- {one.layer} {one.tokens_before:,} {after}: no room")
     if cut:
         paragraphs.append("\n".join(["Cut:", *cut]))
     if detailed and view.picked:
         picked = [f"- {name}: {why}" for name, why in view.picked]
         paragraphs.append("\n".join(["Picked for this message:", *picked]))
     if detailed:
-        paragraphs.append(_paid(view, costs))
-    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+        paragraphs.append(_cost_text(view, costs))
+    return "\n\n".join(paragraphs)
 
 
-def _biggest(view: PromptView) -> list[str]:
-    rows = sorted(view.rows, key=lambda row: -row.tokens)
-    lines = [_part(row.name, row.tokens, view) for row in rows[:BIGGEST]]
-    if rest := rows[BIGGEST:]:
-        parts = "1 smaller part" if len(rest) == 1 else f"{len(rest)} smaller parts"
-        lines.append(_part(parts, sum(row.tokens for row in rest), view))
-    return lines
-
-
-def _part(name: str, tokens: int, view: PromptView) -> str:
-    return f"- {name}: {tokens:,} ({percent(tokens / view.tokens)})"
-
-
-def _cache(view: PromptView, *, detailed: bool) -> str:
-    broke = view.broke if detailed else view.broke.partition(":")[0]
-    follows = [row.name for row in view.rows if row.where is Where.BLOCK]
-    words = broke_words(broke, is_first=view.is_first, follows=follows)
+def _cache_text(view: PromptView, *, detailed: bool) -> str:
+    """Return what a cache can serve, and what became of the prefix."""
     if view.is_first:
-        return words
-    return f"A cache can serve {percent(view.cacheable)} of it. {words}"
+        return "No request before it is recorded in this conversation, so nothing is cached yet."
+    served = f"A cache can serve {percent(view.cacheable)} of it."
+    if view.broke:
+        broke = view.broke if detailed else view.broke.partition(":")[0]
+        return f"{served} What broke the prefix: {broke}."
+    behind = ""
+    if follows := [row.name for row in view.rows if row.where is Where.BLOCK]:
+        they, are, s = ("it", "is", "s") if len(follows) == 1 else ("they", "are", "")
+        behind = f" ({', '.join(follows)} {are} not in the prefix: {they} follow{s})"
+    return f"{served} Nothing broke the prefix{behind}."
 
 
-def _paid(view: PromptView, costs: Bill | None) -> str:
+def _cost_text(view: PromptView, costs: Bill | None) -> str:
+    """Return the provider's own count beside ours, and what it cost."""
     lines = []
     if usage := view.usage:
-        lines.append(counted_words(view.tokens, usage.prompt, usage.cached))
+        served = f"{usage.cached:,} of them" if usage.cached else "none"
+        lines.append(
+            f"The provider counted {usage.prompt:,} tokens, {served} from its cache (estimated "
+            f"here: {view.tokens:,})."
+        )
     if costs is None:
         lines.append("What it cost is not known: the model is in no price table.")
     elif costs.counted is not None:
@@ -416,35 +394,3 @@ def _paid(view: PromptView, costs: Bill | None) -> str:
             f"It costs about {money(costs.whole)}, with a cache {money(costs.with_cache)}."
         )
     return "\n".join(lines)
-
-
-# --- words, for chat and terminal alike ---------------------------------------------------------
-
-
-def cut_words(layer: str, before: int, after: int) -> str:
-    """What had no room."""
-    what = f"{before:,} → {after:,} tokens" if after else f"{before:,} tokens, left out"
-    return f"{layer} {what}: no room"
-
-
-def broke_words(broke: str, *, is_first: bool, follows: Sequence[str] = ()) -> str:
-    """What became of the prefix, as a sentence. `follows` names what stands behind it."""
-    if is_first:
-        return "No request before it is recorded in this conversation, so nothing is cached yet."
-    if broke:
-        return f"What broke the prefix: {broke}."
-    behind = ""
-    if follows:
-        verb = (
-            "is not in the prefix: it follows"
-            if len(follows) == 1
-            else ("are not in the prefix: they follow")
-        )
-        behind = f" ({', '.join(follows)} {verb})"
-    return f"Nothing broke the prefix{behind}."
-
-
-def counted_words(estimate: int, prompt: int, cached: int) -> str:
-    """The provider's own count beside ours."""
-    served = f", {cached:,} of them from its cache" if cached else ", none from its cache"
-    return f"The provider counted {prompt:,} tokens{served} (estimated here: {estimate:,})."

@@ -23,7 +23,7 @@ from memory.records.messages import PersonId
 from memory.records.rows import Button, ButtonRows, Outcome
 from memory.records.schedule import moment_words
 from memory.records.turns import Agreed, TurnRecord
-from memory.records.usage import UsageSum, added
+from memory.records.usage import added
 
 PREFIX, FORGET = "why", "forget"
 BUTTONS_IN_ROW = 3
@@ -120,25 +120,20 @@ _OUTCOMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who reads it. `detailed`: it is their own turn and nobody reads along; `shows_money` besides.
-    `is_owner`: the log is theirs to read."""
+    """Who reads it, and what may be seen where they do.
+
+    `detailed`: it is their own turn and nobody reads along; `shows_money` besides. `is_owner`: the
+    log is theirs to read. `facts` are those that the record names, by id, None for one that is
+    forgotten or not to be seen here. `name_of` names a person, `server_of` the MCP server of a
+    tool; both empty where there is none. `redact` takes secrets out.
+    """
 
     person_id: PersonId
     zone: tzinfo
     detailed: bool
-    shows_money: bool = False
-    is_owner: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhyKnown:
-    """What is known now of what the record names. `facts` are by id, None for one that is
-    forgotten, or not to be seen here; `others_facts`: some are what others said. `name_of` names a
-    person, `server_of` the MCP server of a tool; both empty where there is none. `redact` takes
-    secrets out."""
-
+    shows_money: bool
+    is_owner: bool
     facts: Mapping[int, StoredFact | None]
-    others_facts: bool
     name_of: Callable[[PersonId], str]
     server_of: Callable[[str], str]
     redact: Callable[[str], str]
@@ -147,15 +142,15 @@ class WhyKnown:
 # --- an answer ----------------------------------------------------------------------------------
 
 
-def answer_text(record: TurnRecord, found: Explained, known: WhyKnown, reader: Reader) -> str:
-    """What a turn was made of."""
+def answer_text(record: TurnRecord, found: Explained, reader: Reader) -> str:
+    """Return what a turn was made of."""
     blocks = [
         f"**Why this answer**: {moment(record.started_ms, reader.zone)}, `{record.run_id}`",
-        *([PRIVATE] if record.is_private else _remembered(found, known, reader)),
+        *([PRIVATE] if record.is_private else _remembered(found, reader)),
         _picked(found, reader),
-        _tools(found, known, reader),
-        _agreed(record.agreed, known, reader),
-        "\n".join(_model(record, found, reader)),
+        _tools(found, reader),
+        _agreed(record.agreed, reader),
+        _model(record, found, reader),
         _on_the_way(record, found, reader),
     ]
     return "\n\n".join(block for block in blocks if block)
@@ -178,15 +173,19 @@ def fact_buttons(facts: Sequence[StoredFact], *, with_forms: bool) -> ButtonRows
     return tuple(zip(correct, forget, strict=True))
 
 
-def _remembered(found: Explained, known: WhyKnown, reader: Reader) -> list[str]:
+def _remembered(found: Explained, reader: Reader) -> list[str]:
     """Facts that were shown now, those that stood there from earlier turns, and what else."""
     if not reader.detailed:
-        return _counted_facts(known, reader)
+        # In a group, and to others: how many of one's own, and no words.
+        seen = [fact.whose.person_id for fact in reader.facts.values() if fact is not None]
+        own = seen.count(reader.person_id)
+        more = "; others said something too" if own < len(seen) else ""
+        return [f"Remembered of what you said here: {_count(own, 'fact')}{more}"]
     blocks = ["Remembered of you: nothing that fits"]
     if found.facts:
-        blocks = [f"Remembered of you ({CHANGE}):\n{_facts(found.facts, known, reader)}"]
+        blocks = [f"Remembered of you ({CHANGE}):\n{_facts(found.facts, reader)}"]
     if found.facts_before:
-        told = _facts(found.facts_before, known, reader)
+        told = _facts(found.facts_before, reader)
         blocks.append(f"Told earlier in this conversation:\n{told}")
     read = [
         (one if count == 1 else many).format(count)
@@ -197,32 +196,21 @@ def _remembered(found: Explained, known: WhyKnown, reader: Reader) -> list[str]:
     return [*blocks, f"Read as well: {', '.join(read)}"] if read else blocks
 
 
-def _facts(ids: Sequence[int], known: WhyKnown, reader: Reader) -> str:
-    lines = [_fact(fact_id, known.facts.get(fact_id), reader) for fact_id in ids[:FACTS_SHOWN]]
+def _facts(ids: Sequence[int], reader: Reader) -> str:
+    lines = []
+    for fact_id in ids[:FACTS_SHOWN]:
+        key, fact = fact_key(fact_id), reader.facts.get(fact_id)
+        if fact is None:
+            lines.append(f"- {key}: forgotten since")
+            continue
+        after = ""
+        if fact.valid_to_ms is not None:
+            new = f" by {fact_key(fact.superseded_by)}" if fact.superseded_by else ""
+            after = f"; corrected since{new}"
+        lines.append(f"- {key} “{bare(fact.text)}” ({fact_from(fact, reader.zone)}{after})")
     if len(ids) > FACTS_SHOWN:
         lines.append(f"- and {len(ids) - FACTS_SHOWN} more")
     return "\n".join(lines)
-
-
-def _counted_facts(known: WhyKnown, reader: Reader) -> list[str]:
-    """In a group, and to others: how many of one's own, and no words."""
-    own = sum(
-        fact is not None and fact.whose.person_id == reader.person_id
-        for fact in known.facts.values()
-    )
-    said = f"Remembered of what you said here: {_count(own, 'fact')}"
-    return [f"{said}; others said something too" if known.others_facts else said]
-
-
-def _fact(fact_id: int, fact: StoredFact | None, reader: Reader) -> str:
-    key = fact_key(fact_id)
-    if fact is None:
-        return f"- {key}: forgotten since"
-    after = ""
-    if fact.valid_to_ms is not None:
-        new = f" by {fact_key(fact.superseded_by)}" if fact.superseded_by else ""
-        after = f"; corrected since{new}"
-    return f"- {key} “{bare(fact.text)}” ({fact_from(fact, reader.zone)}{after})"
 
 
 def _picked(found: Explained, reader: Reader) -> str:
@@ -235,7 +223,7 @@ def _picked(found: Explained, reader: Reader) -> str:
 
 
 def _named(picked: str) -> str:
-    """`the playbook email-triage`, of how the record names it: `playbook:email-triage`."""
+    """Return `the playbook email-triage`, of how the record names it: `playbook:email-triage`."""
     kind, parted, name = picked.partition(":")
     return bare(f"the {kind} {name}" if parted and name else picked, chars_max=NAME_CHARS)
 
@@ -243,7 +231,7 @@ def _named(picked: str) -> str:
 # --- tools --------------------------------------------------------------------------------------
 
 
-def _tools(found: Explained, known: WhyKnown, reader: Reader) -> str:
+def _tools(found: Explained, reader: Reader) -> str:
     offered = sum(found.offered.values())
     if not offered and not found.calls:
         return "Tools: none offered"
@@ -257,38 +245,38 @@ def _tools(found: Explained, known: WhyKnown, reader: Reader) -> str:
         head += f" ({reasons})"
     if not found.calls:
         return f"{head}, none called"
-    lines = [_call(call, known, reader) for call in found.calls[:CALLS_SHOWN]]
+    lines = [_call(call, reader) for call in found.calls[:CALLS_SHOWN]]
     if len(found.calls) > CALLS_SHOWN:
         lines.append(f"- and {_count(len(found.calls) - CALLS_SHOWN, 'more call')}")
     return "\n".join([f"{head}, {len(found.calls)} called:", *lines])
 
 
-def _call(call: ExplainedCall, known: WhyKnown, reader: Reader) -> str:
+def _call(call: ExplainedCall, reader: Reader) -> str:
     name = bare(visible(call.name), chars_max=NAME_CHARS) or "a tool without a name"
-    server = known.server_of(call.name)
+    server = reader.server_of(call.name)
     if server:
         name += f" of the MCP server {bare(server, chars_max=NAME_CHARS)}"
-    if reader.detailed and (given := _shortened(call.arguments, known, ARGUMENTS_CHARS)) != "{}":
+    if reader.detailed and (given := _shortened(call.arguments, reader, ARGUMENTS_CHARS)) != "{}":
         name += f" {given}"
     said = "done" if call.ok else "not done"
     if call.took_ms is not None:
         said += f" in {_seconds(call.took_ms)}"
     if not call.ok and reader.detailed:
-        said += f": {_shortened(call.content, known, RESULT_CHARS)}"
+        said += f": {_shortened(call.content, reader, RESULT_CHARS)}"
     return f"- {name}: {said}{', called by a rule' if call.by_rule else ''}"
 
 
-def _shortened(text: str, known: WhyKnown, chars_max: int) -> str:
+def _shortened(text: str, reader: Reader, chars_max: int) -> str:
     """Cut before it is made safe: long texts take their time."""
-    return bare(visible(known.redact(text)[: 4 * chars_max]), chars_max=chars_max)
+    return bare(visible(reader.redact(text)[: 4 * chars_max]), chars_max=chars_max)
 
 
-def _agreed(agreed: Sequence[Agreed], known: WhyKnown, reader: Reader) -> str:
+def _agreed(agreed: Sequence[Agreed], reader: Reader) -> str:
     lines = []
     for one in agreed:
         by = ""
         if one.by is not None:
-            name = bare(known.name_of(one.by), chars_max=NAME_CHARS) or "somebody"
+            name = bare(reader.name_of(one.by), chars_max=NAME_CHARS) or "somebody"
             by = " by you" if one.by == reader.person_id else f" by {name}"
         at = f", {moment(one.at_ms, reader.zone)}" if one.at_ms else ""
         tool = bare(visible(one.tool), chars_max=NAME_CHARS)
@@ -299,7 +287,7 @@ def _agreed(agreed: Sequence[Agreed], known: WhyKnown, reader: Reader) -> str:
 # --- the model ----------------------------------------------------------------------------------
 
 
-def _model(record: TurnRecord, found: Explained, reader: Reader) -> list[str]:
+def _model(record: TurnRecord, found: Explained, reader: Reader) -> str:
     thought = found.thought
     line = f"Model: {bare(thought.answered) or 'none was asked'}"
     if thought.stand_in:
@@ -308,27 +296,26 @@ def _model(record: TurnRecord, found: Explained, reader: Reader) -> list[str]:
         line = f"Model: {bare(thought.cheaper)}, as a budget was near its end"
     if thought.direct:
         line += "; answered directly, as the message wants no long thought"
-    return [line, _paid(record.spent, found, record.subagents, reader)]
-
-
-def _paid(spent: Sequence[UsageSum], found: Explained, subagents: int, reader: Reader) -> str:
     requests = _count(found.requests, "request")
-    if subagents:
-        requests += f" and those of {_count(subagents, 'subagent')}"
-    used = added(spent)
+    if record.subagents:
+        requests += f" and those of {_count(record.subagents, 'subagent')}"
+    used = added(record.spent)
     if not used.tokens:
-        return f"{requests}; tokens were not counted"
+        return f"{line}\n{requests}; tokens were not counted"
     is_cached = used.prompt and used.cached
     cached = f"{percent(used.cached / used.prompt)} of what was sent" if is_cached else "none"
-    said = f"{requests}, {used.tokens:,} tokens, {cached} from a cache"
+    said = f"{line}\n{requests}, {used.tokens:,} tokens, {cached} from a cache"
     return f"{said}, {cost_words(used)}" if reader.shows_money else said
 
 
 def _on_the_way(record: TurnRecord, found: Explained, reader: Reader) -> str:
     happened = [*(_ERRORS.get(kind, "a request failed") for kind in found.errors)]
     happened += [_ACTED.get(name, _ACTED[""]) for name in found.acted]
-    counts = Counter(happened)
-    lines = [f"- {one}{_often(count)}" for one, count in counts.items()]
+    often = {1: "", 2: ", twice"}
+    lines = [
+        f"- {one}{often.get(count, f', {count:,} times')}"
+        for one, count in Counter(happened).items()
+    ]
     is_odd = bool(lines or found.thought.stand_in)
     if is_odd and reader.is_owner and reader.detailed:
         lines.append(f"- `/logs {record.run_id}` shows what the log has on it")
@@ -339,7 +326,7 @@ def _on_the_way(record: TurnRecord, found: Explained, reader: Reader) -> str:
 
 
 def moment(at_ms: int, zone: tzinfo) -> str:
-    """`Tue 1 Dec 2026, 17:00`, on the wall of a zone."""
+    """Return `Tue 1 Dec 2026, 17:00`, on the wall of a zone."""
     return moment_words(datetime.fromtimestamp(at_ms / 1000, UTC), zone)
 
 
@@ -347,12 +334,6 @@ def _seconds(ms: int) -> str:
     if ms < 60_000:
         return f"{ms} ms" if ms < 1_000 else f"{ms / 1000:.1f} s"
     return f"{ms // 60_000} min {ms // 1000 % 60} s"
-
-
-def _often(count: int) -> str:
-    if count < 3:
-        return ", twice" if count == 2 else ""
-    return f", {count:,} times"
 
 
 def _count(number: int, what: str) -> str:

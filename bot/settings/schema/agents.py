@@ -8,25 +8,32 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from agent.turn.agents import Binding, unreached
-from bot.settings.schema.values import Names, Text
+from agent.turn.agents import Binding
+from bot.settings.schema.values import AgentName, at_least_or_none, matching
 from memory.records.messages import DEFAULT_AGENT
-from memory.records.section import Section
+from memory.records.section import Names, Section, Text
 
 _BUDGET = re.compile(
     r"\s*(?P<amount>\d{1,9}(?:\.\d{1,4})?)\s*(?P<unit>usd|tokens)\s+a\s+(?P<period>turn|day|month)\s*"
 )
 
 
-def _agent_name(value: str) -> str:
-    if value == "bindings" or not re.fullmatch(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,3}", value):
-        raise ValueError("an agent's name is made of a-z, 0-9 and single -, 30 at most in a row")
-    return value
+def budget_of(text: str) -> tuple[float, Literal["usd", "tokens"], str]:
+    """Amount, unit and period of a budget in words. Raises ValueError where it is none."""
+    found = _BUDGET.fullmatch(text)
+    if found is None or not float(found["amount"]):
+        raise ValueError('allowed are such as "2 usd a day", "50000 tokens a turn"')
+    amount = float(found["amount"])
+    if found["unit"] == "usd":
+        return amount, "usd", found["period"]
+    if amount != int(amount):
+        raise ValueError("tokens are counted in whole numbers")
+    return amount, "tokens", found["period"]
 
 
-AgentName = Annotated[str, AfterValidator(_agent_name)]
+_Budget = Annotated[Text, AfterValidator(lambda text: text if budget_of(text) else "")]
 
 
 class AgentSettings(Section):
@@ -78,33 +85,19 @@ class AgentSettings(Section):
         description="Tools it may not use, the same way; a denial wins.",
         examples=[["exec"]],
     )
-    budget: Names = Field(
+    budget: Annotated[tuple[_Budget, ...], Field(strict=False)] = Field(
         default=(),
         description='What it may use: "2 usd a day", "300000 tokens a turn"; turn, day or month. '
         "Beside those of [budget].",
         examples=[["2 usd a day"]],
     )
-    heartbeat: int = Field(
+    heartbeat: Annotated[int, at_least_or_none(5, none="none")] = Field(
         default=0,
         ge=0,
         description="Minutes between two looks of its own at agents/NAME/HEARTBEAT.md in the "
         "workspace, 5 at least. 0: none, or for default heartbeat.every_minutes.",
         examples=[0],
     )
-
-    @field_validator("budget")
-    @classmethod
-    def _budgets(cls, budgets: Names) -> Names:
-        for text in budgets:
-            budget_of(text)
-        return budgets
-
-    @field_validator("heartbeat")
-    @classmethod
-    def _not_too_often(cls, minutes: int) -> int:
-        if 0 < minutes < 5:
-            raise ValueError("allowed: 0 (none), or 5 and more")
-        return minutes
 
     @model_validator(mode="after")
     def _one_prompt(self) -> AgentSettings:
@@ -116,48 +109,21 @@ class AgentSettings(Section):
         return self
 
 
-def budget_of(text: str) -> tuple[float, Literal["usd", "tokens"], str]:
-    """Amount, unit and period of a budget in words. Raises ValueError where it is none."""
-    found = _BUDGET.fullmatch(text)
-    if found is None or not float(found["amount"]):
-        raise ValueError(f'{text[:60]!r}: allowed are such as "2 usd a day", "50000 tokens a turn"')
-    amount = float(found["amount"])
-    if found["unit"] == "usd":
-        return amount, "usd", found["period"]
-    if amount != int(amount):
-        raise ValueError(f"{text[:60]!r}: tokens are counted in whole numbers")
-    return amount, "tokens", found["period"]
-
-
 class BindingSettings(Section):
     """Which agent answers in which chats. The first that fits decides, so those for one chat stand
     before those with a *; what none takes goes to default."""
 
-    channel: Text = Field(
-        description="telegram, slack, console, or * for all.", examples=["telegram"]
-    )
-    chat_id: Text = Field(
+    channel: Annotated[
+        Text, matching(r"telegram|slack|console|\*", "allowed: telegram, slack, console, *")
+    ] = Field(description="telegram, slack, console, or * for all.", examples=["telegram"])
+    chat_id: Annotated[
+        Text,
+        matching(r"[^\s:]+", "allowed: the id alone, without the channel and without a topic"),
+    ] = Field(
         description="The chat's id, with all its topics or threads; a * stands for any characters.",
         examples=["-100123"],
     )
     agent: Text = Field(description="Its name.", examples=["work"])
-
-    @field_validator("channel")
-    @classmethod
-    def _a_channel(cls, value: str) -> str:
-        if value not in CHANNELS:
-            raise ValueError(f"allowed: {', '.join(CHANNELS)}")
-        return value
-
-    @field_validator("chat_id")
-    @classmethod
-    def _a_chat(cls, value: str) -> str:
-        if not re.fullmatch(r"[^\s:]+", value):
-            raise ValueError("allowed: the id alone, without the channel and without a topic")
-        return value
-
-
-CHANNELS = ("telegram", "slack", "console", "*")
 
 
 class AgentsSettings(Section):
@@ -182,20 +148,3 @@ class AgentsSettings(Section):
             Binding(channel=one.channel, chat_id=one.chat_id, agent=one.agent)
             for one in self.bindings
         )
-
-    @model_validator(mode="after")
-    def _can_be_reached(self) -> AgentsSettings:
-        problems = [
-            f"agents.bindings[{place}]: there is no [agents.{one.agent}]; there "
-            f"{'are' if len(self.by_name) > 1 else 'is'} {', '.join(self.by_name)}"
-            for place, one in enumerate(self.bindings)
-            if one.agent not in self.by_name
-        ]
-        problems += [
-            f"agents.bindings[{place}] can never be reached: agents.bindings[{earlier}] takes all "
-            "of its chats before it; put it in front of that one, or remove it"
-            for place, earlier in unreached(self.rules())
-        ]
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self

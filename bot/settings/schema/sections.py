@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from bot.settings.schema.values import Names
-from memory.records.section import Section
-
-
-class ExtractionSettings(Section):
-    """Facts are found in a conversation once it has been idle for a while."""
-
-    enabled: bool = Field(default=True, description="Whether facts are looked for at all.")
-    idle_seconds: float = Field(
-        default=300.0, ge=1, description="Seconds after the last message of a conversation."
-    )
-    max_turns: int = Field(
-        default=10, ge=1, le=100, description="Exchanges that are looked at, the newest ones."
-    )
-    min_messages: int = Field(
-        default=4, ge=1, description="Messages that a conversation must have had by then."
-    )
-    confidence_min: float = Field(
-        default=0.7, ge=0, le=1, description="Facts that the model is less sure of are dropped."
-    )
-    facts_max: int = Field(default=5, ge=1, le=20, description="Facts of one conversation at most.")
+from bot.settings.schema.values import at_least_or_none, matching
+from memory.records.section import ExtractionSettings, Section, Text
 
 
 class MemorySettings(Section):
@@ -53,48 +34,18 @@ class MemorySettings(Section):
     extraction: ExtractionSettings = ExtractionSettings()
 
 
-class HistorySettings(Section):
-    """What of a conversation is sent along; all of it is kept."""
-
-    tokens_max: int = Field(
-        default=24_000, ge=1, description="Tokens sent as history before it is summed up."
-    )
-    window_share: float = Field(
-        default=0.75, gt=0, le=1, description="The same as a share of the model's window."
-    )
-    messages_max: int = Field(
-        default=50, ge=1, description="Messages sent as history before it is summed up."
-    )
-    compact_every_s: float = Field(
-        default=120.0, ge=0, description="Seconds between two summaries, unless the window is full."
-    )
-    tail_tokens: int = Field(
-        default=4_000, ge=100, description="Tokens of the newest turns that stay word for word."
-    )
-    tail_exchanges: int = Field(
-        default=2, ge=1, description="Exchanges that stay word for word, whatever their size."
-    )
-    boundary_confidence: float = Field(
-        default=0.5,
-        ge=0,
-        le=1,
-        description="How sure the model must be of a new topic for the older one to be cut off.",
-    )
-    summary_tokens: int = Field(default=500, ge=50, description="Tokens of a summary.")
-    keep_days: int = Field(
-        default=0, ge=0, description="Days after which what was said is erased. 0: never."
-    )
-    idle_reset_hours: float = Field(
-        default=0.0, ge=0, description="Hours of silence after which a new one begins. 0: never."
-    )
-
-
 # --- config schedule ----------------------------------------------------------------------------
 #
 # The sections of the settings about what happens by the clock: jobs and the heartbeat.
 
-_CHECK = re.compile(r"(?:file|tool|command):\s*\S.{0,400}|url:\s*https?://\S{1,400}")
-_HOURS = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d")
+_Check = Annotated[
+    Text,
+    matching(
+        r"(?:file|tool|command):\s*\S.{0,400}|url:\s*https?://\S{1,400}",
+        "allowed are file:PATH, url:https://…, tool:NAME, command:COMMAND",
+    ),
+]
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
 
 
 class SchedulerSettings(Section):
@@ -115,10 +66,13 @@ class HeartbeatSettings(Section):
     """A regular look at workspace/HEARTBEAT.md. An empty list costs nothing."""
 
     enabled: bool = Field(default=True, description="Whether there is one.")
-    every_minutes: int = Field(
+    every_minutes: Annotated[int, at_least_or_none(5, none="off")] = Field(
         default=30, ge=0, description="Minutes between two looks, 5 at least. 0: off."
     )
-    active_hours: str = Field(
+    active_hours: Annotated[
+        str,
+        matching(f"({_CLOCK}-{_CLOCK})?", "allowed: two times of the day, such as 08:00-22:00"),
+    ] = Field(
         default="",
         description="Only between these times of the owner's day, such as 08:00-22:00. Empty: "
         "always.",
@@ -128,37 +82,12 @@ class HeartbeatSettings(Section):
         description="The chat that hears of it, such as telegram:42. Empty: the owner's private "
         "chat.",
     )
-    checks: Names = Field(
+    checks: Annotated[tuple[_Check, ...], Field(strict=False)] = Field(
         default=(),
         description="Cheap looks before a model is asked: file:PATH or url:ADDRESS (has it "
         "changed?), tool:NAME (does it say anything new?), command:COMMAND (does it end with 0?). "
         'Such as ["file:files/inbox.md"]. Empty: the list alone decides.',
     )
-
-    @field_validator("every_minutes")
-    @classmethod
-    def _not_too_often(cls, minutes: int) -> int:
-        if 0 < minutes < 5:
-            raise ValueError("allowed: 0 (off), or 5 and more")
-        return minutes
-
-    @field_validator("checks")
-    @classmethod
-    def _forms(cls, checks: Names) -> Names:
-        for check in checks:
-            if not _CHECK.fullmatch(check):
-                raise ValueError(
-                    f"{check[:60]!r}: allowed are file:PATH, url:https://…, tool:NAME, "
-                    "command:COMMAND"
-                )
-        return checks
-
-    @field_validator("active_hours")
-    @classmethod
-    def _hours(cls, text: str) -> str:
-        if text and not _HOURS.fullmatch(text):
-            raise ValueError("allowed: two times of the day, such as 08:00-22:00")
-        return text
 
 
 # --- config attachments -------------------------------------------------------------------------

@@ -26,7 +26,6 @@ from bot.settings.schema.agents import AgentsSettings
 from bot.settings.schema.sections import (
     AttachmentsSettings,
     HeartbeatSettings,
-    HistorySettings,
     MemorySettings,
     SchedulerSettings,
 )
@@ -43,74 +42,30 @@ from bot.settings.schema.values import (
     Folder,
     JsonTable,
     ListenOn,
-    Names,
     Pattern,
     PersonNumber,
     SkillName,
     SlackMember,
-    Text,
-    Url,
     VariableName,
     VariableValue,
     listed,
 )
 from bot.settings.tree import ANY_NAME, KeyPath, keys_of, secrets_of, sections_of
-from memory.records.section import AgentTasksSettings, Section, TurnsSettings
+from memory.records.section import (
+    AgentTasksSettings,
+    HistorySettings,
+    LlmSettings,
+    Names,
+    Section,
+    Text,
+    TurnsSettings,
+    Url,
+)
 
 CONFIG_NAME = "config.toml"
 ENV_PREFIX = "HEARTHBOT_"
 ENV_HOME = "HEARTHBOT_HOME"
 ENV_DELIMITER = "__"
-
-
-class LlmSettings(Section):
-    """The language model."""
-
-    model: str = Field(
-        default="",
-        description="The model, such as openai/gpt-4.1-mini. Empty: the bot picks one at start "
-        "and says which and why.",
-    )
-    api_base: Url = Field(
-        default="",
-        description="Address of an OpenAI-compatible endpoint; it usually ends in /v1. Empty: the "
-        "provider's own.",
-    )
-    api_key: SecretStr = Field(
-        default=SecretStr(""),
-        description="The provider's key. Empty: its usual environment variable.",
-    )
-    client: Literal["auto", "litellm", "direct"] = Field(
-        default="auto",
-        description="How the model is reached. direct: the bot's own client, for endpoints that "
-        "speak as OpenAI does. litellm: the library of that name, which knows every provider and "
-        "takes seconds to load. auto: direct where that is possible.",
-    )
-    fallbacks: Names = Field(
-        default=(),
-        description="Models to ask, in this order, while the first one cannot answer.",
-    )
-    cheap_model: str = Field(
-        default="",
-        description="The model for work behind the scenes, such as summaries. Empty: llm.model.",
-    )
-    max_output_tokens: int = Field(
-        default=8192, ge=1, description="Tokens that one answer may have."
-    )
-    window: int = Field(
-        default=0, ge=0, description="The model's context window in tokens. 0: known by its name."
-    )
-    timeout_s: float = Field(default=120.0, gt=0, description="Limit of one model call, seconds.")
-    vision: Literal["auto", "on", "off"] = Field(
-        default="auto",
-        description="Whether pictures that people send are shown to the model. auto: where it is "
-        "known that it sees; on: also where nobody knows, as with a model on your own machine.",
-    )
-    transcription_model: str = Field(
-        default="",
-        description="The model that writes down voice notes, such as openai/whisper-1 or "
-        "groq/whisper-large-v3. Empty: they are kept, and the assistant is told how long they are.",
-    )
 
 
 class TelegramSettings(Section):

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
-from bot.settings.schema.values import Names, ServerName, Text, Url, VariableName, VariableValue
-from memory.records.section import Section
+from bot.settings.schema.values import ServerName, VariableName, VariableValue
+from memory.records.section import Names, Section, Text, Url
 
 # --- tools ---------------------------------------------------------------------------------------
 

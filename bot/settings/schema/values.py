@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from agent.skills import rules as patterns
+from memory.records.section import http_url
 
 # --- reactions ----------------------------------------------------------------------------------
 #
@@ -69,15 +70,13 @@ def _person_number(value: object) -> int:
     text = value.strip() if isinstance(value, str) else ""
     if number := re.fullmatch(r"(?:telegram:)?([1-9][0-9]{0,18})", text):
         return int(number[1])
-    raise ValueError(_person_hint(value, text))
-
-
-def _person_hint(value: object, text: str) -> str:
     if isinstance(value, str) and not text:
-        return "an empty entry lets nobody in; remove it"
+        raise ValueError("an empty entry lets nobody in; remove it")
     if text == "*":
-        return 'an entry is a user\'s number; to let everyone in, set access.policy = "open"'
-    return (
+        raise ValueError(
+            'an entry is a user\'s number; to let everyone in, set access.policy = "open"'
+        )
+    raise ValueError(
         "an entry is a user's number, such as 99 or telegram:99: "
         "names can change hands, the number cannot"
     )
@@ -98,21 +97,34 @@ def _slack_member(value: object) -> str:
     )
 
 
+def matching(pattern: str, otherwise: str) -> AfterValidator:
+    """Return a check that a whole text fits a pattern; `otherwise` is said where it does not."""
+    form = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not form.fullmatch(value):
+            raise ValueError(otherwise)
+        return value
+
+    return AfterValidator(check)
+
+
+def at_least_or_none(least: int, *, none: str) -> AfterValidator:
+    """Return a check that a number is 0, which is called `none`, or not too small."""
+
+    def check(value: int) -> int:
+        if 0 < value < least:
+            raise ValueError(f"allowed: 0 ({none}), or {least} and more")
+        return value
+
+    return AfterValidator(check)
+
+
 def _listen_on(value: str) -> str:
     parts = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/]+):([0-9]{1,5})", value)
     if parts is None or int(parts[1]) > 65535:
         raise ValueError("allowed: host:port, such as 127.0.0.1:8443")
     return value
-
-
-def _http_url(value: str) -> str:
-    if value and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
-        raise ValueError("allowed: an address that begins with https:// or http://")
-    return value.rstrip("/")
-
-
-def _api_root(value: str) -> str:
-    return _http_url(value) + "/"
 
 
 def _pattern(value: str) -> str:
@@ -124,30 +136,6 @@ def _pattern(value: str) -> str:
     except patterns.PatternWrong as wrong:
         at = f" at character {wrong.position}" if wrong.position else ""
         raise ValueError(f"not a regular expression that works: {wrong.text}{at}") from None
-    return value
-
-
-def _folder(value: str) -> str:
-    if value and not value.startswith(("/", "~/")):
-        raise ValueError("allowed: a folder that begins with / or ~/")
-    return value
-
-
-def _skill_name(value: str) -> str:
-    if len(value) > 64 or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", value):
-        raise ValueError("a skill's name is up to 64 of a-z, 0-9 and single hyphens, as its folder")
-    return value
-
-
-def _server_name(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]{1,30}([_-][a-z0-9]{1,30}){0,3}", value) or "__" in value:
-        raise ValueError("a server's name is made of a-z, 0-9, single - and _, 30 at most in a row")
-    return value
-
-
-def _variable_name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        raise ValueError("the name of a variable is made of A-Z, a-z, 0-9 and _")
     return value
 
 
@@ -195,14 +183,33 @@ AckReaction = Annotated[str, AfterValidator(_ack_reaction)]
 PersonNumber = Annotated[int, BeforeValidator(_person_number)]
 SlackMember = Annotated[str, BeforeValidator(_slack_member)]
 ListenOn = Annotated[str, AfterValidator(_listen_on)]
-Text = Annotated[str, Field(min_length=1)]
-Names = Annotated[tuple[Text, ...], Field(strict=False)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
-SkillName = Annotated[str, AfterValidator(_skill_name)]
-ServerName = Annotated[str, AfterValidator(_server_name)]
-VariableName = Annotated[str, AfterValidator(_variable_name)]
+AgentName = Annotated[
+    str,
+    matching(
+        "(?!bindings$)[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,3}",
+        "an agent's name is made of a-z, 0-9 and single -, 30 at most in a row",
+    ),
+]
+SkillName = Annotated[
+    str,
+    matching(
+        "(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*",
+        "a skill's name is up to 64 of a-z, 0-9 and single hyphens, as its folder",
+    ),
+]
+ServerName = Annotated[
+    str,
+    matching(
+        "[a-z0-9]{1,30}([_-][a-z0-9]{1,30}){0,3}",
+        "a server's name is made of a-z, 0-9, single - and _, 30 at most in a row",
+    ),
+]
+VariableName = Annotated[
+    str,
+    matching("[A-Za-z_][A-Za-z0-9_]*", "the name of a variable is made of A-Z, a-z, 0-9 and _"),
+]
 VariableValue = Annotated[SecretStr, AfterValidator(_variable_value)]
 JsonTable = Annotated[Mapping[str, Any], BeforeValidator(_json_table)]
-Url = Annotated[str, AfterValidator(_http_url)]
-ApiRoot = Annotated[str, AfterValidator(_api_root)]
-Folder = Annotated[str, AfterValidator(_folder)]
+ApiRoot = Annotated[str, AfterValidator(lambda url: f"{http_url(url)}/")]
+Folder = Annotated[str, matching("(?s:((/|~/).*)?)", "allowed: a folder that begins with / or ~/")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.mcp.presentation import former_parameters, shown_tools
+from agent.mcp.schema import former_parameters, shown_tools
 from agent.mcp.values import ServerTool
 from memory.records.rows import ApprovedTool
 

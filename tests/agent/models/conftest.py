@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.openai_compatible import OpenAICompatible
 from tests.agent.models.server import ModelServer, serving
 

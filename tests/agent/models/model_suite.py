@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.fallback import ModelChain
 from memory.records.errors import (
     AuthRefused,

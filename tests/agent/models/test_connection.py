@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from agent.models.chat_request import Dialect
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import BrokenAnswer, ModelRefused, ModelTimeout, Overloaded
 from tests.agent.models.asking import ask

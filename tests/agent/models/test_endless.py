@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.litellm import LiteLLM
 from agent.models.openai_compatible import OpenAICompatible
 from agent.models.wire import BYTES_A_TOKEN, RAW_BYTES_A_TOKEN

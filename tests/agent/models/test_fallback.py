@@ -517,7 +517,7 @@ async def test_a_refusal_is_there_to_be_told_once_until_the_model_has_worked_aga
     told = []
     for _ in range(4):
         await ask(fallback)
-        told.append(health.take_refusal())
+        told.append(health.breaker.take_refusal())
         clock.passed += 25 * HOUR
 
     assert told == [str(refusal), "", "", str(refusal)]

@@ -17,8 +17,8 @@ import pytest
 from aiohttp import web
 
 from agent.models.chat_request import MARK
-from agent.models.choose import Client, ModelWish, choose
-from agent.models.deadline import CallLimits
+from agent.models.choose import choose
+from agent.models.client import CallLimits
 from agent.models.litellm import LiteLLM
 from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import (
@@ -33,6 +33,7 @@ from memory.records.errors import (
 )
 from memory.records.ports import Model
 from memory.records.request import ModelRequest, ToolSpec
+from memory.records.section import LlmSettings
 from memory.records.transcript import (
     Answered,
     Context,
@@ -385,9 +386,9 @@ async def test_a_connection_that_breaks_before_the_first_word_broke_an_answer(
 @pytest.mark.parametrize("client", ["auto", "direct", "litellm"])
 @pytest.mark.parametrize("name", ["cohere/command-r", "cohere_chat/command-r", "command-r"])
 async def test_a_provider_that_the_library_cannot_read_is_refused_with_a_way_out(
-    name: str, client: Client
+    name: str, client: str
 ) -> None:
-    wanted = ModelWish(model=name, client=client)
+    wanted = LlmSettings.model_validate({"model": name, "client": client})
 
     with pytest.raises(SettingsWrong, match=r"Cohere.*openrouter/cohere/command-r.*llm\.api_base"):
         await choose(wanted, env={"COHERE_API_KEY": "k"})

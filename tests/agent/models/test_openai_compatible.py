@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.models.chat_request import Dialect
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import (
     BrokenAnswer,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.models.deadline import CallLimits
+from agent.models.client import CallLimits
 from agent.models.fallback import ModelChain
 from agent.models.health import ModelHealth
 from agent.models.openai_compatible import OpenAICompatible

@@ -13,10 +13,11 @@ from aiohttp import web
 
 from agent.models import chat_request
 from agent.models.chat_request import UNSEEN, Dialect
-from agent.models.choose import ModelWish, Vision, beside, choose
+from agent.models.choose import beside, choose
 from agent.models.litellm import LiteLLM
 from memory.records.errors import AssistantError
 from memory.records.request import ModelRequest, ModelTraits
+from memory.records.section import LlmSettings
 from memory.records.transcript import Answered, Entry, Note, Picture, Said
 from tests.agent.files_kit import PNG
 
@@ -96,18 +97,20 @@ def test_without_pictures_nothing_is_different() -> None:
         ("openai/gpt-4o", "off", False),
     ],
 )
-async def test_who_sees_is_known_or_set(model: str, setting: Vision, sees: bool) -> None:
-    choice = await choose(ModelWish(model=model, vision=setting), env={"OPENAI_API_KEY": "k"})
+async def test_who_sees_is_known_or_set(model: str, setting: str, sees: bool) -> None:
+    choice = await choose(
+        LlmSettings.model_validate({"model": model, "vision": setting}), env={"OPENAI_API_KEY": "k"}
+    )
 
     assert choice.traits.vision is sees
 
 
 def test_that_the_main_model_sees_says_nothing_of_another_providers() -> None:
-    main = ModelWish(model="openai/gpt-4o", vision="on")
+    main = LlmSettings(model="openai/gpt-4o", vision="on")
 
     assert beside(main, "openai/gpt-4.1").vision == "on"
     assert beside(main, "groq/llama").vision == "auto"
-    assert beside(ModelWish(model="openai/gpt-4o", vision="off"), "groq/llama").vision == "off"
+    assert beside(LlmSettings(model="openai/gpt-4o", vision="off"), "groq/llama").vision == "off"
 
 
 # --- through litellm -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.models.speech import Speech
+from agent.models.litellm import Speech
 from memory.records.errors import AuthRefused, BrokenAnswer, Overloaded
 from tests.agent.files_kit import VOICE
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.docx import docx_text
 from agent.files.extract import FileReader
+from agent.files.formats import docx_text
 from memory.records.errors import DocumentWrong
 from tests.agent.reading.made import archive, document, docx, paragraph, unpacks_to
 

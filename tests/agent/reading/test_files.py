@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from pathlib import Path
 
@@ -176,9 +175,3 @@ def test_a_file_is_what_is_in_it() -> None:
 )
 def test_what_cannot_be_read_says_what_it_is(name: str, content: bytes, said: str) -> None:
     assert said in why(name, content)
-
-
-def test_the_answer_of_the_process_is_json_with_the_sentence() -> None:
-    from agent.files.extract import _answer
-
-    assert json.loads(json.dumps(_answer("a.pdf", b"x", chars_max=5)))["why"].startswith("is no")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.files.extract import FileReader
-from agent.files.pdf import PAGES_MAX, pdf_text
+from agent.files.formats import PAGES_MAX, pdf_text
 from memory.records.errors import DocumentWrong
 from tests.agent.reading import made
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.sandbox.bubblewrap import Bubblewrap
-from agent.tools.exec import ExecOptions, ExecTools, Runner
+from agent.tools.groups.exec import ExecOptions, ExecTools, Runner
 from agent.tools.tool import Caller
 from tests.agent.tools.given import OWNER
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.sandbox.process import KEPT_BYTES, Caught, ProgramRefused, RunLimits
-from agent.tools.exec import ExecOptions, Runner
+from agent.tools.groups.exec import ExecOptions, Runner
 from tests.agent.sandbox.given import Home, needs_sandbox, processes_with, ran
 from tests.checkout import ROOT
 from tests.thorough import rounds

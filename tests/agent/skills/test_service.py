@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
+from agent.skills.install import FORMER, NotRewritable, changed_text, skill_text
 from agent.skills.reader import DESCRIPTION_MAX, SkillFile, read_skill
 from agent.skills.service import CHANGED, WAITING_MAX, WRITTEN
 from agent.skills.skill import SkillPlace, SkillRefused, SkillState
 from agent.skills.suspicious import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
-from agent.skills.writer import FORMER, NotRewritable, changed_text, skill_text
 from memory.records.rows import SkillRecord
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench

@@ -6,10 +6,10 @@ import json
 from datetime import UTC, datetime
 
 from agent.policy.presentation import needs_of
-from agent.tools.agents import StatusTold
 from agent.tools.arguments import parse_arguments
-from agent.tools.call import KeepResult, arguments_of, run_parsed
+from agent.tools.groups.agents import StatusTold
 from agent.tools.tool import Caller, Needs, Tool, may_call, tools_of
+from agent.tools.toolbox import KeepResult, arguments_of, run_parsed
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.transcript import ToolCall, ToolResult
 

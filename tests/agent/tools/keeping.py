@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo
 
-from agent.tools.profile import PersonContext
+from agent.tools.groups.memory import PersonContext
 from memory.records.messages import ConversationId
 from tests.fakes import FixedClock
 

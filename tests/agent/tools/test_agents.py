@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.subagents.subagents import SubagentCall, Subagents
-from agent.tools.agents import TASK_CHARS_MAX, AgentTools
+from agent.tools.groups.agents import TASK_CHARS_MAX, AgentTools
 from agent.tools.tool import Caller
 from memory.database.connection import Database
 from memory.records.messages import (

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pydantic import Field, field_validator
 
 from agent.guards.loose_json import read_object
-from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments, schema_of
+from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
+from tests.agent.house import of_model
 from tests.thorough import rounds
 
 
@@ -31,7 +32,7 @@ class Wanted(Arguments):
 
 
 def read(text: str) -> dict[str, Any]:
-    read: Wanted = parse_arguments(Wanted, text)
+    read: Wanted = parse_arguments(of_model(Wanted), text)
     return read.model_dump(exclude_defaults=True)
 
 
@@ -51,7 +52,7 @@ def test_a_check_of_our_own_is_told_in_its_own_words_alone() -> None:
             raise ValueError(f"{day!r} is no day")
 
     with pytest.raises(ArgumentsWrong, match="'day': 'never' is no day"):
-        parse_arguments(When, '{"day": "never"}')
+        parse_arguments(of_model(When), '{"day": "never"}')
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_a_schema_holds_what_a_model_needs_and_no_more() -> None:
         title: str = Field(description="of the note")
         last: int | None = Field(default=None, ge=1)
 
-    assert schema_of(Small) == {
+    assert of_model(Small).schema() == {
         "type": "object",
         "properties": {
             "title": {"type": "string", "description": "of the note"},

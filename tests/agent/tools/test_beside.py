@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.files import FileTools
+from agent.tools.groups.files import FileTools
 from agent.tools.tool import tools_of
 from agent.tools.workspace import PathRefused, Workspace
 from tests.agent.sandbox.given import AGREED, Home, needs_sandbox, ran

@@ -19,7 +19,7 @@ from agent.policy.approval import shown
 from agent.sandbox.environment import EnvironmentWrong, given_variables
 from agent.sandbox.process import RunLimits
 from agent.tools.confinement import ConfinementRefused
-from agent.tools.exec import (
+from agent.tools.groups.exec import (
     CommandLimits,
     ExecOptions,
     ExecTools,
@@ -27,7 +27,7 @@ from agent.tools.exec import (
     Runner,
     shown_command,
 )
-from agent.tools.files import ResultStore
+from agent.tools.groups.files import ResultStore
 from agent.tools.tool import Effect, Needs, Tool, tools_of
 from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
@@ -472,7 +472,7 @@ def _from_a_bot(root: Path, command: list[str], *, sandbox: bool) -> str:
     child = (
         "import asyncio, os, sys, tempfile\nfrom pathlib import Path\n"
         "from tests.agent.sandbox.given import AGREED, ran\n"
-        "from agent.tools.exec import ExecOptions, Runner\n"
+        "from agent.tools.groups.exec import ExecOptions, Runner\n"
         f"home = Path(tempfile.mkdtemp(dir={str(root)!r}))\n(home / 'workspace').mkdir()\n"
         f"runner = Runner(home / 'workspace', home=home, options=ExecOptions(sandbox={sandbox}))\n"
         "assert os.environ['OPENAI_API_KEY'] == 'sk-test1'\n"

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from agent.policy.presentation import needs_of
-from agent.tools.call import arguments_of
-from agent.tools.files import FileTools, ResultStore, replaced_once
+from agent.tools.groups.files import FileTools, ResultStore, replaced_once
 from agent.tools.tool import Caller, Needs, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Toolbox, arguments_of
 from agent.tools.workspace import Workspace
 from memory.records.text import clean, cut_middle
 from memory.records.transcript import ToolResult

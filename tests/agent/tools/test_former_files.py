@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.tools.arguments import parse_arguments
-from agent.tools.files import FileTools
+from agent.tools.groups.files import FileTools
 from agent.tools.tool import Caller, FileResult
 from agent.tools.workspace import PathRefused, Workspace
 from memory.records.erasure import FileChange

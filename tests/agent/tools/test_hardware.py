@@ -10,14 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.hardware import (
-    Buses,
-    I2cBus,
-    I2cTools,
-    SpiMode,
-    SpiTools,
-    hardware_tools,
-)
+from agent.tools.groups.hardware import Buses, I2cBus, I2cTools, SpiMode, SpiTools, hardware_tools
 from agent.tools.tool import Effect, Needs, Tool
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, by_name, call, run_tool
 from tests.agent.tools.given import needs as needs_of

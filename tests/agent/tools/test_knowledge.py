@@ -10,7 +10,7 @@ import pytest
 
 from agent.files.extract import BYTES_MAX
 from agent.policy.approval import Allowed, AskFirst, NotAllowed, Policy, Verdict, decide
-from agent.tools.knowledge import KnowledgeTools
+from agent.tools.groups.knowledge import KnowledgeTools
 from agent.tools.tool import Caller, Tool, Trust, tools_of
 from agent.tools.workspace import Workspace
 from memory.database.connection import Database

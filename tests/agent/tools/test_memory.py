@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from agent.prompt.templates import harmless
-from agent.tools.memory import FactTools
-from agent.tools.notes import Notes, NoteTools
-from agent.tools.profile import ProfileTools
+from agent.tools.groups.memory import FactTools
+from agent.tools.groups.notes import Notes, NoteTools, ProfileTools
 from agent.tools.tool import Caller, Needs, Tool, Trust
 from agent.tools.workspace import Workspace
 from memory.database.connection import Database

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.tools.messages import FileToSend, MessageTools, OwnChat
+from agent.tools.groups.messages import FileToSend, MessageTools, OwnChat
 from agent.tools.tool import Caller, Needs, Tool
 from memory.records.messages import PersonId
 from tests.agent.tools.given import GROUP, OWNER, by_name, call, needs, no_reaction, run_tool

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.notes import (
-    FILE_CHARS_MAX,
-    NOTE_CHARS_MAX,
-    Notes,
-    NoteTools,
-)
+from agent.tools.groups.notes import FILE_CHARS_MAX, NOTE_CHARS_MAX, Notes, NoteTools
 from agent.tools.tool import Caller, Needs, tools_of
 from agent.tools.workspace import Workspace
 from tests.agent.tools.given import GUEST, MEMBER, OWNER, call, needs, run_tool

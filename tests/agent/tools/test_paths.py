@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agent.tools.files import FileTools
-from agent.tools.messages import FileToSend, MessageTools, OwnChat, SendableFiles
+from agent.tools.groups.files import FileTools
+from agent.tools.groups.messages import FileToSend, MessageTools, OwnChat, SendableFiles
 from agent.tools.workspace import Workspace
 from memory.records.messages import PersonId
 from tests.agent.tools.given import GROUP, OWNER, by_name, call, no_reaction, run_tool

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from agent.mcp.tools import ServerArguments
 from agent.policy.approval import (
@@ -27,9 +27,10 @@ from agent.policy.approval import (
     digest_of,
     shown,
 )
-from agent.tools.arguments import Arguments
+from agent.tools.arguments import Arguments, Parameters
 from agent.tools.tool import Caller, Effect, Needs, ToolCard, Trust
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
+from tests.agent.house import of_model
 from tests.checkout import ROOT
 
 # --- the table ---------------------------------------------------------------------------------
@@ -103,12 +104,15 @@ COLUMNS = (
 """Role, whether members may approve what acts outside, and whether the turn is tainted."""
 
 
+NO_ARGUMENTS = of_model(Arguments)
+
+
 def card(
     *,
     group: str = "web",
     effect: Effect = Effect.NONE,
     name: str = "some_tool",
-    arguments: type[BaseModel] | ServerArguments = Arguments,
+    arguments: Parameters = NO_ARGUMENTS,
 ) -> ToolCard:
     return ToolCard(
         name=name,
@@ -496,7 +500,7 @@ class Mail(Arguments):
     command: tuple[str, ...] = ()
 
 
-MAIL = card(group="mcp", effect=Effect.OUTSIDE, name="mail", arguments=Mail)
+MAIL = card(group="mcp", effect=Effect.OUTSIDE, name="mail", arguments=of_model(Mail))
 ANYTHING = card(arguments=ServerArguments({"type": "object"}, shown={}))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.tools.messages import MessageTools
+from agent.tools.groups.messages import MessageTools
 from agent.tools.tool import Tool
 from memory.records.errors import Permanent
 from memory.records.messages import Address

@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.edits import ChangedMeanwhile, replace, replace_unchanged
+from agent.tools import edits
+from agent.tools.edits import ChangedMeanwhile, is_same
+
+
+def replace(name: str, folder: int, content: bytes) -> None:
+    edits.replace(name, folder, content, is_due=lambda _: True)
+
+
+def replace_unchanged(
+    name: str, folder: int, content: bytes, *, former: os.stat_result | None
+) -> None:
+    edits.replace(name, folder, content, is_due=lambda now: is_same(now, former))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent.prompt.templates import TextFiles
-from agent.tools.routes import FILE_NAME, RouteFile, Routes, RoutesWrong
+from agent.tools.discovery import FILE_NAME, RouteFile, Routes, RoutesWrong
 from tests.bench.wishes import BUILT_IN
 
 SHIPPED = Path(__file__).parents[3] / "prompts"

@@ -16,14 +16,13 @@ from pydantic import Field
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.policy.presentation import needs_of
 from agent.tools.arguments import Arguments
-from agent.tools.call import arguments_of
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
-from agent.tools.toolbox import MAKES_JOBS, Reach, ReachOptions, Toolbox
+from agent.tools.toolbox import MAKES_JOBS, Reach, ReachOptions, Toolbox, arguments_of
 from memory.records.jobs import Job, JobKind, MisfirePolicy, QuietPolicy
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.transcript import Note, ToolResult
 from memory.stores.conversations import SqliteConversations
-from tests.agent.house import House, model
+from tests.agent.house import House, model, of_model
 from tests.agent.schedule_kit import made_tools
 from tests.agent.test_job_runs import a_run
 from tests.agent.tools.given import call, caller, run_tool
@@ -49,7 +48,7 @@ class OneTool(Tool):
         self.card = ToolCard(
             name=name,
             description="Does something.",
-            arguments=WebArguments,
+            arguments=of_model(WebArguments),
             group=group,
             effect=effect,
             redo="once",
@@ -167,13 +166,6 @@ async def test_what_must_be_asked_first_goes_back_and_nothing_is_kept_or_changed
     before = await desk.only()
     await desk.refused("update_job", id="j1", text="coffee", when=when)
     assert await desk.only() == before
-
-
-async def test_a_reminder_may_nag_and_be_urgent(desk: Clerkship) -> None:
-    await desk.done("remind_me", text="pills", when="in 1 hour", nag_minutes=10, urgent=True)
-
-    job = await desk.only()
-    assert (job.nag_s, job.urgent) == (600, True)
 
 
 async def test_what_was_shown_is_what_is_kept_however_long_the_answer_takes(

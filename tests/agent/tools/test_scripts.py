@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from agent.sandbox.environment import Given
 from agent.skills.library import LOOK_EVERY_S
 from agent.skills.skill import SkillRefused
-from agent.tools.exec import ExecOptions, ProgramNotRun, Runner
-from agent.tools.scripts import ScriptTools
+from agent.tools.groups.exec import ExecOptions, ProgramNotRun, Runner
+from agent.tools.groups.skills import ScriptTools
 from agent.tools.tool import Caller
 from memory.records.rows import SkillRecord
 from tests.agent.sandbox.given import AGREED, KEYS, needs_sandbox

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.tools.discovery import ToolRanking, ToolText, tool_text
-from agent.tools.routes import Routes
+from agent.tools.discovery import Routes, ToolRanking, ToolText, tool_text
 from agent.tools.selection import (
     CORE,
     Reason,

@@ -13,12 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.messages import (
-    FileToSend,
-    MessageTools,
-    OwnChat,
-    SendableFiles,
-)
+from agent.tools.groups.messages import FileToSend, MessageTools, OwnChat, SendableFiles
 from agent.tools.tool import Caller, Needs
 from agent.tools.workspace import Workspace
 from memory.records.messages import PersonId

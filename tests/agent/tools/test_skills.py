@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from agent.skills.install import FORMER
 from agent.skills.library import LOOK_EVERY_S, SkillLibrary
 from agent.skills.places import SkillFolders
 from agent.skills.service import SkillService
 from agent.skills.skill import SkillState
-from agent.skills.writer import FORMER
-from agent.tools.skills import FILE_BYTES_READ, LISTED_MAX, SkillTools
+from agent.tools.groups.skills import FILE_BYTES_READ, LISTED_MAX, SkillTools
 from agent.tools.tool import Caller, tools_of
 from agent.tools.toolbox import Reach, Toolbox
 from agent.turn.assistant import Assistant

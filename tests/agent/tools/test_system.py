@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.agents import StatusTold, SystemTools
+from agent.tools.groups.agents import StatusTold, SystemTools
 from agent.tools.tool import Effect, Tool
 from tests.agent.house import FakeTool, House, model
 from tests.agent.tools.given import GUEST, OWNER, by_name, call, run_tool

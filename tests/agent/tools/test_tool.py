@@ -12,7 +12,6 @@ import pytest
 from pydantic import Field
 
 from agent.tools.arguments import Arguments
-from agent.tools.call import KeepResult, StoredResult
 from agent.tools.tool import (
     Caller,
     Effect,
@@ -25,10 +24,12 @@ from agent.tools.tool import (
     tool,
     tools_of,
 )
+from agent.tools.toolbox import KeepResult, StoredResult
 from memory.records.errors import Permanent, StorageFull
 from memory.records.messages import Role
 from memory.records.request import ToolSpec
 from memory.records.transcript import ToolResult
+from tests.agent.house import of_model
 from tests.agent.tools.given import OWNER, call, run_tool
 
 
@@ -48,7 +49,7 @@ class Probe(Tool):
         self.card = ToolCard(
             name="probe",
             description="A probe.",
-            arguments=Size,
+            arguments=of_model(Size),
             group="test",
             effect=effect,
             redo="repeat",

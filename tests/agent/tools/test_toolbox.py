@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.tools.files import FileTools
+from agent.tools.groups.files import FileTools
 from agent.tools.tool import Tool, tools_of
 from agent.tools.toolbox import Reach, ReachOptions, Toolbox
 from agent.tools.workspace import Workspace

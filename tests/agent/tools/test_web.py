@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from agent.policy.egress import NamedPages
 from agent.policy.taint import fenced
-from agent.tools.tool import Tool, tools_of
-from agent.tools.web import (
+from agent.tools.groups.web import (
     KEPT_CHARS_MAX,
     KEPT_PER_PERSON,
     TEXT_CHARS_MAX,
@@ -23,6 +22,7 @@ from agent.tools.web import (
     WebSearch,
     parts_of,
 )
+from agent.tools.tool import Tool, tools_of
 from agent.web.addresses import AddressRefused, UrlRefused, parse_url
 from agent.web.client import WebClient
 from agent.web.search import SearchHit, SearchService

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.tools.former_files import ProtectedFiles
+from agent.tools.groups.files import ProtectedFiles
 from agent.tools.tool import Caller
 from agent.tools.workspace import PathMissing, PathRefused, Workspace
 from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER

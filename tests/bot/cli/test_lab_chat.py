@@ -12,7 +12,6 @@ from bot.channels.console import HOW_TO_PRESS
 from bot.cli.terminal.lab import LabChat
 from bot.inbox.commands import NO_LONGER
 from bot.lab.telegram import FakeTelegram
-from tests.bot.files_kit import png
 
 PERSON = 1001
 BUTTONS = {
@@ -80,25 +79,6 @@ async def test_what_is_typed_arrives_and_what_is_answered_is_shown_once(
     assert list(chat.news()) == ["Hi there"]
 
 
-async def test_a_file_is_shown_by_its_name_and_a_picture_as_one(bot: Bot, chat: LabChat) -> None:
-    await bot.does("sendDocument", {"document": ("notes.md", b"# Notes")}, caption="Here it is")
-    await bot.does("sendPhoto", {"photo": ("cat.png", png())})
-
-    assert list(chat.news()) == ["📎 notes.md\n\nHere it is", "📎 picture"]
-
-
-async def test_a_reaction_is_a_line_of_its_own_once(
-    bot: Bot, telegram: FakeTelegram, chat: LabChat
-) -> None:
-    chat.types("thanks")
-    [message] = telegram.chat(PERSON)
-    thumb = [{"type": "emoji", "emoji": "👍"}]
-    await bot.does("setMessageReaction", message_id=message.message_id, reaction=thumb)
-
-    assert list(chat.news()) == ["👍"]
-    assert list(chat.news()) == []
-
-
 @pytest.mark.parametrize("line", ["2", "[2]", "/press 2"])
 async def test_a_number_presses_the_button_that_has_it(bot: Bot, chat: LabChat, line: str) -> None:
     await bot.does("sendMessage", text="May I?", reply_markup=BUTTONS)
@@ -112,29 +92,6 @@ async def test_a_number_presses_the_button_that_has_it(bot: Bot, chat: LabChat, 
     assert (query["data"], query["from"]["id"]) == ("ask:1:no", PERSON)
     assert list(chat.news()) == ["Denied."]
     assert list(chat.news()) == []
-
-
-async def test_a_number_later_on_is_a_message_and_press_still_presses(
-    bot: Bot, chat: LabChat
-) -> None:
-    await bot.does("sendMessage", text="May I?", reply_markup=BUTTONS)
-    list(chat.news())
-    for line in ("wait", "1", "/press 1"):
-        chat.types(line)
-
-    first, second, third = await bot.told()
-    assert (first["message"]["text"], second["message"]["text"]) == ("wait", "1")
-    assert third["callback_query"]["data"] == "ask:1:yes"
-
-
-@pytest.mark.parametrize("line", ["/press 9", "/press", "/press a b"])
-async def test_a_press_of_what_is_not_there_is_told_and_sent_to_nobody(
-    bot: Bot, chat: LabChat, line: str
-) -> None:
-    chat.types(line)
-
-    assert list(chat.news()) == [NO_LONGER]
-    assert await bot.told() == []
 
 
 async def test_a_card_that_was_answered_or_deleted_has_no_buttons_any_more(

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from agent.mcp.schema import sendable
 from agent.mcp.values import ServerOptions
-from bot.cli.mcp import listed_lines, waiting_lines
+from bot.cli.mcp import waiting_lines
 from bot.cli.render import Json
 from bot.commands.mcp import McpService
 from bot.settings.home import Home, prepare
@@ -70,12 +70,6 @@ def test_servers_are_listed_and_tools_approved(home: Home, tmp_path: Path) -> No
     assert "\x1b[2J" not in approved
     assert "1 tool of odd approved: odd__shell" in approved
     assert again["tools"] == []
-
-
-def test_without_servers_it_says_how_one_is_set_up() -> None:
-    (line,) = listed_lines({"servers": [], "waiting": 0})
-
-    assert "[mcp.NAME]" in line[0]
 
 
 def test_a_change_of_a_parameter_alone_is_shown_before_it_is_approved(
@@ -142,29 +136,6 @@ def test_of_a_new_tool_all_that_a_model_reads_is_shown() -> None:
 
     assert said[:4] == ["odd__mail: off", "    Mails.", "    Soon.", "    parameters:"]
     assert '          "default": "Bonn"' in said
-
-
-def test_a_change_is_shown_with_what_it_was() -> None:
-    said = lines(
-        former="Does mail.",
-        description="Sends mail.",
-        former_parameters=takes(),
-        parameters=takes(),
-    )
-
-    assert said[2:4] == ["    -Does mail.", "    +Sends mail."]
-
-
-def test_of_parameters_that_changed_each_difference_is_shown() -> None:
-    before = takes(to={"type": "string", "maxLength": 9}, cc={"type": "string"})
-    now = takes(to={"type": "string"}, bcc={"description": "Unseen."})
-
-    said = [line.strip() for line in changed(before, now)]
-
-    assert {'-      "maxLength": 9', '-    "cc": {', '+    "bcc": {'} <= {
-        line.rstrip(",") for line in said
-    }
-    assert '+      "description": "Unseen."' in said
 
 
 def test_where_the_former_parameters_were_not_kept_all_are_shown() -> None:

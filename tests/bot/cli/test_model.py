@@ -78,7 +78,7 @@ async def test_list_shows_who_answers_with_window_and_price_and_asks_no_model(de
     done = await desk.run("list", GROQ_API_KEY="a-key-of-groq")
 
     lines = [line.split("\t") for line in done.out.splitlines()]
-    assert lines[0][:4] == ["answers", "openai/gpt-4.1-mini", "1,047,576", "$0.4 in, $1.6 out"]
+    assert lines[0][:4] == ["usual", "openai/gpt-4.1-mini", "1,047,576", "$0.4 in, $1.6 out"]
     assert lines[1][:4] == ["stands in for it", "openai/spare", "128,000", "price unknown"]
     assert ["its key is set", "groq/llama-3.3-70b-versatile"] in [line[:2] for line in lines]
     assert desk.model.requests == []

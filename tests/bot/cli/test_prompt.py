@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from subprocess import PIPE
@@ -14,7 +13,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
-from bot.cli.prompt import diff_lines, plain_lines, text_lines
 from tests.bot.kit import OWNER, Rig, eventually, rigged
 from tests.fork_server import plain_env, start
 
@@ -36,173 +34,6 @@ def part(name: str, where: str, tokens: int, cache: str = "new", **more: Any) ->
         "known": True,
         **more,
     }
-
-
-TURN: Shown = {
-    "kind": "chat",
-    "chat": "telegram:42",
-    "turn": "in-7",
-    "started_ms": 1_700_000_000_000,
-    "model": "gpt-4.1-mini",
-    "tokens": 1_000,
-    "window": 128_000,
-    "fullness": 0.0078125,
-    "answer_tokens": 8_192,
-    "cached_tokens": 600,
-    "cacheable": 0.6,
-    "first": False,
-    "broke": "skills: skill:boats came",
-    "money": {"request": 0.002, "request_with_cache": 0.0008, "counted": 0.0011},
-    "parts": [
-        part("tools", "tools", 500, "cached", sources=["read_file", "list_dir"]),
-        part("base", "system", 100, "cached", sources=["prompts/system.md"], text="You are Vesla."),
-        part("skills", "system", 90, "changed", sources=["skill:boats"], text="one\ntwo"),
-        part("history", "history", 200, "behind", known=False, text=None),
-        part("the person's words", "words", 10),
-        part("memories", "block", 100, sources=["fact:1", "fact:2"]),
-    ],
-    "tools": ["read_file", "list_dir"],
-    "spared": ["current chat"],
-    "cuts": [{"layer": "memories", "tokens_before": 300, "tokens_after": 100}],
-    "picked": [{"name": "rule:x", "why": "the pattern a\tb fits"}],
-    "requests": [
-        {
-            "tokens": 1_004,
-            "cached_tokens": 600,
-            "changed": "skills",
-            "model": "gpt-4.1-mini",
-            "error": "",
-            "counted": {"prompt": 1_010, "completion": 30, "cached": 512},
-        },
-        {
-            "tokens": 1_100,
-            "cached_tokens": 1_004,
-            "changed": "",
-            "model": "",
-            "error": "ModelTimeout",
-            "counted": None,
-        },
-    ],
-}
-
-PLAIN = """\
-kind	chat
-chat	telegram:42
-turn	in-7
-model	gpt-4.1-mini
-tokens	1000	0.8 %
-window	128000
-answer	8192
-cacheable	600	60 %
-money	$0.0020	$0.00080 with cache	$0.0011 counted
-part	tools	tools	500	50 %	$0.0010	cached	read_file, list_dir
-part	base	system	100	10 %	$0.00020	cached	prompts/system.md
-part	skills	system	90	9.0 %	$0.00018	changed	skill:boats
-part	history	history	200	20 %	$0.00040	behind
-part	the person's words	words	10	1.0 %	$0.000020	new
-part	memories	block	100	10 %	$0.00020	new	fact:1, fact:2
-broke	skills: skill:boats came
-spared	current chat	stands above, not sent again
-cut	memories	300	100	no room
-picked	rule:x	the pattern a b fits
-request	1	1004	600 cacheable	1010 counted	512 cached	30 answered
-request	2	1100	1004 cacheable	ModelTimeout
-"""
-
-TEXTS = """\
-
-===== base · system · 100 tokens · 1 line =====
-You are Vesla.
-
-===== skills · system · 90 tokens · 2 lines =====
-one
-two
-
-===== history · history · 200 tokens · not stored any more =====
-"""
-
-DIFF: Shown = {
-    "before": {"turn": "in-6", "chat": "telegram:42", "tokens": 800},
-    "after": {"turn": None, "chat": "telegram:42", "tokens": 1_000},
-    "tokens": 200,
-    "history_tokens": 150,
-    "layers": [
-        {
-            "name": "skills",
-            "where": "system",
-            "change": "changed",
-            "tokens_before": 80,
-            "tokens_after": 90,
-            "diff": ["@@ -1 +1,2 @@", " one", "+two"],
-        },
-        {
-            "name": "memories",
-            "where": "block",
-            "change": "came",
-            "tokens_before": 0,
-            "tokens_after": 100,
-            "diff": None,
-        },
-        {
-            "name": "current chat",
-            "where": "block",
-            "change": "spared",
-            "tokens_before": 17,
-            "tokens_after": 0,
-            "diff": [],
-        },
-    ],
-    "tools_came": ["list_dir"],
-    "tools_went": ["write_file"],
-    "broke": "skills: skill:boats came",
-    "first": False,
-}
-
-DIFF_PLAIN = """\
-from	in-6	800
-to	now	1000
-tokens	+200
-history	+150
-layer	changed	skills	system	80	90
-diff	@@ -1 +1,2 @@
-diff	 one
-diff	+two
-layer	came	memories	block	0	100
-diff	(a text is not stored any more)
-layer	spared	current chat	block	17	0
-tool	came	list_dir
-tool	went	write_file
-broke	skills: skill:boats came
-"""
-
-
-def joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
-
-
-def test_the_plain_form_is_as_reviewed() -> None:
-    assert joined(plain_lines(TURN)) == PLAIN
-
-
-def test_the_texts_are_told_apart() -> None:
-    shown = {**TURN, "parts": [one for one in TURN["parts"] if "text" in one]}
-
-    assert joined(text_lines(shown)) == TEXTS
-
-
-def test_a_diff_is_as_reviewed() -> None:
-    assert joined(diff_lines(DIFF)) == DIFF_PLAIN
-
-
-def test_an_unknown_price_and_a_first_request_are_said() -> None:
-    parts = [{**one, "money": None} for one in TURN["parts"]]
-    shown = {**TURN, "money": None, "broke": "", "first": True, "parts": parts, "requests": []}
-
-    plain = joined(plain_lines(shown))
-
-    assert "money\tprice unknown\n" in plain
-    assert "part\tbase\tsystem\t100\t10 %\t\tcached" in plain
-    assert "broke\tno request before is recorded\n" in plain
 
 
 # --- without a running bot ---------------------------------------------------------------------
@@ -244,15 +75,6 @@ def test_the_price_is_that_of_the_model(home: Path, monkeypatch: pytest.MonkeyPa
     each = shown["money"]["request"] / shown["tokens"]
     assert each == pytest.approx(0.4e-6), "gpt-4.1-mini: $0.40 a million"
     assert sum(one["money"] for one in shown["parts"]) == pytest.approx(shown["money"]["request"])
-
-
-def test_json_is_one_object_with_the_same_facts(home: Path) -> None:
-    result = run("--json", "--full", "--message", "hello")
-
-    shown = json.loads(result.stdout)
-    assert shown["turn"] is None
-    assert shown["tokens"] == sum(one["tokens"] for one in shown["parts"])
-    assert {one["name"]: one["text"] for one in shown["parts"]}["the person's words"] == "hello"
 
 
 def test_full_prints_the_texts_too(home: Path) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
-from bot.cli.schedule.when import when
 from memory.records.recurrence import Cron, from_json
-from tests.bot.cli.cli_kit import on_terminal
 
 THEN = ("--now", "2026-11-28T10:17", "--tz", "Europe/Berlin")
 
@@ -43,12 +39,6 @@ def test_a_time_is_said_back_with_its_next_runs() -> None:
         "next\t2026-12-01T08:00:00+01:00",
         "next\t2026-12-02T08:00:00+01:00",
     ]
-
-
-def test_as_many_runs_as_are_wanted_are_shown() -> None:
-    result = typed("0 9 * * 1-5", *THEN, "--count", "10")
-
-    assert result.stdout.count("next\t") == 10
 
 
 def test_a_question_and_a_refusal_are_no_success() -> None:
@@ -140,27 +130,9 @@ def test_a_line_that_cannot_be_used_is_answered_too() -> None:
     assert "'text' is missing" in told[2]["why"]
 
 
-def test_empty_lines_are_passed_over() -> None:
-    assert answers("", {"text": "daily"}, "")[0]["status"] == "read"
-
-
 def test_nothing_is_made_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEARTHBOT_HOME", str(tmp_path / "home"))
 
     typed("daily")
 
     assert not (tmp_path / "home").exists()
-
-
-def test_a_terminal_gets_a_table() -> None:
-    def shown(text: str) -> str:
-        def show() -> None:
-            with suppress(typer.Exit):
-                when(text, tz="Europe/Berlin", now="2026-11-28T10:17", count=3)
-
-        return on_terminal(show)
-
-    assert "Every day at 12:00" in shown("every day at noon")
-    assert "Saturday 28 November 2026, 12:00 CET" in shown("every day at noon")
-    assert "In the morning or in the afternoon?\n  Once, on Sunday" in shown("at 8")
-    assert "'blah' is not a time that can be read." in shown("blah")

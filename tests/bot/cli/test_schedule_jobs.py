@@ -12,9 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bot.cli.main import app
-from bot.cli.render import print_lines
 from bot.cli.schedule.commands import list_jobs
-from bot.cli.schedule.dry_run import simulate
+from bot.cli.schedule.forecast import simulate
 from bot.settings.home import Home, prepare
 from memory.database.connection import Database
 from memory.records.messages import PersonId, Role
@@ -89,12 +88,6 @@ def test_what_a_job_for_the_assistant_costs_is_told_before_it_is_kept(home: Home
     assert lines[5] == "j1 (water the plants) is kept."
 
 
-def test_a_job_is_shown_with_the_name_of_its_person_and_no_id(home: Home) -> None:
-    said("add", *DAILY)
-
-    assert "to\ttelegram:42, for Ann" in said("show", "j1")
-
-
 def test_a_job_that_stands_still_has_no_next_run_but_what_comes_once_it_is_resumed(
     home: Home,
 ) -> None:
@@ -109,12 +102,6 @@ def test_a_job_that_stands_still_has_no_next_run_but_what_comes_once_it_is_resum
     assert listed[1:3] == ["paused", "paused: by hand"]
     assert f"resumed\t{row['once_resumed']['at']}" in shown
     assert not [line for line in shown if line.startswith("next")]
-
-
-def test_what_is_unknown_says_how_jobs_are_listed_here(home: Home) -> None:
-    result = typed("show", "nothing")
-
-    assert "`hearthbot schedule list` lists them" in " ".join(result.output.split())
 
 
 def test_a_name_that_is_taken_is_refused_with_the_job_that_has_it(home: Home) -> None:
@@ -132,13 +119,6 @@ def test_a_name_that_is_taken_is_refused_with_the_job_that_has_it(home: Home) ->
     assert said("edit", "j2", "--name", "Fish")[0] == "j2 is changed."
     assert [row["name"] for row in as_json("list")["jobs"]] == ["Plants", "Fish"]
     assert {row["what"] for row in as_json("list")["jobs"]} == {DAILY[1]}
-
-
-def test_without_a_name_the_same_words_twice_get_a_number(home: Home) -> None:
-    said("add", *DAILY)
-    said("add", *DAILY)
-
-    assert [row["name"] for row in as_json("list")["jobs"]] == [DAILY[1], f"{DAILY[1]} 2"]
 
 
 def test_a_list_for_a_pipe_has_one_job_a_line(home: Home) -> None:
@@ -314,11 +294,3 @@ def test_in_a_terminal_jobs_and_a_simulation_are_tables(
     assert "[bold]rain[/bold]" in shown, "the words of others are no markup"
     assert "\x1b[2J" not in shown
     assert "In all: 4 runs" in shown
-
-
-def test_in_a_terminal_a_row_says_in_a_column_what_it_is() -> None:
-    rows = [("state\ton", "good"), ("next\ta\tb", ""), ("--- system", "head")]
-
-    shown = on_terminal(lambda: print_lines(rows))
-
-    assert shown.splitlines() == ["state   on", "next    a  b", "--- system"]

@@ -9,6 +9,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from bot.channels.console import HOW_TO_PRESS
+from bot.cli.terminal.chat import OwnAnswer
 from bot.cli.terminal.screen import PlainScreen, RichScreen
 from bot.lab.model_script import prose
 from tests.acceptance.terminal import seen
@@ -47,22 +49,6 @@ def test_a_pipe_gets_which_model_answers_beside_the_answers_if_at_all() -> None:
     assert notes.getvalue() == "Hearthbot · lab\nllm.model says so.\n"
 
 
-async def test_the_running_tool_is_named_until_there_is_text() -> None:
-    screen, out = at_a_terminal()
-
-    with screen.busy():
-        thinking = out.getvalue()
-        screen.show({"kind": "doing", "text": "reading a file …"})
-        working = out.getvalue()
-        screen.show({"kind": "doing", "text": ""})
-        screen.show({"kind": "message", "id": "1", "text": "hello"})
-    screen.settle()
-
-    assert "thinking" in thinking
-    assert "reading a file …" in working
-    assert out.getvalue().count("hello") >= 1
-
-
 async def test_a_long_text_shows_its_end_while_it_grows_and_all_of_it_afterwards() -> None:
     screen, out = at_a_terminal(height=12)
     text = "\n\n".join(f"line {number}." for number in range(50))
@@ -78,7 +64,7 @@ async def test_a_long_text_shows_its_end_while_it_grows_and_all_of_it_afterwards
     assert "line 0." in out.getvalue()
 
 
-@pytest.mark.parametrize("height", [4, 8, 24])
+@pytest.mark.parametrize("height", [4, 24])
 async def test_nothing_of_the_growing_text_is_left_above_the_finished_one(height: int) -> None:
     growing, out = at_a_terminal(height)
     at_once, expected = at_a_terminal(height)
@@ -96,17 +82,6 @@ async def test_nothing_of_the_growing_text_is_left_above_the_finished_one(height
     assert seen(out.getvalue(), rows=height, columns=80) == seen(
         expected.getvalue(), rows=height, columns=80
     )
-
-
-async def test_code_whose_beginning_has_left_the_window_stays_code() -> None:
-    screen, out = at_a_terminal(height=10)
-    text = "Look:\n\n```python\n" + "".join(f"*step_{number}*\n" for number in range(40))
-
-    with screen.busy():
-        screen.show({"kind": "message", "id": "1", "text": text})
-        screen.show({"kind": "doing", "text": ""})
-
-    assert "*step_39*" in out.getvalue()
 
 
 async def test_words_in_brackets_stay() -> None:
@@ -136,6 +111,17 @@ async def test_what_comes_unasked_is_shown_once_it_no_longer_grows() -> None:
             await asyncio.sleep(0.01)
 
     assert out.getvalue().count("hel") == 1
+
+
+def test_the_card_in_the_one_answer_of_a_command_says_how_the_next_command_presses_it() -> None:
+    out = StringIO()
+    own = OwnAnswer(PlainScreen(out))
+    card = f"May I?\n\n[1] Yes\n\n{HOW_TO_PRESS}"
+
+    own.show({"kind": "message", "id": "1", "text": card, "buttons": {"1": "ask:1:yes"}})
+    own.screen.settle()
+
+    assert out.getvalue().endswith('[1] Yes\n\nTo press one: hearthbot chat -m "/press 1"\n')
 
 
 @pytest.mark.parametrize(

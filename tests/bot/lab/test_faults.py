@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 from telegram import Bot
-from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError, TimedOut
+from telegram.error import NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 
 from bot.lab import faults
-from bot.lab.telegram import FakeTelegram, flood, refusal, refuse_markup
+from bot.lab.telegram import FakeTelegram, flood
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*retry_after")
 
@@ -37,18 +37,6 @@ async def test_a_held_answer_times_out_although_the_text_stands_in_the_chat() ->
         assert (entry.applied, entry.client_there, entry.fault) == (True, False, "hold")
 
 
-async def test_a_request_held_before_its_effect_still_takes_effect_later() -> None:
-    async with both() as (tg, bot):
-        tg.fault("sendMessage", action=faults.hold(after=False))
-
-        with pytest.raises(TimedOut):
-            await bot.send_message(1, "hello", read_timeout=0.1)
-        assert tg.chat(1) == []
-
-        await tg.until(tg.release)
-        await tg.until(lambda: tg.chat(1))
-
-
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("make", [faults.drop, faults.reset])
 async def test_a_lost_connection_leaves_the_effect_or_not(make: type, after: bool) -> None:
@@ -61,37 +49,6 @@ async def test_a_lost_connection_leaves_the_effect_or_not(make: type, after: boo
         assert len(tg.chat(1)) == int(after)
         assert tg.calls("sendMessage")[0].status == 0
         await bot.send_message(1, "again")
-
-
-async def test_markup_is_refused_only_when_it_is_used() -> None:
-    async with both() as (tg, bot):
-        tg.fault("sendMessage", action=refuse_markup(), times=None)
-
-        with pytest.raises(BadRequest, match="Can't parse entities"):
-            await bot.send_message(1, "<b>x</b>", parse_mode="HTML")
-        await bot.send_message(1, "x")
-
-        assert [m.text for m in tg.chat(1)] == ["x"]
-
-
-async def test_refusals_come_in_the_shape_of_the_bot_api() -> None:
-    async with both() as (tg, bot):
-        tg.fault("sendMessage", action=flood(7))
-        tg.fault("sendMessage", action=refusal(500, "Internal Server Error"))
-        tg.fault("sendMessage", action=faults.bad_gateway())
-        tg.fault("sendMessage", action=faults.garble())
-
-        with pytest.raises(RetryAfter, match="7"):
-            await bot.send_message(1, "a")
-        with pytest.raises(NetworkError, match="Internal Server Error"):
-            await bot.send_message(1, "b")
-        with pytest.raises(NetworkError, match="Bad Gateway"):
-            await bot.send_message(1, "c")
-        with pytest.raises(TelegramError, match="Invalid server response"):
-            await bot.send_message(1, "d")
-        await bot.send_message(1, "e")
-
-        assert [m.text for m in tg.chat(1)] == ["d", "e"]
 
 
 async def test_faults_pick_their_occasions() -> None:

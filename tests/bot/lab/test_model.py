@@ -1,6 +1,5 @@
 """The scripted model, driven over HTTP as its clients do."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +9,7 @@ import httpx
 import pytest
 
 from bot.lab.model import ScriptedModel
-from bot.lab.model_script import ScriptedCall, ScriptedStep, call, prose, say
+from bot.lab.model_script import ScriptedCall, prose
 
 Json = dict[str, Any]
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
@@ -79,19 +78,6 @@ async def test_an_answer_may_wait_for_the_request_that_it_fits() -> None:
         assert await words(http, user("apple")) == "You said: apple"
         assert await words(http, user("a pear")) == "for you"
         assert await words(http, user("x", model="small")) == "cheap"
-
-
-async def test_a_rule_answers_when_nothing_is_queued() -> None:
-    async def rule(request: Json) -> list[ScriptedStep | str]:
-        return [call("look"), f"saw {len(request['messages'])}"]
-
-    async with both() as (model, http):
-        model.reply = rule
-
-        assert asked_calls(await ask(http, user("x"))) == [("look", "{}")]
-        assert await words(http, user("x")) == "saw 1"
-        model.reply = lambda _: say("now sync")
-        assert await words(http, user("x")) == "now sync"
 
 
 async def test_the_last_of_several_messages_is_the_one_that_is_answered() -> None:
@@ -178,27 +164,6 @@ async def test_a_stream_has_the_chunks_of_openai() -> None:
         assert all(c["usage"] is None for c in parsed[:-1])
 
 
-async def test_models_are_listed_and_a_key_may_be_required() -> None:
-    async with both(models=["a", "b"], api_key="k") as (_, http):
-        refused = await http.post("/chat/completions", json=user("x"))
-        http.headers["Authorization"] = "Bearer k"
-        listed = (await http.get("/models")).json()
-
-        assert refused.status_code == 401
-        assert refused.json()["error"]["code"] == "invalid_api_key"
-        assert [row["id"] for row in listed["data"]] == ["a", "b"]
-        assert await words(http, user("x")) == "You said: x"
-
-
-async def test_a_request_above_the_window_is_refused() -> None:
-    async with both(context_limit_tokens=100) as (_, http):
-        response = await http.post("/chat/completions", json=user("x" * 404))
-
-        assert response.status_code == 400
-        assert response.json()["error"]["code"] == "context_length_exceeded"
-        assert (await http.post("/chat/completions", json=user("x" * 400))).status_code == 200
-
-
 def made(call_id: str | None = "c1", **fields: Any) -> Json:
     function = {"name": "look", "arguments": "{}"}
     one = {"id": call_id, "type": "function", "function": function}
@@ -233,113 +198,3 @@ async def test_the_pairing_rules_are_strict_on_demand(more: list[Json]) -> None:
 
 
 # Faults -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "status", "code"),
-    [
-        ("429", 429, "rate_limit_exceeded"),
-        ("insufficient_quota", 429, "insufficient_quota"),
-        ("402", 402, "insufficient_quota"),
-        ("401", 401, "invalid_api_key"),
-        ("500", 500, None),
-        ("529", 529, None),
-        ("context", 400, "context_length_exceeded"),
-    ],
-)
-async def test_refusals_have_the_error_body_of_openai(
-    kind: str, status: int, code: str | None
-) -> None:
-    async with both() as (model, http):
-        model.say("kept")
-        model.named_fault(kind)
-
-        response = await http.post("/chat/completions", json=user("x"))
-
-        assert (response.status_code, response.json()["error"]["code"]) == (status, code)
-        assert response.headers.get("Retry-After") == ("1" if kind == "429" else None)
-        assert await words(http, user("x")) == "kept"
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-async def test_answers_are_deformed_on_demand(streamed: bool) -> None:
-    async with both(chunk_size=1000) as (model, http):
-
-        async def deformed(kind: str) -> Json:
-            model.call("look", {"path": "notes.md"})
-            model.named_fault(kind)
-            if not streamed:
-                answer = await ask(http, user("x"))
-                return {**answer["choices"][0], **answer["choices"][0]["message"]}
-            joined: Json = {"content": None, "tool_calls": {}}
-            for chunk in (await events(http, user("x")))[:-1]:
-                (choice,) = json.loads(chunk)["choices"]
-                joined["finish_reason"] = choice["finish_reason"]
-                for one in choice["delta"].pop("tool_calls", ()):
-                    at = joined["tool_calls"].setdefault(one["index"], one)
-                    at["function"]["arguments"] = one["function"]["arguments"]
-                joined |= {k: v for k, v in choice["delta"].items() if v}
-            joined["tool_calls"] = list(joined["tool_calls"].values())
-            return joined
-
-        empty = await deformed("empty")
-        thought = await deformed("reasoning_only")
-        length = await deformed("length")
-        broken = await deformed("bad_arguments")
-        double = await deformed("double_id")
-        missing = await deformed("missing_id")
-        filtered = await deformed("content_filter")
-
-        assert (empty["content"] or "", empty["finish_reason"]) == ("", "stop")
-        assert not empty.get("tool_calls")
-        assert thought["reasoning_content"]
-        assert not thought["content"]
-        assert length["finish_reason"] == "length"
-        assert length["tool_calls"][0]["function"]["arguments"] == '{"path": "'
-        with pytest.raises(ValueError):
-            json.loads(broken["tool_calls"][0]["function"]["arguments"])
-        assert len({one["id"] for one in double["tool_calls"]}) == 1
-        assert len(double["tool_calls"]) == 2
-        assert not missing["tool_calls"][0].get("id")
-        assert filtered["finish_reason"] == "content_filter"
-
-
-async def test_a_stream_can_be_cut_or_reset_or_garbled() -> None:
-    async with both(chunk_size=1) as (model, http):
-        model.named_fault("cut", chunks=3)
-        model.named_fault("bad_chunk", chunks=2)
-        model.named_fault("stream_reset", chunks=2)
-        model.named_fault("no_usage")
-
-        cut = await events(http, user("x"))
-        garbled = await events(http, user("x"))
-        with pytest.raises(httpx.TransportError):
-            await events(http, user("x"))
-        whole = await events(http, user("x", stream_options={"include_usage": True}))
-
-        assert len(cut) == 3
-        assert "[DONE]" not in cut
-        with pytest.raises(ValueError):
-            json.loads(garbled[-1])
-        assert not any("usage" in chunk for chunk in whole)
-
-
-async def test_a_stalled_stream_says_no_more_until_the_client_leaves() -> None:
-    async with both(chunk_size=1) as (model, http):
-        model.named_fault("stall", chunks=2)
-        two = asyncio.Event()
-        listening = asyncio.create_task(listen(http, [], two))
-
-        await two.wait()
-        listening.cancel()
-
-        await model.until(lambda: model.calls("chat")[0].client_there is False)
-
-
-async def listen(http: httpx.AsyncClient, got: list[str], two: asyncio.Event | None = None) -> None:
-    body = user("x", stream=True)
-    async with http.stream("POST", "/chat/completions", json=body) as response:
-        async for line in response.aiter_lines():
-            got.append(line)
-            if two is not None and len([line for line in got if line]) == 2:
-                two.set()

@@ -8,17 +8,11 @@ from typing import Any
 import pytest
 from telegram import (
     Bot,
-    BotCommand,
-    ReactionTypeEmoji,
-    ReplyParameters,
     Update,
 )
 from telegram.error import (
     BadRequest,
     Conflict,
-    Forbidden,
-    InvalidToken,
-    NetworkError,
     RetryAfter,
 )
 from telegram.request import HTTPXRequest
@@ -73,21 +67,6 @@ async def test_an_update_comes_again_until_a_higher_offset_confirms_it() -> None
         assert tg.pending() == [102]
 
 
-async def test_offsets_may_be_negative_or_far_ahead_and_an_update_may_come_once_more() -> None:
-    async with both() as (tg, bot):
-        for text in ("a", "b", "c"):
-            tg.message(chat_id=1, text=text)
-
-        assert ids(await bot.get_updates(offset=-1, timeout=0)) == [3]
-        assert ids(await bot.get_updates(offset=4, timeout=0)) == []
-        tg.redeliver(2)
-        assert ids(await bot.get_updates(offset=4, timeout=0)) == [2]
-        assert ids(await bot.get_updates(offset=4, timeout=0)) == []
-        tg.change(next_update_id=1)
-        tg.message(chat_id=1, text="after a reset of ids")
-        assert ids(await bot.get_updates(offset=5001, timeout=0)) == [1]
-
-
 async def test_a_second_long_poll_ends_the_first_with_a_conflict() -> None:
     async with both() as (tg, bot):
         first = asyncio.create_task(bot.get_updates(timeout=4))
@@ -98,46 +77,6 @@ async def test_a_second_long_poll_ends_the_first_with_a_conflict() -> None:
             await first
         tg.message(chat_id=1, text="hello")
         assert ids(await second) == [1]
-
-
-async def test_kinds_that_were_not_asked_for_are_not_queued() -> None:
-    async with both() as (tg, bot):
-        await bot.get_updates(timeout=0, allowed_updates=["message"])
-        tg.message(chat_id=1, text="seven")
-        tg.edit(chat_id=1, message_id=1, text="eight")
-        assert ids(await bot.get_updates(timeout=0)) == [1]
-
-        await bot.get_updates(timeout=0, allowed_updates=["message", "edited_message"])
-        tg.edit(chat_id=1, message_id=1, text="nine")
-        (_, edited) = await bot.get_updates(timeout=0)
-        assert edited.edited_message is not None
-        assert edited.edited_message.text == "nine"
-
-
-async def test_messages_carry_what_people_send() -> None:
-    async with both() as (tg, bot):
-        tg.message(chat_id=5, text="/start now @ann", username="bob", first_name="Bob")
-        tg.message(chat_id=-7, text="in a topic", user_id=5, thread_id=3)
-        tg.message(chat_id=5, text="yes", reply_to=1)
-        tg.message(chat_id=5, photo=b"jpg", caption="one", media_group_id="g")
-        tg.message(chat_id=5, document=b"a,b", file_name="t.csv", mime_type="text/csv")
-        tg.message(chat_id=5, voice=b"ogg")
-
-        said = [update.message for update in await bot.get_updates(timeout=0)]
-        command, topic, reply, photo, document, voice = (m for m in said if m is not None)
-
-        assert command.from_user is not None
-        assert command.from_user.username == "bob"
-        assert [e.type for e in command.entities] == ["bot_command", "mention"]
-        assert (topic.chat.type, topic.message_thread_id) == ("supergroup", 3)
-        assert reply.reply_to_message is not None
-        assert reply.reply_to_message.text == "/start now @ann"
-        assert (photo.media_group_id, photo.caption) == ("g", "one")
-        assert document.document is not None
-        assert document.document.file_name == "t.csv"
-        assert voice.voice is not None
-        file = await bot.get_file(document.document.file_id)
-        assert bytes(await file.download_as_bytearray()) == b"a,b"
 
 
 @pytest.mark.parametrize(
@@ -161,27 +100,6 @@ async def test_buttons_that_do_not_fit_are_refused(rows: list[Any], error: str) 
             )
 
         assert tg.sent() == []
-
-
-async def test_an_answer_to_a_query_fits_and_is_seen_and_an_old_query_gets_none() -> None:
-    async with both() as (tg, bot):
-        sent = await bot.send_message(1, "Sure?")
-        for _ in range(2):
-            tg.callback(chat_id=1, message_id=sent.message_id, data="y")
-        first, second = [
-            update.callback_query.id
-            for update in await bot.get_updates(timeout=0)
-            if update.callback_query is not None
-        ]
-
-        with pytest.raises(BadRequest, match=r"(?i)too_long"):
-            await bot.answer_callback_query(first, text="x" * 201)
-        await bot.answer_callback_query(first, text="x" * 200, show_alert=True)
-        tg.forget_queries()
-        with pytest.raises(BadRequest, match="Query is too old"):
-            await bot.answer_callback_query(second)
-
-        assert tg.answers() == [{"callback_query_id": first, "text": "x" * 200, "show_alert": True}]
 
 
 # Giving out ---------------------------------------------------------------------------------------
@@ -210,45 +128,6 @@ async def test_texts_that_telegram_refuses_are_refused(
         assert tg.calls("sendMessage")[0].applied is False
 
 
-async def test_edits_change_the_message_and_refuse_to_change_nothing() -> None:
-    async with both() as (tg, bot):
-        sent = await bot.send_message(1, "one")
-        await bot.edit_message_text("two", 1, sent.message_id)
-
-        with pytest.raises(BadRequest, match="Message is not modified"):
-            await bot.edit_message_text("<b></b>two ", 1, sent.message_id, parse_mode="HTML")
-        with pytest.raises(BadRequest, match="Message to edit not found"):
-            await bot.edit_message_text("x", 1, 99)
-        tg.message(chat_id=1, text="mine")
-        with pytest.raises(BadRequest, match="Message can't be edited"):
-            await bot.edit_message_text("x", 1, 2)
-
-        assert (tg.chat(1)[0].text, tg.chat(1)[0].edits) == ("two", 1)
-        assert tg.sent(1)[0]["text"] == "one"
-
-
-async def test_topics_chats_and_replies_must_exist() -> None:
-    async with both() as (tg, bot):
-        tg.message(chat_id=-7, text="in a topic", user_id=5, thread_id=3)
-        await bot.send_message(-7, "here", message_thread_id=3)
-
-        assert tg.chat(-7)[1].thread_id == 3
-        with pytest.raises(BadRequest, match="Message thread not found"):
-            await bot.send_message(-7, "there", message_thread_id=4)
-        with pytest.raises(BadRequest, match="Message to delete not found"):
-            await bot.delete_message(1, 99)
-        with pytest.raises(BadRequest, match="Reaction_invalid"):
-            await bot.set_message_reaction(-7, 1, ReactionTypeEmoji("🧨"))
-        with pytest.raises(BadRequest, match="Message to be replied not found"):
-            await bot.send_message(1, "x", reply_parameters=ReplyParameters(99))
-        await bot.send_message(
-            1, "x", reply_parameters=ReplyParameters(99, allow_sending_without_reply=True)
-        )
-        tg.blocked.add(1)
-        with pytest.raises(Forbidden, match="blocked by the user"):
-            await bot.send_message(1, "x")
-
-
 @pytest.mark.parametrize(
     ("photo", "says"),
     [
@@ -263,31 +142,6 @@ async def test_a_photo_has_its_rules(photo: bytes, says: str) -> None:
         with pytest.raises(BadRequest, match=says):
             await bot.send_photo(1, photo)
         assert tg.chat(1) == []
-
-
-async def test_a_file_of_more_than_50_mb_is_refused() -> None:
-    async with both() as (tg, bot):
-        with pytest.raises(NetworkError, match="Request Entity Too Large"):
-            await bot.send_document(1, bytes(50_000_001))
-        assert tg.chat(1) == []
-
-
-async def test_the_command_menu_is_checked() -> None:
-    async with both() as (_, bot):
-        with pytest.raises(BadRequest, match="Bot_command_invalid"):
-            await bot.set_my_commands([BotCommand("Not-Good", "x")])
-
-
-async def test_a_wrong_token_and_an_unknown_method_are_told_apart() -> None:
-    async with FakeTelegram(TOKEN) as tg:
-        with pytest.raises(InvalidToken):
-            async with client(tg, "123456:WRONG"):
-                pass
-        async with client(tg) as bot:
-            with pytest.raises(InvalidToken, match="not found"):
-                await bot.request.post(f"{bot.base_url}/noSuchMethod", None)
-
-        assert [entry.status for entry in tg.calls()] == [401, 200, 404]
 
 
 async def test_flood_limits_are_the_documented_ones() -> None:
@@ -313,16 +167,3 @@ async def test_flood_limits_are_the_documented_ones() -> None:
         with pytest.raises(RetryAfter):
             await bot.send_message(200, "x")
         assert len(tg.sent()) == 54
-
-
-async def test_the_log_is_bounded_and_tells_what_came_and_went() -> None:
-    async with both(log_cap=3) as (tg, bot):
-        for text in ("a", "b", "c", "d"):
-            await bot.send_message(1, text)
-
-        entries = tg.calls("sendMessage")
-        assert [entry.params["text"] for entry in entries] == ["b", "c", "d"]
-        assert all(entry.client_there and entry.status == 200 for entry in entries)
-        assert entries[-1].response["result"]["text"] == "d"
-        gate = tg.gate["sendMessage"]
-        assert (gate.received, gate.applied, gate.answered, gate.vanished) == (4, 4, 4, 0)

@@ -13,7 +13,7 @@ from memory.database.connection import Database
 from memory.records.errors import BrokenAnswer, ModelRefused, RateLimited, StorageError, StorageFull
 from memory.records.messages import ConversationId
 from memory.stores.conversations import SqliteConversations
-from memory.stores.schedule import IdleTimer, SqliteIdle
+from memory.stores.schedule import SqliteIdle
 from memory.stores.turns import SqliteJournal
 from scheduler.kinds.idle import IdleOptions, IdleReset, IdleTimers
 from tests.fakes import FixedClock
@@ -296,49 +296,6 @@ async def test_it_looks_again_and_again_by_itself(house: House) -> None:
 
     assert house.clock.pauses[0] == 30.0
     assert len(house.clock.pauses) >= 5 * MINUTE / 30
-
-
-class Broken(SqliteIdle):
-    """A store that is in trouble a few times."""
-
-    def __init__(self, clock: FixedClock, *, times: int) -> None:
-        self._clock = clock
-        self._times = times
-        self.well = asyncio.Event()
-
-    async def due(self, *, now_ms: int, idle_ms: int, limit: int) -> list[IdleTimer]:
-        return []
-
-    async def close(self, conversation: ConversationId, *, touched_ms: int) -> bool:
-        return False
-
-    async def put_off(
-        self, conversation: ConversationId, *, touched_ms: int, until_ms: int
-    ) -> bool:
-        return False
-
-    async def steady(self, *, now_ms: int, ahead_ms: int) -> int:
-        if self._times:
-            self._times -= 1
-            raise StorageFull("No space is left.")
-        self._clock.hold()
-        self.well.set()
-        return 0
-
-    async def last_touched(self, lane: str) -> int | None:
-        return None
-
-
-async def test_trouble_with_storage_is_told_once_and_so_is_its_end(clock: FixedClock) -> None:
-    store = Broken(clock, times=3)
-    timers = IdleTimers(store, Acts(), clock, options=OPTIONS, busy=lambda _: False)
-
-    with capture_logs() as logs:
-        async with timers:
-            await asyncio.wait_for(store.well.wait(), 10)
-            await asyncio.wait_for(clock.asleep.wait(), 10)
-
-    assert [line["event"] for line in logs] == ["idle.trouble", "idle.trouble.over"]
 
 
 async def test_storage_in_trouble_within_an_act_counts_for_no_failure(house: House) -> None:
