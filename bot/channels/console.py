@@ -159,22 +159,23 @@ class ConsoleChannel(Channel):
         if not {"message_id", "sent_at_ms"} <= line.keys():
             raise ValueError("a line without number or time")
         if (found := _PRESS.fullmatch(line["text"].strip())) is not None:
-            return self._press(found, str(line["message_id"]))
+            # A button by its message and data, or by its number as long as this process knows it.
+            message_id, data = found["id"] or "", found["data"] or ""
+            if found["number"]:
+                message_id, data = self._cards.numbered(int(found["number"])) or (message_id, data)
+            return Pressed(
+                address=ADDRESS,
+                message_id=message_id,
+                sender=SENDER,
+                data=data,
+                press_id=str(line["message_id"]),
+            )
         return IncomingMessage(
             address=ADDRESS,
             message_id=str(line["message_id"]),
             sender_id=CHAT_ID,
             text=line["text"],
             sent_at_ms=int(line["sent_at_ms"]),
-        )
-
-    def _press(self, found: re.Match[str], press_id: str) -> Pressed:
-        """A button by its message and data, or by its number as long as this process knows it."""
-        message_id, data = found["id"] or "", found["data"] or ""
-        if found["number"]:
-            message_id, data = self._cards.numbered(int(found["number"])) or (message_id, data)
-        return Pressed(
-            address=ADDRESS, message_id=message_id, sender=SENDER, data=data, press_id=press_id
         )
 
     def parts(self, text: str) -> Sequence[MessagePart]:

@@ -54,7 +54,12 @@ class Downloads:
                 client.stream("GET", url, headers=dict(headers)) as response,
             ):
                 self._check(response, bytes_max)
-                return await _read(response, bytes_max)
+                read = bytearray()
+                async for piece in response.aiter_bytes():
+                    read += piece
+                    if len(read) > bytes_max:
+                        raise too_large(bytes_max)
+                return bytes(read)
         except (httpx.HTTPError, httpx.StreamError) as error:
             # Without its words: they may quote the address, which holds a token.
             raise Temporary(f"{self.host} broke off: {type(error).__name__}") from error
@@ -96,15 +101,6 @@ class Downloads:
 def too_large(bytes_max: int) -> FileUnavailable:
     """For what is found to be larger than it was said to be."""
     return FileUnavailable(f"it is too large (at most {bytes_max / 1e6:,.0f} MB are fetched)")
-
-
-async def _read(response: httpx.Response, bytes_max: int) -> bytes:
-    read = bytearray()
-    async for piece in response.aiter_bytes():
-        read += piece
-        if len(read) > bytes_max:
-            raise too_large(bytes_max)
-    return bytes(read)
 
 
 # --- what a platform posts ------------------------------------------------------------------------

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from agent.budget.rate_limit import TokenBucket
 from memory.records.ports import Clock
 
 CHATS_MAX = 2_000
 """Chats whose pace is remembered; the least recently used are forgotten."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def keep_newest(kept: dict[K, V], key: K, value: V, *, most: int) -> None:
+    """Keep a value as the newest, and forget the oldest beyond so many."""
+    kept.pop(key, None)
+    if len(kept) >= most:
+        del kept[next(iter(kept))]
+    kept[key] = value
 
 
 @dataclass(slots=True)
@@ -41,7 +53,14 @@ class SendThrottle:
     async def wait(self, chat_id: str, *, is_group: bool) -> None:
         """Returns when a message may be sent."""
         now = self._clock.monotonic()
-        chat = self._chat(chat_id, is_group=is_group)
+        chat = self._chats.get(chat_id)
+        if chat is None:
+            per_minute = self._per_group_minute
+            rate, burst = (
+                (per_minute / 60, per_minute) if is_group else (self._per_chat, CHAT_BURST)
+            )
+            chat = _ChatRate(self._bucket(rate, burst))
+        keep_newest(self._chats, chat_id, chat, most=CHATS_MAX)
         wait_s = max(0.0, chat.not_before - now)
         for bucket in (chat.bucket, self._all):
             if bucket is not None:
@@ -55,20 +74,6 @@ class SendThrottle:
         chat = self._chats.get(chat_id)
         if chat is not None:
             chat.not_before = self._clock.monotonic() + seconds
-
-    def _chat(self, chat_id: str, *, is_group: bool) -> _ChatRate:
-        chat = self._chats.pop(chat_id, None)
-        if chat is None:
-            if len(self._chats) >= CHATS_MAX:
-                del self._chats[next(iter(self._chats))]
-            per_minute = self._per_group_minute
-            chat = _ChatRate(
-                self._bucket(per_minute / 60, per_minute)
-                if is_group
-                else self._bucket(self._per_chat, CHAT_BURST)
-            )
-        self._chats[chat_id] = chat
-        return chat
 
     def _bucket(self, rate: float, burst: float) -> TokenBucket | None:
         if rate <= 0:

@@ -90,17 +90,15 @@ class Admission:
         reason = "no longer let in" if person is None else "chat not admitted"
         for event in events[1:]:
             await self._endings.end(event, InboxState.REFUSED, reason=reason)
-        hint = None if person is None else self._hint(message, person)
+        hint = None
+        is_owners = person is not None and person.role is Role.OWNER
+        if is_owners and self._access.hint_is_due(message.address):
+            # The owner alone is told how to admit a chat.
+            chat = f"{message.address.channel}:{message.address.chat_id}"
+            text = (
+                "This chat is not admitted, so I stay silent to everybody here. To admit it, run "
+                f"on my machine: hearthbot access approve {chat}"
+            )
+            hint = NewMessage(lane=message.address.key, text=text)
         await self._endings.end(events[0], InboxState.REFUSED, reason=reason, reply=hint)
         return None
-
-    def _hint(self, message: IncomingMessage, person: Person) -> NewMessage | None:
-        """The owner alone is told how to admit a chat."""
-        if person.role is not Role.OWNER or not self._access.hint_is_due(message.address):
-            return None
-        chat = f"{message.address.channel}:{message.address.chat_id}"
-        text = (
-            "This chat is not admitted, so I stay silent to everybody here. To admit it, run on "
-            f"my machine: hearthbot access approve {chat}"
-        )
-        return NewMessage(lane=message.address.key, text=text)

@@ -1,4 +1,4 @@
-"""Markdown to the tree of `bot.markup.tree`.
+"""Markdown as models write it, read into styled runs; and where such a text may be cut.
 
 `bot.markup.render` imports it on the first reply, since markdown-it-py takes some 20 ms to load.
 """
@@ -6,34 +6,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 
 from markdown_it import MarkdownIt
-from markdown_it.parser_inline import ParserInline
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
-from markdown_it.utils import EnvType
 
-from bot.markup.tree import (
-    Block,
-    Break,
-    CodeBlock,
-    Heading,
-    Inline,
-    ListBlock,
-    ListItem,
-    ParagraphBlock,
-    Quote,
-    RuleBlock,
-    Style,
-    Styled,
-    TableBlock,
-    TableRow,
-    TextMark,
-    TextRun,
-)
+from bot.markup.runs import CutPlace, Run, Style, Styles, TextMark, columns_of, poses
 
 # --- markup dialect -----------------------------------------------------------------------------
 #
@@ -65,7 +45,6 @@ _DUNDERS |= {"new", "repr", "slots", "str", "version"}
 @cache
 def parser() -> MarkdownIt:
     md = _Markdown("commonmark", {"html": False, "maxNesting": LEVELS_MAX})
-    md.inline = _Inline()
     md.enable(["table", "strikethrough"])
     md.disable(["reference", "html_block", "html_inline", "linkify", "fragments_join", "text_join"])
     md.inline.add_terminator_char("|")
@@ -81,54 +60,6 @@ class _Markdown(MarkdownIt):
         return len(url) <= URL_MAX and url.lower().startswith(SCHEMES)
 
 
-class _State(StateInline):
-    """Notes where each token begins in the text of its block."""
-
-    pending_at = 0
-
-    def pushPending(self) -> Token:
-        token = super().pushPending()
-        token.meta["at"] = self.pending_at
-        return token
-
-
-class _Inline(ParserInline):
-    """The library's inline parser, keeping positions; joining of fragments would lose them."""
-
-    def tokenize(self, state: StateInline) -> None:
-        assert isinstance(state, _State)
-        rules = self.ruler.getRules("")
-        deep = state.level >= state.md.options["maxNesting"]
-        while state.pos < state.posMax:
-            at, known = state.pos, len(state.tokens)
-            if not state.pending:
-                state.pending_at = at
-            if deep or not any(rule(state, False) for rule in rules):
-                state.append_pending(state.src[at])
-                state.pos = at + 1
-            _place(state.tokens, known, at)
-        if state.pending:
-            state.pushPending()
-
-    def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
-        state = _State(src, md, env, tokens)
-        self.tokenize(state)
-        for rule in self.ruler2.getRules(""):
-            rule(state)
-        return state.tokens
-
-
-def _place(tokens: list[Token], known: int, at: int) -> None:
-    for token in tokens[known:]:
-        if "at" in token.meta:
-            continue
-        token.meta["at"] = at
-        if token.type == "text":
-            at += len(token.content)
-        elif token.info == "auto":
-            at += 1
-
-
 def _maths(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] not in "$\\":
         return False
@@ -140,15 +71,21 @@ def _address(state: StateInline, silent: bool) -> bool:
     """A bare address, so that "_" and "*" in it are not taken for emphasis."""
     if state.src[state.pos] != ":" or not state.src.startswith("://", state.pos):
         return False
-    if not _URL_HEAD.search(state.src[max(0, state.pos - 8) : state.pos]):
-        return False
+    scheme = _URL_HEAD.search(state.src[max(0, state.pos - 8) : state.pos])
     found = _URL_REST.match(state.src, state.pos, state.posMax)
-    if found is None:
+    if scheme is None or found is None:
         return False
     address = found[0].rstrip(_URL_TAIL)
     while address.endswith(")") and address.count(")") > address.count("("):
         address = address[:-1].rstrip(_URL_TAIL)
-    return len(address) > 3 and _whole(state, state.pos + len(address), silent)
+    if len(address) <= 3:
+        return False
+    end = state.pos + len(address)
+    if not silent and state.pending.endswith(scheme[0]):
+        # Letters of no meaning so far: they are taken back, and belong to the address.
+        state.pending = state.pending.removesuffix(scheme[0])
+        state.pos -= len(scheme[0])
+    return _whole(state, end, silent)
 
 
 def _dunder(state: StateInline, silent: bool) -> bool:
@@ -179,7 +116,7 @@ def _spoiler(state: StateInline, silent: bool) -> bool:
     if not silent:
         outer = state.posMax
         state.pos, state.posMax = start, end
-        state.push("spoiler_open", "", 1).meta["at"] = start - 2
+        state.push("spoiler_open", "", 1)
         state.md.inline.tokenize(state)
         state.push("spoiler_close", "", -1)
         state.posMax = outer
@@ -187,7 +124,11 @@ def _spoiler(state: StateInline, silent: bool) -> bool:
     return True
 
 
-MARKS_MAX = 20_000  # so many marks and lines are an attack or an accident, and slow to match
+# --- reading ------------------------------------------------------------------------------------
+
+MARKS_MAX = 4_000  # so many marks are an attack or an accident, and slow to match
+INDENT_MAX = 12  # spaces before a nested item: a phone is narrow
+COLUMN_MAX = 40  # columns to which a table's cells are padded; wider cells stick out
 
 _MARKS = re.compile(r"[\[\]*_~`>|!<($#\\\n-]")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")
@@ -196,144 +137,195 @@ _STYLES = {
     "em_open": TextMark.ITALIC,
     "s_open": TextMark.STRIKE,
     "spoiler_open": TextMark.SPOILER,
-    "link_open": TextMark.LINK,
 }
+_BOXES = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}
+_RULE = "—" * 8
 
 
-def parse(source: str) -> tuple[Block, ...]:
-    """The tree of a text whose lines end in LF; blocks nested too deep, or too many marks, make
-    it plain paragraphs. Reference definitions are text here: a chat shows what was written."""
+def read(source: str, can_link: Callable[[str], bool]) -> list[Run]:
+    """Return all that is shown of a text whose lines end in LF, in order. A link that `can_link`
+    refuses, or whose words name another host, has its address written out. Blocks nested too deep,
+    or too many marks, make it plain. Reference definitions are text: a chat shows what was written.
+    """
+    tokens = _tokens(source)
+    if tokens is None:
+        return [(source, ())]
+    reader = _RunReader(source, tokens, can_link)
+    reader.blocks("", (), "")
+    return reader.runs
+
+
+@lru_cache(maxsize=16)  # a text is read, cut and read again
+def _tokens(source: str) -> Sequence[Token] | None:
     if len(_MARKS.findall(source)) > MARKS_MAX:
-        return plain(source)
+        return None
     tokens = parser().parse(source, {})
-    if any(token.level >= LEVELS_MAX - 2 for token in tokens):
-        return plain(source)
-    return _Blocks(source, tokens).read()
+    return None if any(token.level >= LEVELS_MAX - 2 for token in tokens) else tokens
 
 
-def plain(source: str) -> tuple[Block, ...]:
-    """One paragraph that shows the text as it stands."""
-    children: list[Inline] = []
-    at = 0
-    for line in source.split("\n"):
-        if at:
-            children.append(Break(lead=at - 1))
-        if line:
-            children.append(TextRun(text=line, lead=at, at=at))
-        at += len(line) + 1
-    return (ParagraphBlock(lead=0, spaced=False, children=tuple(children)),)
+class _RunReader:
+    """Writes block tokens as runs, from left to right."""
 
-
-class _Blocks:
-    """Reads the flat list of block tokens into blocks, from left to right."""
-
-    def __init__(self, source: str, tokens: list[Token]) -> None:
+    def __init__(
+        self, source: str, tokens: Sequence[Token], can_link: Callable[[str], bool]
+    ) -> None:
+        self.runs: list[Run] = []
         self._lines = source.split("\n")
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line) + 1)
         self._tokens = tokens
+        self._can_link = can_link
         self._next = 0
+        self._number = 0
+        self._at_marker = False
+        """Whether a list item's bullet was written, and nothing after it."""
 
-    def read(self, until: str = "") -> tuple[Block, ...]:
-        blocks = []
-        while self._next < len(self._tokens):
-            token = self._take()
-            if token.type == until:
-                break
-            blocks.append(self._block(token))
-        return tuple(blocks)
+    def blocks(self, until: str, styles: Styles, indent: str) -> None:
+        is_first = True
+        while self._next < len(self._tokens) and (token := self._take()).type != until:
+            if not is_first:
+                self._gap(token, styles)
+                if token.type in {"paragraph_open", "heading_open", "hr"}:
+                    self._write(indent, styles)
+            is_first = False
+            self._block(token, styles, indent)
 
     def _take(self) -> Token:
         self._next += 1
         return self._tokens[self._next - 1]
 
-    def _block(self, token: Token) -> Block:
-        first = _first_line(token)
-        lead, spaced = self._starts[first], self._spaced(first)
+    def _write(self, text: str, styles: Styles) -> None:
+        if text:
+            self.runs.append((text, styles))
+            self._at_marker = False
+
+    def _gap(self, token: Token, styles: Styles) -> None:
+        """Between blocks, a blank line where there is one in the source."""
+        line = token.map[0] if token.map else 0
+        is_spaced = line > 0 and not self._lines[line - 1].strip("> \t")
+        if self.runs:
+            self._write("\n\n" if is_spaced else "\n", styles)
+
+    def _wear(self, styles: Styles, mark: TextMark, value: str = "") -> Styles:
+        """A style inside the same style is no second one."""
+        if any(style.mark is mark for style in styles):
+            return styles
+        if mark not in _STYLES.values():
+            self._number += 1
+            return (*styles, Style(mark=mark, value=value, number=self._number))
+        return (*styles, Style(mark=mark))
+
+    def _block(self, token: Token, styles: Styles, indent: str) -> None:
         match token.type:
-            case "heading_open":
-                return Heading(lead=lead, spaced=spaced, children=self._inline())
             case "fence" | "code_block":
-                lines = tuple(self._code(token, first))
                 found = _LANGUAGE.match(token.info.strip())
                 language = found[0] if found else ""
-                return CodeBlock(lead=lead, spaced=spaced, language=language, lines=lines)
+                code = self._wear(styles, TextMark.PRE, language)
+                self._write(token.content.removesuffix("\n"), code)
             case "blockquote_open":
-                children = self.read("blockquote_close")
-                return Quote(lead=lead, spaced=spaced, children=children)
+                self.blocks("blockquote_close", self._wear(styles, TextMark.QUOTE), "")
             case "bullet_list_open" | "ordered_list_open":
-                return ListBlock(lead=lead, spaced=spaced, items=tuple(self._items()))
+                self._list(styles, indent)
             case "table_open":
-                return TableBlock(lead=lead, spaced=spaced, rows=tuple(self._rows()))
+                self._table(self._wear(styles, TextMark.PRE))
             case "hr":
-                return RuleBlock(lead=lead, spaced=spaced)
+                self._write(_RULE, styles)
             case _:
-                return ParagraphBlock(lead=lead, spaced=spaced, children=self._inline())
+                if token.type == "heading_open":
+                    styles = self._wear(styles, TextMark.BOLD)
+                self._inline(self._take().children or (), styles, indent)
+                self._take()
 
-    def _spaced(self, line: int) -> bool:
-        return line > 0 and not self._lines[line - 1].strip("> \t")
-
-    def _inline(self) -> tuple[Inline, ...]:
-        token = self._take()
-        self._take()
-        place = _SourcePositions(token.content, self._lines, self._starts, _first_line(token))
-        return _read_inline(token.children or [], place)
-
-    def _code(self, token: Token, first: int) -> Iterator[TextRun]:
-        lines = token.content.removesuffix("\n").split("\n") if token.content else []
-        opening = first + (token.type == "fence")
-        for number, line in enumerate(lines, opening):
-            start, raw = self._starts[number], self._lines[number]
-            at = start + len(raw) - len(line) if raw.endswith(line) else None
-            ending = "\n" if number - opening < len(lines) - 1 else ""
-            lead = start if number > opening else self._starts[first]
-            yield TextRun(text=line + ending, lead=lead, at=at)
-
-    def _items(self) -> Iterator[ListItem]:
+    def _list(self, styles: Styles, indent: str) -> None:
+        is_first = True
         while (token := self._take()).type == "list_item_open":
-            first = _first_line(token)
-            children = self.read("list_item_close")
-            marker = f"{token.info}{token.markup}" if token.info else "•"
-            marker, children = _task(marker, children)
-            yield ListItem(
-                lead=self._starts[first],
-                spaced=self._spaced(first),
-                marker=marker,
-                children=children,
-            )
+            if not is_first:
+                self._gap(token, styles)
+            is_first = False
+            here = "" if self._at_marker else indent  # a list that begins an item
+            marker = self._box() or (f"{token.info}{token.markup}" if token.info else "•")
+            self._write(f"{here}{marker} ", styles)
+            self._at_marker = True
+            self.blocks("list_item_close", styles, (here + " " * 3)[:INDENT_MAX])
+            self._at_marker = False
 
-    def _rows(self) -> Iterator[TableRow]:
-        cells: list[str] = []
-        lead = 0
+    def _box(self) -> str:
+        """The sign of a task that is open or done, in place of the words that say so."""
+        if self._tokens[self._next].type != "paragraph_open":
+            return ""
+        words = self._tokens[self._next + 1].children or ()
+        text = words[0].content if words and words[0].type == "text" else ""
+        return _BOXES.get(text[:4], "") if len(text) > 4 else ""
+
+    def _inline(self, tokens: Sequence[Token], styles: Styles, indent: str) -> None:
+        worn = [styles]
+        links: list[tuple[int, str]] = []
+        is_task = self._at_marker and self.runs[-1][0].strip() in _BOXES.values()
+        for number, token in enumerate(tokens):
+            now = worn[-1]
+            match token.type:
+                case "softbreak" | "hardbreak":
+                    self._write(f"\n{indent}", now)
+                case "code_inline":
+                    self._write(token.content, self._wear(now, TextMark.CODE))
+                case "whole":
+                    self._write(token.content, self._wear(now, TextMark.WHOLE))
+                case "image":
+                    url, start = str(token.attrs["src"]), len(self.runs)
+                    linked = self._wear(now, TextMark.LINK, url)
+                    self._write(token.content.replace("\n", " ").strip(), linked)
+                    self._end_link(start, url, linked)
+                case "link_open":
+                    links.append((len(self.runs), str(token.attrs.get("href", ""))))
+                    worn.append(self._wear(now, TextMark.LINK, links[-1][1]))
+                case "link_close":
+                    worn.pop()
+                    self._end_link(*links.pop(), now)
+                case _ if token.type in _STYLES:
+                    worn.append(self._wear(now, _STYLES[token.type]))
+                case _ if token.nesting < 0:
+                    worn.pop()
+                case _:
+                    text = token.content[4:] if is_task and number == 0 else token.content
+                    self._write(text, now)
+
+    def _end_link(self, start: int, url: str, linked: Styles) -> None:
+        """Write an address for its words where there are none, and behind them where they cannot
+        be its link."""
+        if len(self.runs) == start:
+            self._write(url, linked)
+        label = "".join(text for text, _ in self.runs[start:])
+        if self._can_link(url) and not poses(label.replace("\n", " "), url):
+            return
+
+        def bare(styles: Styles) -> Styles:
+            return tuple(one for one in styles if (one.mark, one.value) != (TextMark.LINK, url))
+
+        self.runs[start:] = [(text, bare(styles)) for text, styles in self.runs[start:]]
+        if label not in (url, url.removeprefix("mailto:")):
+            self._write(f" ({url})", bare(linked))
+
+    def _table(self, styles: Styles) -> None:
+        rows: list[list[str]] = []
         while (token := self._take()).type != "table_close":
             if token.type == "tr_open":
-                cells, lead = [], self._starts[_first_line(token)]
+                rows.append([])
             elif token.type == "inline":
-                cells.append(_cell(token.children or []))
-            elif token.type == "tr_close":
-                yield TableRow(lead=lead, cells=tuple(cells))
+                rows[-1].append(_cell(token.children or ()))
+        widths = [
+            min(COLUMN_MAX, max(columns_of(row[column]) for row in rows if column < len(row)))
+            for column in range(max(map(len, rows)))
+        ]
+        lines = [
+            " | ".join(
+                cell + " " * (width - columns_of(cell))
+                for cell, width in zip(row, widths, strict=False)
+            ).rstrip()
+            for row in rows
+        ]
+        lines.insert(1, "-+-".join("-" * width for width in widths))
+        self._write("\n".join(lines), styles)
 
 
-def _first_line(token: Token) -> int:
-    return token.map[0] if token.map else 0
-
-
-def _task(marker: str, children: tuple[Block, ...]) -> tuple[str, tuple[Block, ...]]:
-    match children:
-        case (
-            ParagraphBlock(children=(TextRun(text=text, at=int(at)) as words, *more)) as first,
-            *rest,
-        ):
-            box = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}.get(text[:4])
-            if box and len(text) > 4:
-                head = TextRun(text=text[4:], lead=words.lead, at=at + 4)
-                body = ParagraphBlock(lead=first.lead, spaced=first.spaced, children=(head, *more))
-                return box, (body, *rest)
-    return marker, children
-
-
-def _cell(tokens: list[Token]) -> str:
+def _cell(tokens: Sequence[Token]) -> str:
     """A table cell as plain text; the address of a link follows it, since code takes no links."""
     shown: list[str] = []
     links: list[tuple[str, int]] = []
@@ -352,132 +344,67 @@ def _cell(tokens: list[Token]) -> str:
     return "".join(shown).replace("\n", " ")
 
 
-class _SourcePositions:
-    """From a position in a block's text (marks and indents of its lines cut off) to the source."""
+# --- where it may be cut ------------------------------------------------------------------------
 
-    def __init__(self, text: str, lines: list[str], starts: list[int], first: int) -> None:
-        self.text = text
-        self._begins: list[int] = []
-        self._bases: list[int] = []
-        self._line_starts: list[int] = []
-        begin = 0
-        for number, line in enumerate(text.split("\n"), first):
-            raw, core = lines[number], line.strip()
-            found = raw.rfind(core) if number > first or "\n" in text else raw.find(core)
-            indent = len(line) - len(line.lstrip())
-            self._begins.append(begin)
-            self._bases.append(starts[number] + max(found, 0) - indent)
-            self._line_starts.append(starts[number])
-            begin += len(line) + 1
+LINE, ITEM, BLOCK = 4, 5, 6
+"""How good it is to begin a new message with a line, an item, a block; less is poorer."""
 
-    def source(self, position: int) -> int:
-        line = bisect_right(self._begins, position) - 1
-        return self._bases[line] + position - self._begins[line]
-
-    def line_start(self, position: int) -> int:
-        return self._line_starts[bisect_right(self._begins, position) - 1]
-
-    def words(self, text: str, position: int, lead: int | None) -> Iterator[TextRun]:
-        """A literal text that may run over lines, a piece for each line."""
-        while text:
-            cut = self.text.find("\n", position, position + len(text)) + 1
-            size = cut - position if cut else len(text)
-            at = self.source(position)
-            yield TextRun(text=text[:size], lead=at if lead is None else lead, at=at)
-            text, position = text[size:], position + size
-            lead = self.line_start(position) if text else None
+INSIDE = 10
+"""Divides that worth inside of a code block or table that would fit into one message."""
 
 
-def _read_inline(tokens: list[Token], place: _SourcePositions) -> tuple[Inline, ...]:
-    reader = _InlineReader(place)
+def cut_lines(source: str, *, block_max: int) -> list[CutPlace]:
+    """Return the begin of each line as a place, or none where all is plain; blocks of at most
+    `block_max` characters should stay whole."""
+    if (tokens := _tokens(source)) is None:
+        return []
+    lines = source.split("\n")
+    found = [CutPlace(worth=LINE) for _ in lines]
+    heading_end = -1
     for token in tokens:
-        reader.feed(token)
-    return reader.children()
+        if token.map is None or token.type in {"inline", "thead_open", "tbody_open", "tr_open"}:
+            continue
+        first, end = token.map
+        begins = found[first]
+        # A heading stays with what it heads.
+        worth = max(begins.worth, ITEM if token.level else BLOCK)
+        begins.worth = LINE - 1 if first == heading_end else worth
+        begins.is_sure = True
+        match token.type:
+            case "heading_open":
+                for line in found[first + 1 : end]:
+                    line.worth = 0  # what underlines it, too
+                heading_end = end
+                while heading_end < len(lines) and not lines[heading_end].strip():
+                    heading_end += 1
+            case "blockquote_open":
+                for line in found[first:end]:
+                    line.quote = "> "
+            case "list_item_open":
+                for line in found[first:end]:
+                    line.in_list = True
+            case "fence" | "table_open" | "code_block":
+                _hold(found[first:end], token, lines[first : first + 2], block_max=block_max)
+    return found
 
 
-class _InlineReader:
-    """Builds the inline tree; a style inside the same style is no second one, so depth is small."""
-
-    def __init__(self, place: _SourcePositions) -> None:
-        self._place = place
-        self._levels: list[list[Inline]] = [[]]
-        self._open: list[Style | None] = []
-        self._lead: int | None = None  # where marks began that belong to the next words
-
-    def children(self) -> tuple[Inline, ...]:
-        while self._open:
-            self._close()
-        return tuple(self._levels[0])
-
-    def feed(self, token: Token) -> None:
-        at = int(token.meta.get("at", 0))
-        if token.type in _STYLES:
-            self._start(token, at)
-        elif token.nesting < 0:
-            self._close()
-        elif token.type in ("softbreak", "hardbreak"):
-            self._levels[-1].append(Break(lead=self._place.source(at)))
-            begun = self._place.text.find("\n", at) + 1
-            self._lead = self._place.line_start(begun) if begun else None
-        elif token.type == "image":
-            self._image(token, at)
-        elif token.type == "code_inline":
-            self._code(token, at)
-        elif token.type == "whole":
-            words = self._words(token.content, at)
-            self._levels[-1].append(Styled(style=Style(mark=TextMark.WHOLE), children=words))
-        elif token.type == "text":
-            self._levels[-1].extend(self._words(token.content, at))
-        elif token.content:
-            self._levels[-1].append(self._made(token.content, at))
-
-    def _words(self, text: str, at: int) -> tuple[TextRun, ...]:
-        lead = self._lead
-        if text:
-            self._lead = None
-        return tuple(self._place.words(text, at, lead))
-
-    def _made(self, text: str, at: int) -> TextRun:
-        lead = self._place.source(at) if self._lead is None else self._lead
-        self._lead = None
-        return TextRun(text=text, lead=lead, at=None)
-
-    def _start(self, token: Token, at: int) -> None:
-        mark = _STYLES[token.type]
-        if self._lead is None:
-            self._lead = self._place.source(at - (mark is TextMark.BOLD))
-        if any(style and style.mark is mark for style in self._open):
-            self._open.append(None)
-            return
-        url = str(token.attrs.get("href", ""))
-        self._open.append(Style(mark=mark, value=url, at=self._place.source(at) if url else -1))
-        self._levels.append([])
-
-    def _close(self) -> None:
-        style = self._open.pop()
-        if style is None:
-            return
-        children = self._levels.pop()
-        if style.mark is TextMark.LINK and not children:
-            lead = style.at if self._lead is None else self._lead
-            children = [TextRun(text=style.value, lead=lead, at=None)]
-            self._lead = None
-        if children:
-            self._levels[-1].append(Styled(style=style, children=tuple(children)))
-
-    def _image(self, token: Token, at: int) -> None:
-        url = str(token.attrs["src"])
-        words = self._made(token.content.replace("\n", " ").strip() or url, at)
-        style = Style(mark=TextMark.LINK, value=url, at=words.lead)
-        self._levels[-1].append(Styled(style=style, children=(words,)))
-
-    def _code(self, token: Token, at: int) -> None:
-        text, begin = self._place.text, at + len(token.markup)
-        padded = text[begin : begin + len(token.content) + 2].replace("\n", " ")
-        if padded == f" {token.content} " and text.startswith(token.markup, begin + len(padded)):
-            begin += 1
-        lead = self._place.source(at) if self._lead is None else self._lead
-        self._lead = None
-        words = tuple(self._place.words(token.content, begin, lead))
-        style = Style(mark=TextMark.CODE, at=lead)
-        self._levels[-1].append(Styled(style=style, children=words))
+def _hold(
+    held: Sequence[CutPlace], token: Token, opening: Sequence[str], *, block_max: int
+) -> None:
+    """Say of the lines of a block of code, or of a table, how the rest is opened anew."""
+    first, *inner = held
+    carry, indent = "", 0
+    if token.type == "fence":
+        carry = f"{first.quote}{token.markup}{token.info}\n"
+        indent = max(opening[0].find(token.markup), 0)
+    elif token.type == "table_open":
+        carry = "".join(f"{line}\n" for line in opening)
+    for line in inner:
+        line.worth = LINE / INSIDE if len(token.content) <= block_max else LINE
+        line.carry, line.indent, line.in_fence = carry, indent, token.type == "fence"
+        # Code that is indented has no mark that could be written anew inside of a list.
+        line.is_sure = token.type != "code_block" or not token.level
+        if line.in_fence:
+            line.quote = carry
+    if token.type == "table_open" and inner:
+        inner[0].is_sure = False  # the line below the header

@@ -10,9 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bot.markup.cut import Room, Run, shared
-from bot.markup.layout import Styles
-from bot.markup.tree import Style, TextMark
+from bot.markup.runs import Run, Style, Styles, TextMark, shared
 
 EDGE = "\u200b"
 
@@ -22,7 +20,6 @@ _BEFORE = frozenset(" \t\xa0([{\"'“‘«" + EDGE)
 _AFTER = frozenset(" \t\xa0)]}\"'”’».,;:!?…" + EDGE)
 _LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.I)
 _WEB = re.compile(r"https?://\S+", re.I)
-_SCHEME = re.compile(r"[A-Za-z]{2,5}$")
 _SPACED = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _IN_URL = str.maketrans({"|": "%7C", "<": "%3C", ">": "%3E", '"': "%22", " ": "%20"})
 
@@ -47,22 +44,6 @@ def allowed(styles: Styles) -> Styles:
     return tuple(style for style in styles if style.mark in kept)
 
 
-def weigh(style: Style) -> int:
-    """Characters that a style adds, edges included; `bot.markup.render` looks at what became of
-    it."""
-    if style.mark is TextMark.LINK:
-        return len(_address(style.value)) + 3
-    if style.mark is TextMark.PRE:
-        return 2 * len(_FENCE) + 2
-    return 4
-
-
-def room(size: int) -> Room:
-    """Return what one part of at most `size` characters may hold. Slack names no limit of
-    styles."""
-    return Room(shown=size, source=size, markup=size, entities=1_000, worn=allowed, weigh=weigh)
-
-
 def escaped(text: str) -> str:
     """Plain text in which Slack finds neither a link nor somebody to call."""
     text = text.replace("\x01", "") if "\x01" in text else text
@@ -72,23 +53,9 @@ def escaped(text: str) -> str:
 def mrkdwn(runs: Sequence[Run]) -> str:
     """Lines of mrkdwn; no mark reaches over the end of a line."""
     writer = _MrkdwnWriter()
-    for text, styles in _addresses_whole(runs):
+    for text, styles in runs:
         writer.feed(text, allowed(styles))
     return writer.whole()
-
-
-def _addresses_whole(runs: Sequence[Run]) -> list[Run]:
-    """A bare address is marked from its "://" on; its scheme belongs to it."""
-    whole: list[Run] = []
-    for text, styles in runs:
-        if text.startswith("://") and whole and styles and styles[-1].mark is TextMark.WHOLE:
-            before, worn = whole[-1]
-            if scheme := _SCHEME.search(before):
-                whole[-1] = (before[: scheme.start()], worn)
-                whole.append((scheme[0] + text, styles))
-                continue
-        whole.append((text, styles))
-    return whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +85,18 @@ class _MrkdwnWriter:
         pre = next((style for style in styles if style.mark is TextMark.PRE), None)
         if pre != self._pre:
             self._end_pre()
-            self._begin_pre(pre)
+            self._pre = pre
+            if pre is not None:
+                if self._line:
+                    self._end_line(quoted=False)
+                elif self._out and not self._out[-1].endswith("\n"):
+                    self._out.append("\n")
+                self._out.append(f"{_FENCE}\n")
         if pre is not None:
             self._out.append(escaped(text).replace(_FENCE, f"`{EDGE}`{EDGE}`"))
             return
-        if text and self._ends_with(_FENCE) and not text.startswith("\n"):
+        is_behind_code = not self._line and self._out[-1:] == [_FENCE]
+        if is_behind_code and text and not text.startswith("\n"):
             self._out.append("\n")
         quoted = any(style.mark is TextMark.QUOTE for style in styles)
         worn = tuple(style for style in styles if style.mark is not TextMark.QUOTE)
@@ -148,9 +122,8 @@ class _MrkdwnWriter:
         self._out.append("\n")
 
     def _flush(self, *, quoted: bool) -> None:
-        quoted = any(atom.wears(TextMark.QUOTE) for atom in self._line) or (
-            quoted and not self._line
-        )
+        if self._line:
+            quoted = any(atom.wears(TextMark.QUOTE) for atom in self._line)
         bare = [
             _Atom(text=a.text, styles=tuple(s for s in a.styles if s.mark is not TextMark.QUOTE))
             for a in self._line
@@ -163,16 +136,6 @@ class _MrkdwnWriter:
             line = EDGE + line
         self._out.append(line)
 
-    def _begin_pre(self, pre: Style | None) -> None:
-        self._pre = pre
-        if pre is None:
-            return
-        if self._line:
-            self._end_line(quoted=False)
-        elif self._out and not self._out[-1].endswith("\n"):
-            self._out.append("\n")
-        self._out.append(f"{_FENCE}\n")
-
     def _end_pre(self) -> None:
         if self._pre is None:
             return
@@ -180,9 +143,6 @@ class _MrkdwnWriter:
         if not self._out[-1].endswith("\n"):
             self._out.append("\n")
         self._out.append(_FENCE)
-
-    def _ends_with(self, text: str) -> bool:
-        return not self._line and bool(self._out) and self._out[-1] == text
 
 
 def _atoms(text: str, styles: Styles) -> Iterator[_Atom]:
@@ -193,24 +153,17 @@ def _atoms(text: str, styles: Styles) -> Iterator[_Atom]:
             yield _Atom(text=part, styles=styles)
 
 
-def _links_whole(atoms: Sequence[_Atom]) -> list[_Atom]:
-    """Words of one link, and the white space between them, are one label."""
-    whole: list[_Atom] = []
-    for atom in atoms:
-        before = whole[-1] if whole else None
-        if before is not None and before.styles == atom.styles and atom.wears(TextMark.LINK):
-            whole[-1] = replace(before, text=before.text + atom.text)
-        else:
-            whole.append(atom)
-    return whole
-
-
 class _MrkdwnLine:
     """One line: marks open and close as neighbours differ, and never touch white space inside."""
 
     def __init__(self, atoms: Sequence[_Atom]) -> None:
-        atoms = _links_whole(atoms)
-        self._atoms = [self._spaced(atoms, number) for number in range(len(atoms))]
+        whole: list[_Atom] = []
+        for atom in atoms:  # words of one link, and the white space between them, are one label
+            if whole and whole[-1].styles == atom.styles and atom.wears(TextMark.LINK):
+                whole[-1] = replace(atom, text=whole[-1].text + atom.text)
+            else:
+                whole.append(atom)
+        self._atoms = [self._spaced(whole, number) for number in range(len(whole))]
         literal = "".join(a.text for a in self._atoms if not a.wears(TextMark.CODE))
         self._doubled = {mark for mark in _MARKS.values() if literal.count(mark) > 1}
         self._out = ""
@@ -221,7 +174,19 @@ class _MrkdwnLine:
         for number, atom in enumerate(self._atoms):
             self._turn_to(tuple(style for style in atom.styles if style.mark in _MARKS))
             following = self._atoms[number + 1].text[0] if number + 1 < len(self._atoms) else ""
-            self._write(atom, following)
+            link = next((style for style in atom.styles if style.mark is TextMark.LINK), None)
+            if self._closed and atom.text[0] not in _AFTER:
+                self._out += EDGE
+            self._closed = False
+            if link is not None:
+                address, label = _address(link.value), escaped(atom.text).replace("|", "¦")
+                self._out += f"<{address}>" if label == address else f"<{address}|{label}>"
+            elif atom.wears(TextMark.CODE):
+                self._out += escaped(atom.text)
+            elif atom.wears(TextMark.WHOLE) and _WEB.fullmatch(atom.text):
+                self._out += f"<{_address(atom.text)}>"
+            else:
+                self._out += self._literal(atom.text, following)
         while self._open:
             self._close()
         return self._out
@@ -240,7 +205,9 @@ class _MrkdwnLine:
         if atom.wears(TextMark.CODE) and "`" in atom.text:
             bare = tuple(style for style in atom.styles if style.mark is not TextMark.CODE)
             return _Atom(text=atom.text, styles=bare)
-        if atom.wears(TextMark.WHOLE) and not _WEB.fullmatch(atom.text) and _needs_code(atom.text):
+        # Names such as `__init__` and formulas stay fit to be copied when they are shown as code.
+        is_name = atom.wears(TextMark.WHOLE) and not _WEB.fullmatch(atom.text)
+        if is_name and "`" not in atom.text and any(mark in atom.text for mark in "*_~"):
             return _Atom(text=atom.text, styles=(Style(mark=TextMark.CODE),))
         return atom
 
@@ -260,21 +227,6 @@ class _MrkdwnLine:
         self._out += _MARKS[self._open.pop().mark]
         self._closed = True
 
-    def _write(self, atom: _Atom, following: str) -> None:
-        link = next((style for style in atom.styles if style.mark is TextMark.LINK), None)
-        if self._closed and atom.text[0] not in _AFTER:
-            self._out += EDGE
-        self._closed = False
-        if link is not None:
-            address, label = _address(link.value), escaped(atom.text).replace("|", "¦")
-            self._out += f"<{address}>" if label == address else f"<{address}|{label}>"
-        elif atom.wears(TextMark.CODE):
-            self._out += escaped(atom.text)
-        elif atom.wears(TextMark.WHOLE) and _WEB.fullmatch(atom.text):
-            self._out += f"<{_address(atom.text)}>"
-        else:
-            self._out += self._literal(atom.text, following)
-
     def _literal(self, text: str, following: str) -> str:
         """Words in which no mark is taken for one: a zero-width space parts it from what it would
         mark."""
@@ -291,11 +243,6 @@ class _MrkdwnLine:
                 out.append(EDGE)
             before = char
         return "".join(out)
-
-
-def _needs_code(text: str) -> bool:
-    """Names such as `__init__` and formulas stay fit to be copied when they are shown as code."""
-    return "`" not in text and any(mark in text for mark in "*_~")
 
 
 def _address(url: str) -> str:

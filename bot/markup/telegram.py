@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bot.markup.cut import Room, Run, shared
-from bot.markup.layout import Styles
-from bot.markup.tree import Style, TextMark
+from bot.markup.runs import Run, Style, Styles, TextMark, shared, utf16_length
 
 HTML_MAX = 16_000  # characters; Telegram refuses very long raw text, at no stated length
 ENTITIES_MAX = 100  # those beyond are ignored
@@ -30,6 +28,15 @@ def can_link(url: str) -> bool:
     return _LINK.match(url) is not None
 
 
+def fits(limit: int, markup: str, shown: str, source: str) -> bool:
+    """Whether it is one message of at most `limit` UTF-16 units, marked and plain."""
+    return (
+        max(utf16_length(shown), utf16_length(source)) <= limit
+        and len(markup) <= HTML_MAX
+        and markup.count("</") <= ENTITIES_MAX
+    )
+
+
 def allowed(styles: Styles) -> Styles:
     """Code holds no other entity, so inside it only a quotation stays; in a link, code gives way;
     WHOLE shows nothing."""
@@ -41,23 +48,6 @@ def allowed(styles: Styles) -> Styles:
     else:
         kept = marks - {TextMark.CODE, TextMark.WHOLE}
     return tuple(style for style in styles if style.mark in kept)
-
-
-def weigh(style: Style) -> int:
-    """Characters that a style's two tags take."""
-    return len(_opening(style)) + len(_closing(style))
-
-
-def room(limit: int) -> Room:
-    """Return what one message of at most `limit` UTF-16 units may hold."""
-    return Room(
-        shown=limit,
-        source=limit,
-        markup=HTML_MAX,
-        entities=ENTITIES_MAX,
-        worn=allowed,
-        weigh=weigh,
-    )
 
 
 def html(runs: Sequence[Run]) -> str:

@@ -264,16 +264,6 @@ class RowDelivery:
         message = as_tried(self._message(part), part)
         return await self._settle(part, await self._channel.send_file(self._address, file, message))
 
-    def _told(self, reason: str) -> NewMessage | None:
-        """What the person reads where a file did not arrive, with the words that it came with."""
-        file = self._row.file
-        if file is None or self.parts[0].state in {PartState.SENT, PartState.UNKNOWN}:
-            return None
-        why = reason.strip().rstrip(".")
-        text = f"I could not send the file `{file.name.replace('`', chr(39))}` here: {why}."
-        caption = self._row.text.strip()
-        return NewMessage(lane=self._row.lane, text=f"{text}\n\n{caption}" if caption else text)
-
     # --- what became of it -----------------------------------------------------------------------
 
     def _message(self, part: OutPart) -> MessagePart:
@@ -291,7 +281,13 @@ class RowDelivery:
             case SentMessage():
                 await self._mark(part, PartState.SENT)
             case MessageGone():
-                await self._anew(part)
+                # Somebody deleted this message. It comes anew, and below it what stood below it.
+                below = [one for one in self.parts[part.n + 1 :] if one.message_id and one.source]
+                for one in below:
+                    done = await self._channel.remove(self._address, one.message_id)
+                    if isinstance(done, SentMessage | MessageGone):
+                        await self._mark(replace(one, message_id=""), PartState.READY)
+                await self._mark(replace(part, message_id=""), PartState.READY)
             case NotSent() | InDoubt():
                 return self._later(outcome)
             case DeliveryRefused(reason=reason):
@@ -299,15 +295,6 @@ class RowDelivery:
             case other:
                 assert_never(other)
         return None
-
-    async def _anew(self, part: OutPart) -> None:
-        """Somebody deleted this message. It comes anew, and below it what stood below it."""
-        below = [one for one in self.parts[part.n + 1 :] if one.message_id and one.source]
-        for one in below:
-            done = await self._channel.remove(self._address, one.message_id)
-            if isinstance(done, SentMessage | MessageGone):
-                await self._mark(replace(one, message_id=""), PartState.READY)
-        await self._mark(replace(part, message_id=""), PartState.READY)
 
     async def _remove(self, part: OutPart) -> float | None:
         """Takes a message away that was begun for words that the reply does not have in the end."""
@@ -374,7 +361,12 @@ class RowDelivery:
     async def _fail(self, reason: str) -> None:
         """End the row for good: the platform says that this can never be sent."""
         log.error("outbox.refused", row=self._row.id, why=reason)
-        in_place = self._told(reason)
+        in_place, file = None, self._row.file
+        if file is not None and self.parts[0].state not in {PartState.SENT, PartState.UNKNOWN}:
+            # Where a file did not arrive, the person reads so, with the words that it came with.
+            name, why = file.name.replace("`", "'"), reason.strip().rstrip(".")
+            text = f"I could not send the file `{name}` here: {why}.\n\n{self._row.text.strip()}"
+            in_place = NewMessage(lane=self._row.lane, text=text.strip())
         await self._end_open_parts(reason, in_place=in_place, is_final=True)
 
     async def _end_open_parts(

@@ -287,10 +287,13 @@ def planned(wanted: Sequence[MessagePart], stored: Sequence[OutPart]) -> list[Ou
     One whose fate is unknown cannot go; nothing is known of it but that it may be there.
     """
     known = {part.n: part for part in stored}
-    parts = [
-        _with_fate(OutPart(n=n, markup=part.markup, source=part.source), known.get(n))
-        for n, part in enumerate(wanted)
-    ]
+    parts = []
+    for n, part in enumerate(wanted):
+        before = known.get(n, OutPart(n=n))
+        # What was sent whole stays so; what was begun is to be made whole.
+        is_begun = before.message_id and before.source != part.source
+        state = PartState.READY if is_begun else before.state
+        parts.append(replace(before, markup=part.markup, source=part.source, state=state))
     beyond = [part for part in stored if part.n >= len(wanted) and part.message_id]
     return [*parts, *(replace(part, markup="", source="") for part in beyond)] if parts else []
 
@@ -317,12 +320,3 @@ def as_tried(message: MessagePart, part: OutPart) -> MessagePart:
         markup=(message.markup.rstrip() + REPEATED).lstrip(),
         source=(message.source.rstrip() + REPEATED).lstrip(),
     )
-
-
-def _with_fate(part: OutPart, before: OutPart | None) -> OutPart:
-    if before is None:
-        return part
-    # What was sent whole stays so; what was begun is to be made whole.
-    is_begun = before.message_id and before.source != part.source
-    state = PartState.READY if is_begun else before.state
-    return replace(part, state=state, message_id=before.message_id, ref=before.ref)

@@ -313,7 +313,9 @@ class Outbox:
         if draft is not None and draft.task is not None:
             await asyncio.wait([draft.task])  # it may change the row meanwhile
             row = await self._store.row(outbox_id) or row
-        await self._not_before(row)
+        wait_s = row.not_before_ms / 1000 - self._clock.now().timestamp()
+        if wait_s > 0:
+            await self._clock.sleep(min(wait_s, 3600))
         if row.revision is not None or outbox_id in self._to_revise:
             self._to_revise.discard(outbox_id)
             row = await self._store.adopt(outbox_id) or row
@@ -341,8 +343,7 @@ class Outbox:
         if row.revision is not None or outbox_id in self._to_revise:
             self._revisions.take_up(row.lane, outbox_id)
         log.info("outbox.ended", row=outbox_id, state=sending.end_state(), parts=len(sending.parts))
-        for lane, notice in sending.notices:
-            self._queue(lane, notice)
+        self.deliver(sending.notices)
         if row.file is not None:
             await self._sweep()
 
@@ -366,11 +367,6 @@ class Outbox:
         if tries == 0:
             log.error("outbox.storage", why=str(trouble))
         await self._clock.sleep(self._pause(tries))
-
-    async def _not_before(self, row: OutRow) -> None:
-        wait_s = row.not_before_ms / 1000 - self._clock.now().timestamp()
-        if wait_s > 0:
-            await self._clock.sleep(min(wait_s, 3600))
 
     def _pause(self, tries: int) -> float:
         """Back-off with jitter: between half of the step and the whole."""

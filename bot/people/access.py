@@ -331,11 +331,17 @@ class Access(Register):
             known = self.who(address)
             if known is None:
                 return
+            # Of several platforms that of the oldest address has the say on the language: a hint
+            # that went to and fro would change the prompts.
+            heard, hint = language_of(language), known.language_hint
+            platforms = [one for one in known.addresses if one != CONSOLE_ADDRESS]
+            if heard is not None and (not hint or address in platforms[:1]):
+                hint = heard.code
             told = replace(
                 known,
                 name=known.name or name,
                 time_zone=known.time_zone or zone,
-                language_hint=_hint(known, address, language),
+                language_hint=hint,
             )
             if told != known:
                 await self.store.update_person(told)
@@ -442,16 +448,6 @@ class Access(Register):
         await self.load()
         log.info("access.person", address=address, role=role.value)
         return self._find(address)
-
-
-def _hint(person: Person, address: str, language: str) -> str:
-    """The code of a person's hint, now that a platform names a language. Of several platforms that
-    of the oldest address has the say: a hint that went to and fro would change their prompts."""
-    heard = language_of(language)
-    platforms = [one for one in person.addresses if one != CONSOLE_ADDRESS]
-    if heard is None or (person.language_hint and address not in platforms[:1]):
-        return person.language_hint
-    return heard.code
 
 
 def _chat_key(chat: Address) -> str:

@@ -104,11 +104,13 @@ def card_text(
         whose = "It came up in what you asked."
     else:
         whose = f"It came up in a turn of {shown(person)}."
+    # A few signs are replaced: no escape takes their meaning away here.
+    why = _MARKUP.sub(r"\\\1", visible(asked.why).translate(_PLAINER))
     return "\n\n".join(
         (
             f"**May I {plain(asked.tool)}?**",
             asked.shows,
-            f"Why I ask: {_bare(asked.why)}",
+            f"Why I ask: {why}",
             f"{whose} Answer {answer}; without an answer it is not done.",
         )
     )
@@ -174,7 +176,11 @@ def overview(open_ones: Sequence[tuple[StoredApproval, str]], grants: Sequence[G
         blocks += ["\n".join(["Waiting for your answer:", "", *lines])]
         blocks += [f"`/approve {code}` shows it, `/approve {code} once` (or {others}) answers."]
     if grants:
-        lines = [f"- `{grant.tool}`: {plain(grant.tool)}{_agent(grant)}" for grant in grants]
+        lines = []
+        for grant in grants:
+            is_plain = grant.agent == "default" or not _NAME.fullmatch(grant.agent)
+            agent = "" if is_plain else f" (agent `{grant.agent}`)"
+            lines.append(f"- `{grant.tool}`: {plain(grant.tool)}{agent}")
         blocks += ["\n".join(["Allowed for good:", "", *lines])]
         blocks += ["`/approve revoke TOOL` takes it back."]
     return "\n\n".join(blocks) or "Nothing waits for your answer, and nothing is allowed for good."
@@ -244,13 +250,3 @@ def _outcome(approval: StoredApproval, by: Person | None, at: str) -> str:
             return "Expired: not run."
         case None:
             return "Nobody has answered yet."
-
-
-def _bare(text: str) -> str:
-    """Without markup. A few signs are replaced: no escape takes their meaning away here."""
-    return _MARKUP.sub(r"\\\1", visible(text).translate(_PLAINER))
-
-
-def _agent(grant: Grant) -> str:
-    is_plain = grant.agent == "default" or not _NAME.fullmatch(grant.agent)
-    return "" if is_plain else f" (agent `{grant.agent}`)"

@@ -182,7 +182,15 @@ class ApprovalService:
         now = decided.approval
         if decided.won or now.outcome is Outcome.EXPIRED:
             log.info("approval.decided", id=now.id, outcome=now.outcome, person=person.id)
-            await self._settle_now(now)
+            # The answer is stored: trouble with what follows from it is no failure of the answer.
+            # Nothing is left to do where the watch has seen it first.
+            try:
+                async with self._settling:
+                    if any(one.id == now.id for one in await self._store.unsettled()):
+                        await self._settle(now)
+            except StorageError as trouble:
+                log.error("approval.unsettled", id=now.id, why=str(trouble))
+                self._changed.set()
         text = words.answer_text(now, by=self._by(now), at=self._spelled(now.decided_ms, person))
         is_other = now.outcome not in {outcome, Outcome.EXPIRED}
         return f"{words.BEFORE} {text}" if is_other else text
@@ -272,17 +280,6 @@ class ApprovalService:
         return _QuestionPlace(lane="", reader=None, is_here=False)
 
     # --- what follows -------------------------------------------------------------------------
-
-    async def _settle_now(self, approval: StoredApproval) -> None:
-        """The answer is stored: trouble with what follows from it is no failure of the answer.
-        Nothing is left to do where the watch has seen it first."""
-        try:
-            async with self._settling:
-                if any(one.id == approval.id for one in await self._store.unsettled()):
-                    await self._settle(approval)
-        except StorageError as trouble:
-            log.error("approval.unsettled", id=approval.id, why=str(trouble))
-            self._changed.set()
 
     async def _settle(self, approval: StoredApproval) -> None:
         """Tells the turn, then shows the outcome; each may be repeated after a crash."""

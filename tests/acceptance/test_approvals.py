@@ -3,7 +3,6 @@ the real program, its cards in Telegram, Slack and the terminal (SPEC §4, §6).
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from random import Random
@@ -11,7 +10,6 @@ from random import Random
 import pytest
 
 from tests.acceptance.rig import SLACK_TEAM, Card, Home, Model, Slack, Telegram, until
-from tests.acceptance.terminal import ENTER, Terminal
 from tests.acceptance.test_kills import settled
 from tests.acceptance.tool_words import (
     ALWAYS,
@@ -19,7 +17,6 @@ from tests.acceptance.tool_words import (
     ONCE,
     UNKNOWN,
     alive_with,
-    calling,
     effects,
     leaves_a_mark,
     only_card,
@@ -36,64 +33,6 @@ SLACK_ANN = "U0ANN"
 
 
 # --- one question ------------------------------------------------------------------------------
-
-
-def test_a_tap_runs_the_program_and_the_card_becomes_the_outcome(
-    home: Home, telegram: Telegram, model: Model
-) -> None:
-    home.approve(ANN)
-    home.start()
-    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
-
-    card = only_card(telegram, ANN)
-    before = effects(home)
-    telegram.press(ANN, card, ONCE)
-    answer = reads(telegram, ANN, "| first")
-    outcome = reads(telegram, ANN, "Allowed once")
-
-    assert "May I run a program?" in card.text
-    assert f"sh -c '{leaves_a_mark('one')}'" in card.text
-    assert before == []
-    assert effects(home) == ["one"]
-    assert "exit code 0" in answer
-    assert leaves_a_mark("one") in outcome
-    assert telegram.shown(ANN) == [outcome, answer]
-    assert telegram.cards(ANN) == []
-    assert len(model.user_texts()) == 2
-
-
-def test_a_no_runs_nothing_and_is_told(home: Home, telegram: Telegram) -> None:
-    home.approve(ANN)
-    home.start()
-    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
-
-    telegram.press(ANN, only_card(telegram, ANN), DENY)
-    answer = reads(telegram, ANN, "| first")
-    outcome = reads(telegram, ANN, "Denied")
-
-    assert "the person said no" in answer
-    assert "not run" in outcome
-    assert telegram.cards(ANN) == []
-    assert effects(home) == []
-
-
-def test_without_an_answer_in_time_nothing_runs_and_a_late_tap_is_told_so(
-    home: Home, telegram: Telegram
-) -> None:
-    home.env["HEARTHBOT_TOOLS__APPROVAL_MINUTES"] = "0.02"
-    home.approve(ANN)
-    home.start()
-    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
-    card = only_card(telegram, ANN)
-
-    reads(telegram, ANN, "Expired: not run.")
-    answer = reads(telegram, ANN, "| first")
-    telegram.press(ANN, card, ONCE)
-    until(telegram.popped_up)
-
-    assert "nobody agreed to it in time" in answer
-    assert telegram.popped_up() == ["Expired: not run. If you still want it, ask me for it again."]
-    assert effects(home) == []
 
 
 @needs_sandbox
@@ -144,28 +83,6 @@ def test_two_taps_at_once_run_it_once_and_the_first_stands(
     assert len(told(model)) == 1
 
 
-def test_words_answer_as_taps_do(home: Home, telegram: Telegram) -> None:
-    home.approve(ANN)
-    home.start()
-    telegram.says(ANN, running(leaves_a_mark("one"), say="first"))
-    card = only_card(telegram, ANN)
-
-    telegram.says(ANN, "/approve")
-    listed = reads(telegram, ANN, "Waiting for your answer")
-    code = re.findall(r"/approve ([0-9a-f]{6}) shows", listed)[0]
-    telegram.says(ANN, f"/approve {code}")
-    until(lambda: sum(leaves_a_mark("one") in text for text in telegram.shown(ANN)) == 2)
-    telegram.says(ANN, f"/approve {code} once")
-    reads(telegram, ANN, "| first")
-    until(lambda: not telegram.cards(ANN))
-    telegram.says(ANN, f"/approve {code} deny")
-    again = reads(telegram, ANN, "not known here")
-
-    assert card.buttons[ONCE].split(":")[1].startswith(code)
-    assert effects(home) == ["one"]
-    assert "any more" in again
-
-
 def test_a_stop_while_it_waits_ends_the_turn_and_a_later_tap_does_nothing(
     home: Home, telegram: Telegram, model: Model
 ) -> None:
@@ -189,53 +106,6 @@ def test_a_stop_while_it_waits_ends_the_turn_and_a_later_tap_does_nothing(
 
 
 # --- whose answer counts -----------------------------------------------------------------------
-
-
-def test_in_a_group_only_the_person_whose_turn_it_is_can_agree(
-    home: Home, telegram: Telegram
-) -> None:
-    home.env["HEARTHBOT_TOOLS__RULES"] = json.dumps([{"action": "ask", "tools": ["write_file"]}])
-    home.approve(ANN)
-    home.approve(BOB, role="member")
-    home.approve(GROUP)
-    home.start()
-    asked = calling("write_file", say="@hearth_lab_bot note", path="a.txt", content="x")
-    telegram.ask("message", chat_id=GROUP, user_id=ANN, text=asked)
-    card = only_card(telegram, GROUP)
-
-    telegram.press(GROUP, card, ONCE, by=BOB)
-    telegram.press(GROUP, card, ONCE, by=STRANGER)
-    until(lambda: telegram.popped_up() and not telegram.ask("pending"))
-    by_others = telegram.cards(GROUP)
-    written = (home.path / "workspace" / "a.txt").exists()
-    telegram.press(GROUP, card, ONCE, by=ANN)
-    reads(telegram, GROUP, "note")
-    until(lambda: not telegram.cards(GROUP))
-
-    assert by_others == [card]
-    assert not written
-    assert any("can answer this" in said for said in telegram.popped_up())
-    assert (home.path / "workspace" / "a.txt").read_text() == "x"
-
-
-def test_what_the_owner_alone_can_agree_to_is_asked_in_private(
-    home: Home, telegram: Telegram
-) -> None:
-    home.approve(ANN)
-    home.approve(GROUP)
-    home.start()
-    telegram.says(ANN, "hello")
-    reads(telegram, ANN, "You said: hello")
-    asked = running(leaves_a_mark("one"), say="@hearth_lab_bot go")
-    telegram.ask("message", chat_id=GROUP, user_id=ANN, text=asked)
-
-    card = only_card(telegram, ANN)
-    notice = reads(telegram, GROUP, "in private")
-    telegram.press(ANN, card, ONCE)
-    reads(telegram, GROUP, "exit code 0")
-
-    assert leaves_a_mark("one") not in notice
-    assert effects(home) == ["one"]
 
 
 @needs_sandbox
@@ -265,24 +135,6 @@ def test_in_slack_it_is_asked_by_blocks_and_pressed_once(
 
 def _plain(text: str) -> str:
     return text.replace("&gt;", ">")
-
-
-def test_in_the_terminal_it_is_asked_by_numbers(home: Home) -> None:
-    script = json.dumps({"command": ["sh", "-c", leaves_a_mark("one")]})
-    home.env.pop("HEARTHBOT_TELEGRAM__TOKEN")
-    with Terminal(home, "chat") as terminal:
-        terminal.expect("you>")
-        terminal.type(f"!call exec {script}{ENTER}")
-        terminal.expect("May I run a program?")
-        terminal.expect("[1]")
-        before = effects(home)
-        terminal.type(f"1{ENTER}")
-        terminal.expect("exit code 0")
-        terminal.type(f"/quit{ENTER}")
-
-        assert terminal.ends() == 0
-    assert before == []
-    assert effects(home) == ["one"]
 
 
 # --- killed meanwhile --------------------------------------------------------------------------

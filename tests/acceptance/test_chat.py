@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -39,12 +38,6 @@ def hold(stand_in: StandIn, method: str) -> None:
 # --- piped ---------------------------------------------------------------------------------------
 
 
-def test_one_message_is_answered_and_nothing_else_is_printed(alone: Home) -> None:
-    done = alone.run("chat", "-m", "hello there")
-
-    assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello there\n", "")
-
-
 def test_piped_lines_are_answered_in_order(alone: Home) -> None:
     done = alone.run("chat", typed="one\n\n/status\r\nthree")
 
@@ -62,14 +55,6 @@ def test_a_piped_line_leaves_as_a_typed_one_and_the_model_is_named_beside_the_an
 
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "You said: one")
     assert done.stderr.startswith("Hearthbot · lab-model\n")
-
-
-def test_lines_may_come_from_a_file(alone: Home, tmp_path: Path) -> None:
-    (tmp_path / "lines").write_text("one\ntwo\n")
-    with (tmp_path / "lines").open() as lines:
-        running = alone.start("chat", stdin=lines)
-        assert running.wait() == 0
-    assert running.said().splitlines()[-2:] == ["You said: one", "You said: two"]
 
 
 def test_what_was_said_is_remembered_by_the_next_chat(alone: Home, model: Model) -> None:
@@ -138,30 +123,6 @@ def test_a_conversation_at_a_terminal(alone: Home, model: Model) -> None:
         assert terminal.modes() == terminal.modes_before
     assert (alone.path / "data" / "terminal_history").stat().st_mode & 0o077 == 0
     assert model.user_texts() == ["hello", "hello"]
-
-
-def test_hearthbot_alone_without_a_token_is_a_chat(alone: Home) -> None:
-    with Terminal(alone) as terminal:
-        terminal.expect("No channel is set up")
-        terminal.expect("you>")
-        terminal.type(CTRL_D)
-
-        assert terminal.ends() == 0
-
-
-def test_text_appears_while_it_is_written(alone: Home, model: Model) -> None:
-    model.ask("set", chunk_delay_s=0.1, chunk_size=30)
-    with Terminal(alone, "chat") as terminal:
-        terminal.expect("you>")
-        terminal.type("!long 1500" + ENTER)
-        terminal.expect("thinking")
-        terminal.expect("paragraph 1")
-        whole_yet = "paragraph 16" in terminal.text
-        terminal.expect("you>")
-
-        assert not whole_yet
-        terminal.type(CTRL_D)
-        assert terminal.ends() == 0
 
 
 def test_an_answer_taller_than_the_window_leaves_nothing_of_its_growing_behind(

@@ -151,18 +151,6 @@ def test_once_works_off_what_waits_and_leaves(home: Home, telegram: Telegram) ->
     assert telegram.ask("pending") == []
 
 
-def test_once_can_be_stopped(home: Home, telegram: Telegram, model: Model) -> None:
-    home.env["HEARTHBOT_TURNS__DRAIN_S"] = "1"
-    home.approve(7)
-    model.ask("fault", method="chat", action={"kind": "hold", "seconds": 60, "after": False})
-    telegram.says(7, "one")
-    running = home.start("run", "--once")
-    until(lambda: model.received("chat"))
-
-    assert running.end(timeout_s=STOP_S_MAX) == 0
-    assert home.processes() == []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("online", [True, False])
 def test_many_starts_and_stops_leave_nothing_behind(

@@ -258,15 +258,6 @@ def test_what_ends_the_start_stands_in_the_log_file(home: Home, spoil: Any) -> N
     assert "WRONGWRONG" not in home.log
 
 
-def test_a_stop_stands_in_the_log_file(home: Home) -> None:
-    home.approve(ANN)
-    running = home.start()
-    until(running.serving)
-
-    assert running.end() == 0
-    assert last_line(home)["event"] == "bot.stopped"
-
-
 def test_the_unit_starts_it_again_but_for_wrong_settings_and_never_gives_up() -> None:
     unit = (Path(__file__).parents[2] / "docs" / "hearthbot.service").read_text("utf-8")
     options = dict(line.split("=", 1) for line in unit.splitlines() if re.match(r"\w+=", line))

@@ -142,18 +142,6 @@ def test_a_home_with_a_long_path_is_found_whatever_the_temporary_folder(
 # --- the network ---------------------------------------------------------------------------------
 
 
-def test_a_start_without_network_waits_for_it(home: Home, telegram: Telegram) -> None:
-    home.approve(7)
-    telegram.says(7, "hello")
-    telegram.ask("fault", method="*", action={"kind": "drop"}, times=2)
-    running = home.start()
-
-    until(lambda: telegram.shown(7))
-
-    assert "telegram.unreachable" in running.said()
-    ends_well(running)
-
-
 def test_being_offline_is_told_once_and_costs_no_cpu(home: Home) -> None:
     home.env["HEARTHBOT_TELEGRAM__BASE_URL"] = "http://127.0.0.1:9"
     running = home.start()
@@ -272,25 +260,6 @@ def test_a_full_disk_loses_nothing_and_space_mends_it(
 
 
 @pytest.mark.slow
-def test_a_bot_that_met_a_full_disk_goes_on_by_itself(home: Home, telegram: Telegram) -> None:
-    with small_disk(home.path, size="16m"):
-        home.approve(7)
-        running = home.start()
-        until(running.serving)
-        until(lambda: list(home.path.glob("data/backups/*.db")))
-
-        ballast = fill(home.path)
-        for number in range(60):
-            telegram.says(7, f"message {number} " + "x" * 2000)
-        until(lambda: "No space is left" in running.said())
-        ballast.unlink()
-        until(lambda: len(answers(telegram)) >= 60)
-
-        assert len(answers(telegram)) == 60
-        ends_well(running)
-
-
-@pytest.mark.slow
 def test_on_a_full_disk_whoever_writes_is_told_once_and_commands_are_answered(
     home: Home, telegram: Telegram
 ) -> None:
@@ -320,23 +289,6 @@ def test_on_a_full_disk_whoever_writes_is_told_once_and_commands_are_answered(
             assert "Traceback" not in done.stderr
             assert done.returncode == 0 or "No space is left" in done.stderr
         assert beside[0].returncode == 0, "how the bot is doing is told"
-        ends_well(running)
-
-
-@pytest.mark.slow
-def test_status_answers_on_a_full_disk(home: Home) -> None:
-    with small_disk(home.path, size="16m"):
-        home.approve(7)
-        running = home.start()
-        until(running.serving)
-        until(lambda: list(home.path.glob("data/backups/*.db")))
-
-        ballast = fill(home.path)
-        done = home.run("status")
-        ballast.unlink()
-
-        assert done.returncode == 0, done.stderr
-        assert "The disk is full or nearly full" in done.stdout
         ends_well(running)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -31,17 +30,6 @@ from tests.bot.people_kit import Codes
 from tests.memory.kit import StillClock
 
 HOUR_S = 3600
-
-
-@pytest.fixture
-def clock() -> StillClock:
-    return StillClock()
-
-
-@pytest.fixture
-async def database(tmp_path: Path, clock: StillClock) -> AsyncIterator[Database]:
-    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
-        yield database
 
 
 @pytest.fixture
@@ -109,28 +97,6 @@ async def test_three_codes_are_open_in_a_channel_and_a_past_one_makes_room(
     assert elsewhere is not None
     assert room is not None
     assert [entry["event"] for entry in logs] == ["access.too_many_pending"]
-
-
-async def test_who_asked_long_ago_is_forgotten_but_not_who_was_shut_out(
-    people: SqlitePeople, clock: StillClock
-) -> None:
-    door = await access(people, clock)
-    await door.answer_stranger("telegram:1")
-    await door.deny("telegram:2")
-    clock.move(25 * HOUR_S)
-
-    await door.answer_stranger("telegram:3")
-
-    assert {p.address for p in door.directory.pairings} == {"telegram:2", "telegram:3"}
-
-
-@pytest.mark.parametrize("policy", ["allowlist", "open"])
-async def test_without_pairing_there_is_no_code(
-    people: SqlitePeople, clock: StillClock, policy: Policy
-) -> None:
-    door = await access(people, clock, policy)
-
-    assert await door.answer_stranger("telegram:9") is None
 
 
 async def test_an_open_bot_takes_guests_in_private_chats_alone(
@@ -290,19 +256,6 @@ async def test_an_owner_who_steps_down_leaves_the_terminal_to_the_other(
     assert role_of(door, "telegram:1") is Role.MEMBER
 
 
-async def test_an_owner_can_be_removed_and_nobody_becomes_one_by_it(
-    people: SqlitePeople, clock: StillClock
-) -> None:
-    door = await with_two_owners(people, clock)
-
-    await door.remove("telegram:1")
-    next_one = await door.approve("telegram:3")
-
-    assert role_of(door, "telegram:1") is None
-    assert next_one.text == "telegram:3 is now member."
-    assert (await door.owner_of_this_machine()).addresses == ("telegram:2", CONSOLE_ADDRESS)
-
-
 async def test_two_owners_who_demote_each_other_at_once_leave_one(
     people: SqlitePeople, clock: StillClock
 ) -> None:
@@ -421,36 +374,7 @@ async def test_nobody_is_found_by_a_name(
         await door.remove(nobody)
 
 
-async def test_one_address_that_is_shut_out_leaves_the_others_and_says_so(
-    people: SqlitePeople, clock: StillClock
-) -> None:
-    door = await access(people, clock)
-    await door.approve("telegram:1")
-    await door.approve("telegram:2")
-    await door.link("telegram:2", "telegram:22")
-
-    text = await door.deny("telegram:22")
-
-    assert "Its person still has telegram:2" in text
-    assert role_of(door, "telegram:2") is Role.MEMBER
-    assert role_of(door, "telegram:22") is None
-
-
 # --- groups ------------------------------------------------------------------------------------
-
-
-async def test_a_group_is_admitted_with_all_its_topics(
-    people: SqlitePeople, clock: StillClock
-) -> None:
-    door = await access(people, clock)
-    topic = Address(channel="telegram", chat_id="-100", thread_id="7")
-    assert not door.is_admitted(topic)
-
-    await door.approve("telegram:-100")
-
-    assert door.is_admitted(topic)
-    await door.deny("telegram:-100")
-    assert not door.is_admitted(topic)
 
 
 async def test_the_hint_about_a_chat_comes_once_an_hour_and_not_for_one_that_was_shut(
@@ -466,20 +390,3 @@ async def test_the_hint_about_a_chat_comes_once_an_hour_and_not_for_one_that_was
     assert door.hint_is_due(same)
     await door.deny("telegram:-200")
     assert not door.hint_is_due(other)
-
-
-async def test_the_directory_is_shown_without_codes_that_are_past(
-    people: SqlitePeople, clock: StillClock
-) -> None:
-    door = await access(people, clock, "pairing", "telegram:4")
-    await door.approve("telegram:1")
-    await door.approve("telegram:-5")
-    await door.answer_stranger("telegram:8")
-    shown = await door.overview()
-    clock.move(HOUR_S + 1)
-
-    assert [one["address"] for one in shown["asking"]] == ["telegram:8"]
-    assert shown["allow_from"] == ["telegram:4"]
-    assert shown["chats"] == {"telegram:-5": "admitted"}
-    assert [one["role"] for one in shown["people"]] == ["owner"]
-    assert (await door.overview())["asking"] == []

@@ -12,12 +12,10 @@ import pytest
 
 from bot.lab.faults import FaultAction, answer, bad_gateway, hold
 from bot.lab.server import LabServer
-from tests.agent.files_kit import JPEG, PNG, VOICE, jpeg
-from tests.agent.reading.made import docx, locked_pdf, paragraph, pdf, unpacks_to
-from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, Rig, SlowTool, eventually, rigged
-from tests.bot.slack_kit import ANN, CHANNEL, SlackRig, slack_rigged
-from tests.bot.slack_kit import STRANGER as EVE
-from tests.bot.slack_kit import US as SLACK_US
+from tests.agent.files_kit import JPEG, PNG, VOICE
+from tests.agent.reading.made import locked_pdf, paragraph, pdf, unpacks_to
+from tests.bot.kit import MEMBER, OWNER, STRANGER, Rig, SlowTool, eventually, rigged
+from tests.bot.slack_kit import ANN, SlackRig, slack_rigged
 
 
 @pytest.fixture
@@ -80,51 +78,6 @@ async def test_a_photo_is_fetched_kept_and_shown_to_a_model_that_sees(rig: Rig) 
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_the_picture_is_still_shown_when_one_asks_again(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        rig.says(None, photo=JPEG)
-        await eventually(lambda: rig.wrote(1))
-        rig.says("and the colour?")
-        await eventually(lambda: rig.wrote(2))
-        await rig.quiet(bot)
-
-    first, second = rig.model.requests
-    assert pictures(second) == [JPEG]
-    assert second["messages"][: len(first["messages"]) - 1] == first["messages"][:-1]
-    begun = second["messages"][len(first["messages"]) - 1]["content"]
-    assert begun[: len(first["messages"][-1]["content"])] == first["messages"][-1]["content"]
-
-
-async def test_a_model_that_sees_nothing_is_told_what_came_and_that_it_cannot_see(
-    rig: Rig,
-) -> None:
-    rig.set(llm__vision="auto")
-    async with rig.running(OWNER) as bot:
-        rig.says(None, photo=PNG)
-        await eventually(lambda: rig.wrote(1))
-        await rig.quiet(bot)
-
-    assert pictures(rig.model.requests[0]) == []
-    assert "png" in told(rig)
-    assert "cannot see pictures" in told(rig)
-    assert [path.read_bytes() for path in kept(rig)] == [PNG]
-
-
-@pytest.mark.case("CH-13")
-async def test_all_pictures_of_an_album_are_in_one_turn(rig: Rig) -> None:
-    shots = [jpeg(800, 600, mark=b"%d" % number) for number in range(3)]
-    async with rig.running(OWNER) as bot:
-        for number, shot in enumerate(shots):
-            caption = "my garden" if number == 0 else None
-            rig.says(None, photo=shot, media_group_id="g", caption=caption)
-        await eventually(lambda: rig.wrote(1))
-        await rig.quiet(bot)
-
-    assert len(rig.model.requests) == 1
-    assert pictures(rig.model.requests[0]) == shots
-    assert told(rig).count("my garden") == 1
-
-
 async def test_a_document_is_read_as_text_from_outside(rig: Rig) -> None:
     async with rig.running(OWNER) as bot:
         rig.says(
@@ -141,20 +94,6 @@ async def test_a_document_is_read_as_text_from_outside(rig: Rig) -> None:
     assert "The meeting is on Tuesday" in block
     assert told(rig).endswith("when is it?")
     assert "'plan.pdf'" in told(rig)
-
-
-async def test_of_a_long_document_the_beginning_is_read_and_the_rest_can_be(rig: Rig) -> None:
-    rig.set(attachments__text_chars=100)
-    words = paragraph("first words " * 30) + paragraph("and the last ones")
-    async with rig.running(OWNER) as bot:
-        rig.says(None, document=docx(words), file_name="long.docx")
-        await eventually(lambda: rig.wrote(1))
-        await rig.quiet(bot)
-
-    text = next(path for path in kept(rig) if path.suffix == ".txt")
-    assert "and the last ones" not in told(rig)
-    assert f"read_file shows them all in {text.relative_to(rig.home.workspace)}" in told(rig)
-    assert text.read_text().endswith("and the last ones")
 
 
 @pytest.mark.case("SE-19")
@@ -209,21 +148,6 @@ async def test_what_is_too_large_is_not_fetched(rig: Rig) -> None:
     assert kept(rig) == []
 
 
-async def test_a_file_that_is_gone_is_told(rig: Rig) -> None:
-    rig.telegram.fault("getFile", action=answer(400, _refusal("Bad Request: wrong file_id")))
-    rig.telegram.fault("getfile", action=answer(400, _refusal("Bad Request: wrong file_id")))
-    async with rig.running(OWNER) as bot:
-        rig.says("look", photo=JPEG)
-        await eventually(lambda: rig.wrote(1))
-        await rig.quiet(bot)
-
-    assert "Telegram does not have it any more" in told(rig)
-
-
-def _refusal(words: str) -> dict[str, Any]:
-    return {"ok": False, "error_code": 400, "description": words}
-
-
 @pytest.mark.parametrize(
     ("method", "action"),
     [
@@ -243,17 +167,6 @@ async def test_trouble_of_some_seconds_costs_no_file(
 
     assert "could not be fetched" not in told(rig)
     assert "refuses it" not in told(rig)
-
-
-async def test_trouble_that_lasts_is_told_without_the_token(rig: Rig) -> None:
-    rig.telegram.fault("file", action=bad_gateway(), times=None)
-    async with rig.running(OWNER, hurry=100) as bot:
-        rig.says("look", photo=JPEG)
-        await eventually(lambda: rig.wrote(1))
-        await rig.quiet(bot)
-
-    assert "could not be fetched (" in told(rig)
-    assert "SECRETSECRET" not in str(rig.model.requests)
 
 
 async def test_a_strangers_file_is_never_asked_for(rig: Rig) -> None:
@@ -279,16 +192,6 @@ async def test_the_file_of_one_chat_cannot_be_read_in_another(rig: Rig) -> None:
 
     assert "belongs to another chat" in str(rig.model.requests[-1]["messages"][-1])
     assert "my payslip" not in str(rig.model.requests[-1])
-
-
-async def test_a_voice_note_that_nobody_writes_down_is_named_with_its_length(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        rig.says(None, voice=VOICE)
-        await eventually(lambda: rig.wrote(1))
-        await rig.quiet(bot)
-
-    assert "a voice note of 3 seconds" in told(rig)
-    assert "transcription_model" in told(rig)
 
 
 async def test_a_voice_note_is_written_down_and_is_the_persons_own_words(rig: Rig) -> None:
@@ -363,16 +266,6 @@ async def test_a_picture_that_comes_while_a_tool_runs_is_seen_in_the_same_turn(
     assert pictures(rig.model.requests[-1]) == [PNG]
 
 
-async def test_in_a_group_a_picture_for_the_bot_is_seen(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        await bot.access.approve(f"telegram:{GROUP}")
-        rig.says(None, photo=PNG, caption="@hearth_lab_bot what is it?", chat=GROUP)
-        await eventually(lambda: rig.wrote(1, chat=GROUP))
-        await rig.quiet(bot)
-
-    assert pictures(rig.model.requests[0]) == [PNG]
-
-
 # --- Slack ---------------------------------------------------------------------------------------
 
 
@@ -387,38 +280,6 @@ async def test_a_file_shared_in_slack_is_fetched_with_the_token_and_shown(
     assert pictures(slack.model.requests[0]) == [PNG]
     assert asked_for(slack.slack) == ["files.info", "file"]
     assert [path.read_bytes() for path in kept(slack)] == [PNG]
-
-
-async def test_a_document_shared_in_a_channel_is_read(slack: SlackRig) -> None:
-    async with slack.serving_slack(ANN, chats=(CHANNEL,)) as bot:
-        words = f"<@{SLACK_US}> sum it up"
-        slack.writes(words, channel=CHANNEL, files={"a.csv": b"day,sum\nMonday,12"})
-        await eventually(lambda: slack.replies(CHANNEL))
-        await slack.quiet(bot)
-
-    block = told(slack).partition("<untrusted>")[2].partition("</untrusted>")[0]
-    assert "Monday,12" in block
-
-
-async def test_a_strangers_file_in_slack_is_never_asked_for(slack: SlackRig) -> None:
-    async with slack.serving_slack(ANN) as bot:
-        slack.writes("hello", by=EVE, files={"cat.png": PNG})
-        await eventually(lambda: slack.replies(to=EVE))
-        await slack.quiet(bot)
-
-    assert asked_for(slack.slack) == []
-    assert kept(slack) == []
-
-
-async def test_without_the_scope_slack_says_which_one_is_missing(slack: SlackRig) -> None:
-    without = sorted(slack.slack.rules.bot_scopes - {"files:read"})
-    slack.slack.rules.change(bot_scopes=without)
-    async with slack.serving_slack(ANN) as bot:
-        slack.writes("look", files={"cat.png": PNG})
-        await eventually(lambda: slack.replies())
-        await slack.quiet(bot)
-
-    assert "files:read" in told(slack)
 
 
 async def test_of_a_large_picture_the_smaller_copy_is_taken_that_slack_makes(
@@ -440,15 +301,3 @@ async def test_of_a_large_picture_the_smaller_copy_is_taken_that_slack_makes(
 
     (call,) = slack.slack.calls("file")
     assert call.params["path"].endswith("/small.png")
-
-
-async def test_a_file_that_lies_elsewhere_gets_no_token(slack: SlackRig) -> None:
-    elsewhere = {"id": "F1", "url_private": "https://files.slack.com.evil.example/x", "size": 3}
-    slack.slack.fault("files.info", action=answer(200, {"ok": True, "file": elsewhere}), times=None)
-    async with slack.serving_slack(ANN) as bot:
-        slack.writes("look", files={"cat.png": PNG})
-        await eventually(lambda: slack.replies())
-        await slack.quiet(bot)
-
-    assert "not Slack's" in told(slack)
-    assert asked_for(slack.slack) == ["files.info"]

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.channels.base import around, is_root, threads_of
+from bot.channels.base import (
+    around,
+    aside_to,
+    chat_of,
+    is_for_all,
+    is_root,
+    reader_of,
+    threads_of,
+)
+from bot.markup.command_text import NAMES
 from memory.records.messages import Address, IncomingMessage
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, US, SlackRig, slack_rigged
@@ -95,3 +104,33 @@ def test_the_root_is_that_of_a_channel_of_slack(lane: str, is_group: bool, expec
     )
 
     assert is_root(message) is expected
+
+
+# --- places in a chat where one person alone reads ---
+
+CHAT = Address(channel="slack", chat_id="T0LAB.C1")
+
+
+def test_a_place_for_one_reader_reads_back_from_its_key() -> None:
+    aside = aside_to(CHAT, "U0ANN")
+
+    assert Address.parse(aside.key) == aside
+    assert reader_of(aside) == "U0ANN"
+    assert chat_of(aside) == CHAT
+
+
+@pytest.mark.parametrize("thread", [None, "1714000000.000100", "7"])
+def test_any_other_place_is_none(thread: str | None) -> None:
+    place = Address(channel="slack", chat_id="T0LAB.C1", thread_id=thread)
+
+    assert reader_of(place) == ""
+    assert chat_of(place) is place
+
+
+def test_what_concerns_everybody_in_a_chat_is_for_all_of_them() -> None:
+    alone = {name for name in NAMES if is_for_all(name, "")}
+    with_words = {name for name in NAMES if is_for_all(name, "x")}
+
+    assert alone == {"new", "stop", "compact", "restore", "undo"}
+    assert with_words == alone | {"model", "remind", "job", "agents"}
+    assert not is_for_all("unknown", "x")

@@ -13,7 +13,6 @@ from bot.inbox.full_disk import DISK_FULL
 from bot.people.access import CODE_ALPHABET, CODE_CHARS
 from bot.settings.load import load
 from memory.records.errors import SettingsWrong, StorageFull
-from memory.records.ports import InboxState
 from memory.stores.conversations import SqliteConversations, note_of
 from memory.stores.inbox import SqliteInbox
 from memory.stores.turns import SqliteJournal
@@ -48,19 +47,6 @@ async def test_a_stranger_gets_one_code_and_nothing_of_the_words_is_kept(rig: Ri
         lane for lane, _ in rig.rows("select lane, 1 from outbox where text like '%Mallory%'")
     ] == [f"telegram:{OWNER}"]
     assert rig.rows("select distinct lane, payload, reason from inbox") == [("", None, "stranger")]
-
-
-async def test_a_code_lets_somebody_in(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        rig.says("hello", by=STRANGER)
-        await eventually(partial(rig.wrote, 1, chat=STRANGER))
-        [asking] = (await bot.access.overview())["asking"]
-        await bot.access.approve(asking["code"].lower())
-        rig.says("and now?", by=STRANGER)
-        await eventually(lambda: rig.texts(STRANGER)[-1] == "You said: and now?")
-        await rig.quiet(bot)
-
-    assert rig.heard() == ["and now?"]
 
 
 async def test_a_strangers_answer_that_cannot_be_stored_harms_nobody_else(
@@ -434,18 +420,6 @@ async def test_a_bot_that_stops_does_not_wait_for_a_full_disk(
         await rig.quiet(bot)
 
 
-async def test_two_albums_are_two_messages(rig: Rig) -> None:
-    rig.set(turns__queue="followup")
-    async with rig.running(OWNER) as bot:
-        for group in ("g1", "g2"):
-            for number in (1, 2):
-                photo(rig, number, group=group)
-        await eventually(partial(rig.wrote, 2))
-        await rig.quiet(bot)
-
-    assert with_photos(rig) == [2, 2]
-
-
 # --- resuming ----------------------------------------------------------------------------------
 
 
@@ -465,17 +439,3 @@ async def test_what_was_stored_and_not_handled_is_handled_at_the_next_start(rig:
         await rig.quiet(bot)
 
     assert rig.inbox() == ["replied", "command"]
-
-
-async def test_every_message_ends_in_one_terminal_state(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        for text in ("hello", "/help", "/nonsense", "!wait 0.1"):
-            rig.says(text)
-        rig.says("who?", by=STRANGER)
-        rig.says("just talking", chat=GROUP)
-        await eventually(partial(rig.took, 6))
-        await rig.quiet(bot)
-
-    open_states = {InboxState.RECEIVED, InboxState.QUEUED}
-    assert not open_states & set(rig.inbox())
-    assert rig.rows("select count(*) from inbox where ended_ms is null") == [(0,)]

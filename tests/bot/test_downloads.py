@@ -59,10 +59,6 @@ async def get(server: Server, bytes_max: int = 1_000) -> bytes:
     return await Downloads(host="Slack").get(f"{server.url}/f", bytes_max=bytes_max)
 
 
-async def test_a_file_comes_whole(server: Server) -> None:
-    assert await get(server) == b"x" * 100
-
-
 async def test_one_that_is_too_large_is_given_up(server: Server) -> None:
     with pytest.raises(FileUnavailable, match="too large"):
         await get(server, bytes_max=99)
@@ -93,15 +89,6 @@ async def test_each_refusal_says_whether_trying_again_helps(
         await get(server)
 
 
-async def test_a_pause_that_is_asked_for_is_passed_on(server: Server) -> None:
-    server.says(429, **{"Retry-After": "7"})
-
-    with pytest.raises(Temporary) as asked:
-        await get(server)
-
-    assert asked.value.retry_after_s == 7
-
-
 async def test_a_host_that_is_not_there_is_trouble_that_may_pass() -> None:
     with pytest.raises(Temporary, match="ConnectError") as trouble:
         await Downloads(host="Telegram").get("http://127.0.0.1:9/secret", bytes_max=9)
@@ -121,14 +108,6 @@ async def test_a_place_that_is_not_below_the_bots_files_is_not_gone_to(
         await files.fetch({"file_path": path}, bytes_max=1_000)
 
     assert server.paths == []
-
-
-async def test_telegrams_files_lie_below_the_token(server: Server) -> None:
-    files = TelegramFiles(f"{server.url}/file/bot1:A", silence_s=5)
-
-    found = await files.fetch({"file_path": "documents/file 1.pdf"}, bytes_max=1_000)
-
-    assert (len(found), server.paths) == (100, ["/file/bot1:A/documents/file 1.pdf"])
 
 
 @pytest.mark.parametrize(
@@ -159,8 +138,3 @@ def test_what_telegram_refuses_is_said_in_words(said: str, why: str) -> None:
 )
 def test_slacks_token_goes_to_slack_alone(url: str, ours: bool) -> None:
     assert is_ours(url, "https://slack.com/api/") is ours
-
-
-def test_a_workspace_at_another_address_has_its_files_there() -> None:
-    assert is_ours("http://127.0.0.1:80/files-pri/a", "http://127.0.0.1:80/api/")
-    assert not is_ours("http://127.0.0.1:81/files-pri/a", "http://127.0.0.1:80/api/")

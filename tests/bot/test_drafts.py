@@ -11,11 +11,9 @@ import pytest
 
 from agent.tools.groups.agents import SUBAGENT_STATUS
 from bot.lab.faults import hold
-from bot.lab.model_script import prose
-from bot.lab.telegram import flood, refusal
+from bot.lab.telegram import flood
 from bot.outbox.drafts import STREAM_AFTER_S
-from bot.outbox.outbox import REPEATED
-from tests.bot.kit import GROUP, OWNER, US, Rig, SlowTool, eventually
+from tests.bot.kit import OWNER, Rig, SlowTool, eventually
 
 LONG = "This answer takes a while. " * 30
 LONG_SHOWN = LONG.strip()
@@ -85,47 +83,6 @@ async def test_a_turn_of_a_moment_shows_no_typing_and_a_longer_one_does(rig: Rig
     assert edits(rig) == []
 
 
-@pytest.mark.usefixtures("slow_model")
-async def test_without_streaming_the_whole_comes_at_the_end(rig: Rig) -> None:
-    rig.set(telegram__streaming="false")
-    rig.model.say(LONG)
-    async with rig.running(OWNER) as bot:
-        rig.says("tell me")
-        await rig.reads(LONG_SHOWN)
-        await rig.quiet(bot)
-
-    assert edits(rig) == []
-    assert rig.telegram.actions() == ["typing"]
-
-
-@pytest.mark.usefixtures("slow_model")
-async def test_groups_have_a_pause_of_their_own(rig: Rig) -> None:
-    rig.set(telegram__stream_every_group_s=60)
-    rig.model.say(LONG)
-    async with rig.running(OWNER) as bot:
-        await bot.access.approve(f"telegram:{GROUP}")
-        rig.says(f"@{US} tell us", chat=GROUP)
-        await rig.reads(LONG_SHOWN, chat=GROUP)
-        await rig.quiet(bot)
-
-    assert len(edits(rig)) == 1, "the final one"
-
-
-@pytest.mark.usefixtures("slow_model")
-async def test_a_reply_that_outgrows_one_message_goes_on_in_further_ones(rig: Rig) -> None:
-    rig.model.chunk_size = 300
-    said = prose(9000)
-    rig.model.say(said)
-    async with rig.running(OWNER) as bot:
-        rig.says("all of it")
-        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=20)
-        await rig.quiet(bot)
-
-    sources = [source for (source,) in rig.rows("select source from outbox_parts order by n")]
-    assert "".join(sources) == said
-    assert len(rig.seen()) == len(sources) == len(rig.telegram.sent(OWNER))
-
-
 # --- trouble -----------------------------------------------------------------------------------
 
 
@@ -162,33 +119,6 @@ async def test_edits_whose_fate_is_unknown_are_repeated_and_the_reply_stands_onc
 
     assert len(rig.telegram.sent(OWNER)) == 1
     rig.telegram.release()
-
-
-@pytest.mark.usefixtures("slow_model")
-@pytest.mark.case("CH-05")
-async def test_a_first_streamed_send_in_doubt_is_followed_by_one_marked_reply(rig: Rig) -> None:
-    rig.set(telegram__send_timeout_s=0.3)
-    rig.model.say(LONG)
-    rig.telegram.fault("sendMessage", action=hold(after=True))
-    async with rig.running(OWNER, hurry=20) as bot:
-        rig.says("tell me")
-        await eventually(partial(rig.wrote, 2))
-        await rig.quiet(bot)
-
-    assert rig.texts()[1] == LONG_SHOWN + REPEATED
-    assert rig.outbox() == ["sent"]
-    rig.telegram.release()
-
-
-@pytest.mark.usefixtures("slow_model")
-async def test_who_blocks_the_bot_while_it_writes_ends_the_reply(rig: Rig) -> None:
-    rig.model.say(LONG)
-    async with rig.running(OWNER) as bot:
-        rig.says("tell me")
-        await eventually(partial(rig.wrote, 1))
-        rig.telegram.blocked.add(OWNER)
-        await eventually(lambda: rig.outbox()[:1] == ["failed"])
-        await rig.quiet(bot)
 
 
 # --- kills -------------------------------------------------------------------------------------
@@ -232,21 +162,6 @@ async def test_a_status_line_stands_while_a_tool_runs_and_is_gone_at_the_end(
 
     assert len(rig.telegram.sent(OWNER)) == 1
     assert "wait_here" not in str([entry.params for entry in rig.telegram.calls()])
-
-
-@pytest.mark.case("PR-05")
-async def test_before_the_first_text_there_is_typing_only(rig: Rig, slow_tool: SlowTool) -> None:
-    rig.model.call("wait_here")
-    rig.model.say("Here it is.")
-    async with rig.running(OWNER) as bot:
-        rig.says("find it")
-        await slow_tool.running.wait()
-        await eventually(lambda: rig.telegram.actions() == ["typing"])
-        slow_tool.go.set()
-        await rig.reads("Here it is.")
-        await rig.quiet(bot)
-
-    assert edits(rig) == []
 
 
 async def test_a_turn_that_was_stopped_leaves_no_status_line(rig: Rig, slow_tool: SlowTool) -> None:
@@ -294,30 +209,3 @@ async def test_a_turn_that_fails_in_mid_stream_says_so_in_the_same_message(rig: 
 
     assert len(rig.telegram.sent(OWNER)) == 1
     assert rig.inbox() == ["failed"]
-
-
-@pytest.mark.usefixtures("slow_model")
-async def test_a_streamed_message_that_somebody_deleted_is_sent_anew(rig: Rig) -> None:
-    rig.model.say(LONG)
-    async with rig.running(OWNER) as bot:
-        rig.says("tell me")
-        await eventually(partial(rig.wrote, 1))
-        rig.telegram._chats.delete(OWNER, rig.seen()[0].message_id)
-        await rig.reads(LONG_SHOWN)
-        await rig.quiet(bot)
-
-    assert rig.outbox() == ["sent"]
-    assert len(rig.telegram.sent(OWNER)) == 2
-
-
-@pytest.mark.usefixtures("slow_model")
-async def test_an_edit_that_is_refused_for_good_leads_to_a_new_message(rig: Rig) -> None:
-    rig.model.say(LONG)
-    refused = refusal(400, "Bad Request: MESSAGE_ID_INVALID")
-    rig.telegram.fault("editMessageText", action=refused, times=None)
-    async with rig.running(OWNER) as bot:
-        rig.says("tell me")
-        await eventually(lambda: rig.outbox() == ["sent"])
-        await rig.quiet(bot)
-
-    assert rig.texts()[1:] == [LONG_SHOWN]

@@ -68,6 +68,7 @@ ODD: tuple[Any, ...] = (
     [None],
     {"id": 5},
     [{"type": "mention", "offset": -3, "length": 10**9}],
+    *({"id": "U1"}, {"text": []}, "D1:2", "T0LAB.C1", "1.2", "../..", ["C1", "C2"]),
 )
 KINDS = (
     "edited_message",

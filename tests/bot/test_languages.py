@@ -77,15 +77,6 @@ async def test_in_a_group_nobodys_own_language_is_spoken(rig: Rig) -> None:
     assert "German" not in system(rig)
 
 
-async def test_a_strangers_language_is_not_kept(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        rig.says("hallo", by=MEMBER, language_code="de")
-        await eventually(partial(rig.wrote, 1, chat=MEMBER))
-        await rig.quiet(bot)
-
-    assert rig.rows("select count(*) from people where language_hint <> ''") == [(0,)]
-
-
 async def test_what_slack_says_of_a_language_stands_in_and_yields_to_the_one_that_was_set(
     slack: SlackRig,
 ) -> None:

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from bot.lab.faults import drop, hold
-from bot.lab.telegram import flood, refusal, refuse_markup
+from bot.lab.faults import hold
+from bot.lab.telegram import refuse_markup
 from bot.outbox import drafts
 from bot.outbox.outbox import REPEATED
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually, heard
@@ -98,23 +98,6 @@ async def test_a_send_that_timed_out_is_repeated_once_and_marked(rig: Rig) -> No
 
 
 @pytest.mark.case("CH-05")
-async def test_each_doubt_is_worth_one_more_copy_and_no_restart_adds_one(rig: Rig) -> None:
-    rig.set(telegram__send_timeout_s=0.3)
-    rig.telegram.fault("sendMessage", action=hold(after=True), times=2)
-
-    async with rig.running(OWNER) as bot:
-        rig.says("hello")
-        await eventually(lambda: rig.outbox() == ["sent"])
-    for _ in range(2):
-        async with rig.running() as bot:
-            await rig.quiet(bot)
-
-    assert rig.texts() == ["You said: hello", *["You said: hello" + REPEATED] * 2]
-    assert rig.parts() == ["sent"]
-    rig.telegram.release()
-
-
-@pytest.mark.case("CH-05")
 async def test_a_kill_after_delivery_leads_to_one_marked_copy(rig: Rig) -> None:
     rig.telegram.fault("sendMessage", action=hold(after=True))
     async with rig.running(OWNER, killed=True):
@@ -128,40 +111,6 @@ async def test_a_kill_after_delivery_leads_to_one_marked_copy(rig: Rig) -> None:
 
     assert len(rig.model.requests) == 1
     rig.telegram.release()
-
-
-@pytest.mark.case("CH-05")
-async def test_what_surely_did_not_arrive_is_tried_again_without_a_mark(rig: Rig) -> None:
-    rig.telegram.fault("sendMessage", action=refusal(503, "Service Unavailable"), times=2)
-
-    async with rig.running(OWNER, hurry=50) as bot:
-        rig.says("hello")
-        await rig.reads("You said: hello")
-        await rig.quiet(bot)
-
-    assert rig.outbox() == ["sent"]
-
-
-async def test_a_connection_that_broke_before_anything_was_said_is_a_doubt(rig: Rig) -> None:
-    rig.telegram.fault("sendMessage", action=drop())
-
-    async with rig.running(OWNER, hurry=50) as bot:
-        rig.says("hello")
-        await rig.reads("You said: hello" + REPEATED)
-        await rig.quiet(bot)
-
-
-async def test_a_pause_that_telegram_asks_for_is_kept(rig: Rig) -> None:
-    rig.telegram.fault("sendMessage", action=flood(3))
-
-    async with rig.running(OWNER, hurry=100) as bot:
-        rig.says("hello")
-        await rig.reads("You said: hello")
-        await rig.quiet(bot)
-
-    assert 3.0 in rig.clock.paused_s
-    [(not_before_ms,)] = rig.rows("select not_before_ms from outbox")
-    assert not_before_ms > 0
 
 
 async def test_who_blocked_the_bot_ends_the_reply_and_nothing_more(rig: Rig) -> None:
@@ -198,28 +147,6 @@ async def test_refused_markup_goes_out_as_the_plain_text(rig: Rig) -> None:
         rig.says("how?")
         await rig.reads(said)
         await rig.quiet(bot)
-
-
-@pytest.mark.case("CH-09")
-async def test_a_long_reply_arrives_in_order_and_a_failed_part_does_not_repeat_the_first(
-    rig: Rig,
-) -> None:
-    code = "\n".join(f"line_{n} = {n}" for n in range(340))
-    said = f"{'word ' * 300}\n\n```python\n{code}\n```\n\n{'**bold words** and ' * 130}end"
-    rig.model.say(said)
-    rig.telegram.fault("sendMessage", action=refusal(500, "trouble"), skip=1)
-
-    async with rig.running(OWNER, hurry=50) as bot:
-        rig.says("all of it")
-        await eventually(lambda: rig.outbox() == ["sent"])
-        await rig.quiet(bot)
-
-    sources = rig.rows("select source from outbox_parts order by n")
-    assert "".join(source for (source,) in sources) == said
-    assert len(rig.texts()) == len(sources) >= 3
-    assert all(len(text) <= 4096 for text in rig.texts())
-    assert rig.texts()[0].startswith("word word")
-    assert rig.texts()[-1].endswith("end")
 
 
 # --- several messages --------------------------------------------------------------------------

@@ -198,19 +198,6 @@ async def test_an_owner_who_approved_their_own_second_channel_is_told_the_way_ba
     assert found.addresses == (OWNER, SLACK)
 
 
-async def test_a_code_comes_with_the_words_for_slack_and_slack_reads_its_own(house: House) -> None:
-    await house.access.link(OWNER, SLACK)
-
-    offered = await house.link(OWNER)
-    code = offered.partition("/link ")[2][:8]
-    await house.access.recognise("telegram:44", is_group=False, link=code)
-
-    assert f"`/link {code}`" in offered
-    assert f"`/hearth link {code}`" in offered
-    [(_, told), *_] = (await house.told())[-1:]
-    assert told.endswith("`/link remove telegram:44`")
-
-
 # --- addresses that are somebody's -------------------------------------------------------------
 
 
@@ -303,13 +290,6 @@ async def test_somebody_known_is_told_that_nothing_is_looked_at(house: House) ->
     ]
 
 
-async def test_the_side_that_asked_is_told_to_use_the_other(house: House) -> None:
-    code = await house.offered(MEMBER)
-
-    assert "send it from there, not here" in await house.link(MEMBER, code)
-    assert await house.access.recognise(PHONE, is_group=False, link=code) is not None
-
-
 def test_codes_are_many_and_have_no_look_alikes() -> None:
     codes = {new_code() for _ in range(1000)}
 
@@ -372,15 +352,6 @@ async def test_the_last_address_and_those_of_others_stay(
     assert house.access.directory == before
 
 
-async def test_two_at_a_time_cannot_take_the_last_two_addresses(house: House) -> None:
-    await house.access.link(MEMBER, PHONE)
-    stale = house.person(MEMBER)
-
-    await house.access.linking.unlink(stale, PHONE)
-    with pytest.raises(LinkRefused, match="only address"):
-        await house.access.linking.unlink(stale, MEMBER)
-
-
 async def test_a_guest_gets_no_code(house: House) -> None:
     assert "As a guest" in await house.link(GUEST)
     assert house.access.directory.links == ()
@@ -412,15 +383,6 @@ async def test_the_owner_links_by_the_code_that_the_other_side_was_given(house: 
 
     assert house.person(PHONE) == house.person(MEMBER)
     assert house.access.pairings.open() == []
-
-
-async def test_a_slack_address_is_linked_and_not_written_to_before_its_chat_is_known(
-    house: House,
-) -> None:
-    await house.access.link(MEMBER, "slack:T0AB:U0CD")
-
-    assert house.person("slack:T0AB:U0CD") == house.person(MEMBER)
-    assert [lane for lane, _ in await house.told()] == [MEMBER]
 
 
 @pytest.mark.parametrize("group", ["telegram:-100", "slack:T0AB.C0CD"])

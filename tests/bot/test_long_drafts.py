@@ -3,11 +3,8 @@ whole in the end, whatever happens in between."""
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
-from bot.lab.telegram import refuse_markup
 from tests.bot.kit import OWNER, Rig, SlowTool, eventually
 
 
@@ -44,20 +41,6 @@ def grew(rig: Rig, count: int) -> bool:
 
 
 @pytest.mark.usefixtures("growing")
-async def test_what_finds_no_room_is_shown_in_a_further_message_at_once(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        rig.says("all of it")
-        await eventually(partial(grew, rig, 2))
-        first = rig.texts()[0]
-        await eventually(partial(grew, rig, 3))
-        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
-        await rig.quiet(bot)
-
-    stands_whole(rig)
-    assert rig.texts()[0].startswith(first)
-
-
-@pytest.mark.usefixtures("growing")
 async def test_after_a_kill_all_messages_are_completed_and_none_stands_twice(rig: Rig) -> None:
     known = "select count(*) from outbox_parts where message_id <> ''"
     async with rig.running(OWNER, killed=True):
@@ -71,21 +54,6 @@ async def test_after_a_kill_all_messages_are_completed_and_none_stands_twice(rig
 
     stands_whole(rig)
     assert rig.inbox() == ["replied"]
-
-
-@pytest.mark.usefixtures("growing")
-async def test_markup_that_is_refused_in_an_edit_goes_out_plain_and_once(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        rig.says("all of it")
-        await eventually(partial(rig.wrote, 1))
-        rig.telegram.fault("editMessageText", action=refuse_markup(), times=None)
-        await eventually(lambda: rig.outbox() == ["sent"], timeout_s=60)
-        await rig.quiet(bot)
-
-    stands_whole(rig)
-    plain = [call for call in rig.telegram.calls("editMessageText") if call.status == 200]
-    assert plain
-    assert not [call for call in plain if "parse_mode" in call.params]
 
 
 async def test_a_status_line_begins_no_message_of_its_own(rig: Rig, slow_tool: SlowTool) -> None:

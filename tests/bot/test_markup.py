@@ -206,12 +206,6 @@ def test_a_table_becomes_columns_that_line_up_also_in_wide_scripts() -> None:
     )
 
 
-def test_an_address_too_long_for_a_link_is_written_out() -> None:
-    text = "[x](https://x.org/" + "y" * 3_000 + ")"
-
-    assert shown(text) == text
-
-
 @pytest.mark.parametrize("text", ["", " ", "\n\n\t", "\x00\x1f", "\u200b\ufeff", "\u3164 \u2800"])
 def test_a_blank_text_has_no_parts(text: str) -> None:
     assert telegram_parts(text) == ()
@@ -236,11 +230,11 @@ def test_a_blank_text_has_no_parts(text: str) -> None:
 )
 def test_hostile_texts_are_quick(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
 
     parts = telegram_parts(text)
 
-    assert time.perf_counter() - began < 30  # 2 s on a quiet machine; it must not be minutes
+    assert time.process_time() - began < 30  # 2 s on a quiet machine; it must not be minutes
     assert "".join(part.source for part in parts) == text
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.markup.render import slack_parts, telegram_parts
-from bot.markup.tree import poses
+from bot.markup.runs import poses
 
 
 @pytest.mark.parametrize(

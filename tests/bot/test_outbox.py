@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,17 +77,6 @@ class ScriptedChannel(Channel):
         if outcome is None:
             self.messages[message_id] = part.source
         return outcome or SentMessage(message_id=message_id)
-
-
-@pytest.fixture
-def clock() -> StillClock:
-    return StillClock()
-
-
-@pytest.fixture
-async def database(tmp_path: Path, clock: StillClock) -> AsyncIterator[Database]:
-    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
-        yield database
 
 
 @pytest.fixture
@@ -563,19 +551,6 @@ async def test_several_streamed_messages_become_the_reply_and_one_too_many_goes(
         await outbox.idle()
 
     assert channel.tries == tries
-    assert await state(store) is OutboxState.SENT
-
-
-async def test_where_nothing_can_be_taken_away_the_reply_is_whole_all_the_same(
-    run: Any, store: SqliteOutbox, database: Database, channel: ScriptedChannel
-) -> None:
-    for part in BEGUN:
-        await streamed(store, database, part, "x")
-
-    async with run() as outbox:
-        await outbox.idle()
-
-    assert channel.tries == ["edit x"]
     assert await state(store) is OutboxState.SENT
 
 

@@ -30,7 +30,6 @@ from bot.outbox.files import OutgoingFiles
 from bot.outbox.outbox import REPEATED, NewFile, Outbox
 from memory.database.connection import Database
 from memory.records.messages import Address
-from memory.records.rows import NewMessage
 from memory.stores.outbox import SqliteOutbox
 from tests.bot.dying import Dying
 from tests.memory.kit import StillClock
@@ -178,26 +177,6 @@ async def test_each_way_of_a_file(
     assert place.kept() == [], "the copy goes with the row"
 
 
-async def test_words_that_find_no_place_in_the_caption_come_after_the_file(place: Place) -> None:
-    channel = FilesChannel()
-
-    await place.post(channel, caption="Here\n\nand more\n\nand more still")
-
-    assert channel.arrived == [f"{FILE}|Here", "and more", "and more still"]
-
-
-async def test_files_and_messages_go_out_in_their_order(place: Place) -> None:
-    channel = FilesChannel()
-
-    async with place.running(channel) as outbox:
-        await outbox.say(NewMessage(lane=LANE, text="before"))
-        await outbox.post_file(LANE, PLAN)
-        await outbox.say(NewMessage(lane=LANE, text="after"))
-        await idle(outbox)
-
-    assert channel.arrived == ["before", f"{FILE}|", "after"]
-
-
 @pytest.mark.parametrize("caption", ["", "The plan for **May**"])
 async def test_a_refusal_becomes_one_sentence_with_the_words_of_the_caption(
     place: Place, caption: str
@@ -276,17 +255,6 @@ async def test_bytes_that_do_not_get_through_are_handed_over_again_and_nothing_i
 
     assert channel.arrived == ["F3|Here"]
     assert channel.looked_up == []
-
-
-async def test_bytes_that_are_refused_are_told(place: Place) -> None:
-    channel = UploadingChannel()
-    channel.uploads = [NO]
-
-    await place.post(channel)
-
-    assert channel.arrived == [
-        "I could not send the file `plan.txt` here: the platform takes no plans."
-    ]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bot.outbox.files import CopyGone, OutgoingFiles
-from memory.records.errors import StorageReadOnly
 
 
 def test_a_copy_is_private_named_by_its_content_and_kept_once(tmp_path: Path) -> None:
@@ -57,10 +56,3 @@ def test_a_copy_that_was_changed_or_became_a_link_is_not_sent(tmp_path: Path) ->
     for digest in (changed, linked):
         with pytest.raises(CopyGone):
             copies.read(digest)
-
-
-def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("a file where a folder should be")
-
-    with pytest.raises(StorageReadOnly, match="cannot be copied to be sent"):
-        OutgoingFiles(tmp_path / "data" / "outgoing").keep(b"x")

@@ -79,15 +79,6 @@ async def test_a_pause_holds_its_chat_and_no_other() -> None:
     assert clock.monotonic() == 7
 
 
-async def test_no_limit_is_no_wait() -> None:
-    clock = StillClock()
-    pace = SendThrottle(clock, per_chat=0, total=0)
-
-    await times(pace, clock, 500, chat="5", group=False)
-
-    assert clock.monotonic() == 0
-
-
 async def test_the_memory_of_chats_is_bounded() -> None:
     pace = SendThrottle(StillClock(), per_chat=1, per_group_minute=20, total=0)
 

@@ -16,8 +16,7 @@ from bot.commands.pairing import GONE, LET_IN, OWNER_ALONE, PAST, UNKNOWN, Pairi
 from bot.commands.people import PeopleCommands
 from bot.outbox.edits import QuestionMessages
 from memory.database.connection import Database
-from memory.records.messages import Address, IncomingMessage, OutboxId, PersonId, Role
-from memory.records.rows import NewMessage
+from memory.records.messages import Address, IncomingMessage, PersonId, Role
 from memory.stores.approvals import SqliteCards
 from memory.stores.outbox import SqliteOutbox
 from scheduler.notify.delivery import read_hours
@@ -230,20 +229,6 @@ async def test_after_an_hour_a_press_lets_nobody_in(porch: Porch) -> None:
     assert not has_buttons
 
 
-async def test_a_press_after_a_restart_counts(porch: Porch) -> None:
-    async with porch.process():
-        code = await porch.asks()
-    old = porch.house
-    porch.house = await housed(old.path, old.database, porch.clock, codes=old.codes)
-    async with porch.process():
-        assert await porch.press(f"pair:in:{code}") == f"{STRANGER} is now member."
-
-        (_, text, has_buttons), told = await porch.sent()
-    assert told == (STRANGER, LET_IN, False)
-    assert text.endswith("is now member.")
-    assert not has_buttons
-
-
 @pytest.mark.parametrize(
     "data", ["pair:in", "pair:king:X", "pair:in:X:Y", "pair:in:NOSUCH22", "pair:in:"]
 )
@@ -303,16 +288,6 @@ async def test_pair_shows_a_card_for_each_who_asks(porch: Porch) -> None:
         ]
 
 
-async def test_in_slack_commands_are_named_as_they_are_typed_there(porch: Porch) -> None:
-    async with porch.process() as desk:
-        code = await porch.asks()
-
-        offer = await desk.offer(typed("slack:T1.D1"))
-
-    assert offer is not None
-    assert f"`/hearth pair {code}`" in offer.text
-
-
 # --- quiet hours ---------------------------------------------------------------------------------
 
 
@@ -367,33 +342,6 @@ async def test_a_card_that_waited_is_taken_up_by_the_next_process(porch: Porch) 
     assert code in text
     async with porch.process():
         assert len(await porch.sent()) == 1
-
-
-async def test_a_card_can_be_of_many_and_of_one_channel_there_are_three(porch: Porch) -> None:
-    async with porch.process():
-        for number in range(100, 110):
-            await porch.asks(f"telegram:{number}")
-
-        assert len(await porch.sent()) == 3
-
-
-async def test_what_is_sent_is_a_message_with_three_buttons(porch: Porch) -> None:
-    posted: list[NewMessage] = []
-
-    class Post(QuestionMessages):
-        async def post(self, message: NewMessage) -> OutboxId:
-            posted.append(message)
-            return OutboxId(1)
-
-    cards = Post(porch.chats, SqliteCards(porch.house.database))
-    async with PairingQuestions(
-        porch.house.access, cards, porch.wall.spoken_to, clock=porch.clock
-    ) as desk:
-        porch.desk = desk
-        await porch.asks(name="")
-
-    assert [len(row) for row in posted[0].buttons] == [3]
-    assert "who goes by" not in posted[0].text
 
 
 # --- through the whole bot -----------------------------------------------------------------------

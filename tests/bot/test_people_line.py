@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 
-from bot.people.linking import TRIES_MAX
 from memory.records.messages import Address, Role
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, US, Rig, eventually
 
@@ -63,21 +62,6 @@ async def test_of_a_strangers_other_words_nothing_is_kept_or_done(rig: Rig, stra
     assert rig.inbox() == ["command", "refused"]
 
 
-async def test_a_stranger_who_guesses_gets_silence(rig: Rig) -> None:
-    async with rig.running(OWNER, MEMBER) as bot:
-        for n in range(TRIES_MAX):
-            rig.says(f"/link WRONG{n:03d}", by=STRANGER)
-        await eventually(partial(rig.took, TRIES_MAX))
-        rig.says("/link", by=MEMBER)
-        await eventually(partial(rig.wrote, 1, chat=MEMBER))
-        rig.says(f"/link {code_in(rig.texts(MEMBER)[0])}", by=STRANGER)
-        await eventually(partial(rig.took, TRIES_MAX + 2))
-        await rig.quiet(bot)
-        assert bot.access.who(f"telegram:{STRANGER}") is None
-
-    assert len(rig.texts(STRANGER)) == 1, "the hour's one answer"
-
-
 async def test_a_code_in_a_group_links_nobody(rig: Rig) -> None:
     async with rig.running(OWNER, MEMBER) as bot:
         await bot.access.approve(f"telegram:{GROUP}")
@@ -121,20 +105,6 @@ async def test_a_link_that_was_made_before_a_kill_is_answered_after_it(rig: Rig)
 
     assert rig.texts(STRANGER)[0].startswith(f"telegram:{STRANGER} now belongs to you too, beside")
     assert len(rig.texts(MEMBER)) == 1
-
-
-async def test_no_code_is_in_the_logs(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
-    async with rig.running(OWNER, MEMBER) as bot:
-        rig.says("/link", by=MEMBER)
-        await eventually(partial(rig.wrote, 1, chat=MEMBER))
-        code = code_in(rig.texts(MEMBER)[0])
-        rig.says(f"/link {code}", by=STRANGER)
-        await eventually(partial(rig.wrote, 1, chat=STRANGER))
-        await rig.quiet(bot)
-
-    captured = capsys.readouterr()
-    assert "access.linked" in captured.out + captured.err
-    assert code not in captured.out + captured.err
 
 
 # --- /pair and /access -------------------------------------------------------------------------
@@ -190,17 +160,6 @@ async def test_what_runs_for_somebody_who_is_removed_goes_on_to_its_end(rig: Rig
 
     assert len(rig.model.requests) == 1
     assert sorted(rig.inbox()) == ["command", "refused", "replied"]
-
-
-async def test_a_zone_that_was_set_is_in_the_next_prompt(rig: Rig) -> None:
-    async with rig.running(OWNER) as bot:
-        rig.says("/timezone Tokyo")
-        await eventually(partial(rig.wrote, 1))
-        rig.says("hello")
-        await eventually(partial(rig.wrote, 2))
-        await rig.quiet(bot)
-
-    assert "Asia/Tokyo" in str(rig.model.requests[-1]["messages"])
 
 
 # --- a guest in a group ------------------------------------------------------------------------

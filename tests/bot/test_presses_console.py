@@ -127,20 +127,6 @@ async def test_what_had_waited_for_a_terminal_stands_beside_the_answer(
     assert besides == f"{WAITED}\nA reminder\n"
 
 
-async def test_a_card_that_is_pressed_by_one_message_shows_its_outcome(tmp_path: Path) -> None:
-    async with chatting(tmp_path, {}) as (bot, _):
-        card = await bot.card(ADDRESS.key)
-
-        async def answer(pressed: Pressed, person: Any) -> str:
-            await bot.outbox.revise(card, OUTCOME)
-            return ""
-
-        bot.door.presses.by_prefix = {"ask": answer}
-        read, _ = await _answered_once(tmp_path, bot, "/press 1", bot.sent)
-
-    assert read == f"{OUTCOME}\n"
-
-
 # --- through the socket ---------------------------------------------------------------------------
 
 
@@ -253,15 +239,6 @@ async def test_each_open_button_has_a_number_of_its_own_and_keeps_it() -> None:
     assert understood(console, "/press 2").data == DENY
 
 
-async def test_messages_of_two_processes_have_different_ids() -> None:
-    ids = []
-    for console in (ConsoleChannel(), ConsoleChannel()):
-        console.attach(lambda event: None)
-        ids.append(await sent(console))
-
-    assert ids[0] != ids[1]
-
-
 def test_other_words_that_begin_like_it_are_said() -> None:
     said = ConsoleChannel().understand(ConsoleChannel.payload("/pressing on", "m1", now_ms=1))
 
@@ -288,15 +265,6 @@ def test_a_number_alone_is_meant_for_the_card_until_something_else_is_typed() ->
     assert buttons.meant("/press 2") == press_line("c1", "ask:2")
 
 
-def test_what_the_bot_says_in_between_does_not_matter() -> None:
-    buttons = Buttons()
-    buttons.see(card("c1", n1="ask:1"))
-    buttons.see({"kind": "message", "id": "m", "text": "still thinking"})
-    buttons.see({"kind": "doing", "text": "reading"})
-
-    assert buttons.meant("01") == press_line("c1", "ask:1")
-
-
 def test_a_card_that_was_open_before_is_named_by_the_command_until_it_is_shown() -> None:
     buttons = Buttons()
     buttons.see({**card("c1", n4="ask:1"), "kind": "open"})
@@ -318,12 +286,3 @@ def test_a_card_that_was_open_before_is_named_by_the_command_until_it_is_shown()
 def test_data_that_does_not_fit_everywhere_is_refused(data: str) -> None:
     with pytest.raises(ValueError):
         Button(label="Yes", data=data)
-
-
-def test_a_button_has_a_label_and_a_message_not_too_many_of_them() -> None:
-    button = Button(label="Yes", data="ask:" + "x" * 56)
-
-    with pytest.raises(ValueError):
-        Button(label="  ", data="ask:1")
-    with pytest.raises(ValueError):
-        NewMessage(lane=ADDRESS.key, text="?", buttons=((button,) * 21, (button,) * 20))

@@ -158,38 +158,6 @@ async def test_in_a_channel_the_person_decides_and_a_stranger_gets_nothing(
     ]
 
 
-async def test_the_same_id_of_another_workspace_presses_nothing(
-    tmp_path: Path, slack: FakeSlack, question: Question
-) -> None:
-    async with serving(tmp_path, slack, {"ask": question.press}) as bot:
-        parent = slack.post(text="look", channel=CHANNEL, user=ANN)
-        await slack.settled()
-        await bot.card(f"slack:{TEAM}.{CHANNEL}:{parent}")
-        shown = slack.thread(CHANNEL, parent)[-1]
-        slack.add_user(user=ANN, team="T0ELSE")
-        slack.press(action_id=ALLOWS, channel=CHANNEL, ts=shown.ts, user=ANN)
-        await slack.settled()
-        await bot.door.idle()
-
-    assert (question.calls, whispers(slack)) == ([], [])
-
-
-async def test_a_strangers_press_in_a_direct_message_starts_nothing(
-    tmp_path: Path, slack: FakeSlack, question: Question
-) -> None:
-    slack.add_user(user=STRANGER)
-    async with serving(tmp_path, slack, {"ask": question.press}) as bot:
-        await bot.card(lane(slack, STRANGER))
-        press(slack, slack.direct(STRANGER), by=STRANGER)
-        await slack.settled()
-        await bot.sent()
-        events = await bot.events()
-
-    assert events == [("refused", "stranger", 0)]
-    assert (question.calls, whispers(slack, STRANGER)) == ([], [])
-    assert len(slack.chat(slack.direct(STRANGER))) == 1
-
-
 # --- a process that ends --------------------------------------------------------------------------
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.base import Channel, MessagePart, Pressed, SentMessage
@@ -108,19 +107,6 @@ async def test_a_press_has_its_effect_and_the_one_who_pressed_reads_what_came_of
     assert press.sender == LANE
 
 
-async def test_a_double_tap_is_heard_twice_and_has_one_effect(
-    tmp_path: Path, telegram: FakeTelegram, question: Question
-) -> None:
-    async with polling(tmp_path, telegram, {"ask": question.press}) as bot:
-        await bot.card(LANE)
-        for _ in range(2):
-            telegram.callback(chat_id=OWNER, message_id=card_in(telegram), data=ALLOW)
-        await eventually(lambda: len(telegram.answers()) == 2)
-
-    assert [one["text"] for one in telegram.answers()] == ["Noted.", "This was answered already."]
-    assert question.answers == [ALLOW]
-
-
 @pytest.mark.threat("T3")
 async def test_in_a_group_the_person_decides_and_not_the_chat(
     tmp_path: Path, telegram: FakeTelegram, question: Question
@@ -150,39 +136,6 @@ async def test_in_a_group_the_person_decides_and_not_the_chat(
     assert len(telegram.answers()) == 2, "a stranger gets nothing"
 
 
-async def test_a_strangers_press_leaves_its_number_and_starts_nothing(
-    tmp_path: Path, telegram: FakeTelegram, question: Question
-) -> None:
-    async with polling(tmp_path, telegram, {"ask": question.press}) as bot:
-        await bot.card(f"telegram:{STRANGER}")
-        telegram.callback(
-            chat_id=STRANGER, message_id=card_in(telegram, STRANGER), data="ask:treasure"
-        )
-        await eventually(lambda: not telegram.pending())
-        await bot.sent()
-        events = await bot.events()
-
-    assert events == [("refused", "stranger", 0)]
-    assert question.calls == []
-    assert telegram.answers() == []
-    assert len(telegram.chat(STRANGER)) == 1, "no code either: nothing was said"
-    assert b"treasure" not in (tmp_path / "hearthbot.db").read_bytes()
-
-
-async def test_somebody_who_was_let_in_no_longer_is_refused(
-    tmp_path: Path, telegram: FakeTelegram, question: Question
-) -> None:
-    async with polling(tmp_path, telegram, {"ask": question.press}) as bot:
-        await bot.card(f"telegram:{MEMBER}")
-        await bot.access.remove(f"telegram:{MEMBER}")
-        telegram.callback(chat_id=MEMBER, message_id=card_in(telegram, MEMBER), data=ALLOW)
-        await eventually(lambda: not telegram.pending())
-        events = await bot.events()
-
-    assert (question.calls, telegram.answers()) == ([], [])
-    assert [event[0] for event in events] == ["refused"]
-
-
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -204,59 +157,7 @@ async def test_what_cannot_be_done_is_said_in_a_sentence(
     assert events == [("command", "button", 0)]
 
 
-async def test_an_answer_that_comes_too_late_harms_nothing(
-    tmp_path: Path, telegram: FakeTelegram, question: Question
-) -> None:
-    async with polling(tmp_path, telegram, {"ask": question.press}) as bot:
-        await bot.card(LANE)
-        telegram.callback(chat_id=OWNER, message_id=card_in(telegram), data=ALLOW)
-        telegram.forget_queries()
-        await eventually(lambda: question.answers)
-        await eventually(lambda: telegram.calls("answerCallbackQuery"))
-        await bot.door.idle()
-        events = await bot.events()
-
-    assert events == [("command", "button", 0)]
-    assert telegram.answers() == []
-
-
 # --- a process that ends -------------------------------------------------------------------------
-
-
-async def test_a_press_that_was_stored_and_not_acted_on_is_done_by_the_next_process(
-    tmp_path: Path, telegram: FakeTelegram, question: Question
-) -> None:
-    presses = {"ask": question.press}
-    async with (
-        channel_of(telegram) as channel,
-        process(tmp_path, channel, presses, people=PEOPLE) as bot,
-    ):
-        await bot.card(LANE)
-        telegram.callback(chat_id=OWNER, message_id=card_in(telegram), data=ALLOW)
-        updates = await channel.web.get_updates(None)
-        await bot.door.store([channel._inbound(update) for update in updates])
-        assert question.calls == []
-
-    async with polling(tmp_path, telegram, presses) as bot:  # Telegram brings it again, too
-        await eventually(lambda: not telegram.pending())
-        await eventually(lambda: telegram.answers())
-        events = await bot.events()
-
-    assert question.answers == [ALLOW]
-    assert len(question.calls) == 1
-    assert events == [("command", "button", 0)]
-
-
-async def test_a_button_works_after_a_restart(
-    tmp_path: Path, telegram: FakeTelegram, question: Question
-) -> None:
-    async with polling(tmp_path, telegram, {}) as bot:
-        await bot.card(LANE)
-
-    async with polling(tmp_path, telegram, {"ask": question.press}):
-        answer = await pressed(telegram, ALLOW)
-
-    assert (answer, question.answers) == ("Noted.", [ALLOW])
 
 
 # --- the card becomes its outcome ----------------------------------------------------------------
@@ -277,44 +178,6 @@ async def test_a_card_becomes_its_outcome_and_loses_its_buttons(
     assert len(telegram.sent()) == 1
     assert row is not None
     assert (row.text, row.buttons, row.revision, row.state) == (OUTCOME, (), None, "sent")
-
-
-async def test_a_card_that_somebody_deleted_stays_away(
-    tmp_path: Path, telegram: FakeTelegram
-) -> None:
-    async with polling(tmp_path, telegram, {}) as bot:
-        card = await bot.card(LANE)
-        telegram._chats.delete(OWNER, card_in(telegram))
-        await bot.revised(card)
-
-    assert telegram.chat(OWNER) == []
-    assert len(telegram.sent()) == 1
-
-
-async def test_where_markup_is_refused_the_buttons_stay(
-    tmp_path: Path, telegram: FakeTelegram
-) -> None:
-    async with polling(tmp_path, telegram, {}) as bot:
-        telegram.fault("sendMessage", action=refuse_markup(), times=1)
-        await bot.card(LANE)
-
-    [seen] = telegram.chat(OWNER)
-    assert seen.text == CARD
-    assert seen.markup is not None
-
-
-async def test_only_the_last_message_of_a_long_text_has_the_buttons(
-    tmp_path: Path, telegram: FakeTelegram
-) -> None:
-    async with polling(tmp_path, telegram, {}) as bot:
-        card = await bot.card(LANE, "line of words\n\n" * 600)
-        before = [(seen.text, seen.markup is not None) for seen in telegram.chat(OWNER)]
-        await bot.revised(card)
-
-    after = [(seen.text, seen.markup is not None) for seen in telegram.chat(OWNER)]
-    assert [has for _, has in before] == [False] * (len(before) - 1) + [True]
-    assert len(before) > 1
-    assert after == [*before[:-1], (OUTCOME, False)]
 
 
 async def test_an_edit_that_changes_nothing_went_well(telegram: FakeTelegram) -> None:
@@ -388,52 +251,6 @@ async def test_a_press_is_understood_wherever_its_message_stands(telegram: FakeT
     assert in_old.address.key == f"telegram:{GROUP}"
     assert (in_topic.press_id, in_topic.sender) == ("77", f"telegram:{MEMBER}")
     assert nowhere.sender is None, "of a message that is not ours nothing is known"
-
-
-ODD = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.sampled_from([OWNER, 2**63, 0, 1.5])
-    | st.text(st.characters(), max_size=70),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(
-            st.sampled_from(["id", "from", "chat", "type", "message", "data", "date", "is_bot"]),
-            inner,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=300)
-@given(
-    sender=ODD,
-    message=ODD,
-    data=ODD,
-    whole=st.fixed_dictionaries(
-        {}, optional={"message_id": ODD, "date": ODD, "is_topic_message": ODD, "text": ODD}
-    ),
-)
-def test_an_odd_press_is_somebodys_or_cannot_be_read(
-    sender: Any, message: Any, data: Any, whole: dict[str, Any]
-) -> None:
-    channel = TelegramChannel(telegram_settings(), clock=SystemClock())
-    people = ({"id": OWNER, "is_bot": False, "first_name": "Ann"}, sender)
-    places = ({**whole, "chat": {"id": GROUP, "type": "supergroup"}}, message)
-    for person, place in itertools.product(people, places):
-        query = {"id": "7", "from": person, "message": place, "chat_instance": "1", "data": data}
-        knock = channel._inbound({"update_id": 1, "callback_query": query})
-
-        try:
-            found = channel.understand(knock.payload)
-        except ValueError:
-            continue
-        if isinstance(found, Pressed) and knock.sender is not None:
-            assert found.sender == knock.sender
-            assert found.address == knock.address
-            found.data.encode()  # no half characters
 
 
 LABELS = st.text(min_size=1, max_size=50).filter(str.strip)

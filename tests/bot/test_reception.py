@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands.people import SHOWN_MAX, PeopleCommands
 from memory.database.connection import Database
 from memory.records.messages import Role
 from memory.stores.inbox import SqliteInbox
@@ -97,12 +96,6 @@ async def test_pair_says_what_was_wrong_and_changes_nothing(
     assert house.access.directory == before
 
 
-async def test_pair_says_why_nobody_can_ask(house: House) -> None:
-    closed = await housed(house.path, house.database, house.clock, policy="allowlist")
-
-    assert "access.policy is allowlist" in await closed.reception.pair("")
-
-
 # --- /access -----------------------------------------------------------------------------------
 
 
@@ -132,13 +125,6 @@ async def test_access_shows_everybody(house: House) -> None:
     assert asking == "Asking to be let in: 1. `/pair` shows them."
     assert shut == "**Shut out**\n- telegram:66"
     assert "`/access remove ADDRESS`" in use
-
-
-async def test_a_long_list_is_cut_for_a_phone(house: House) -> None:
-    for number in range(SHOWN_MAX):
-        await house.access.approve(f"telegram:{100 + number}")
-
-    assert "- and 3 more: hearthbot access list" in await house.reception.access("list")
 
 
 async def test_access_changes_a_role_and_removes(house: House) -> None:
@@ -197,31 +183,6 @@ async def test_the_zone_is_shown_set_and_given_back(house: House) -> None:
     assert house.person(GUEST).time_zone == ""
 
 
-async def test_a_zone_is_one_persons_and_leaves_the_rest_alone(house: House) -> None:
-    await house.reception.time_zone(house.person(MEMBER), "Asia/Tokyo")
-
-    assert house.person(OWNER).time_zone == ""
-    assert house.person(MEMBER).role is Role.MEMBER
-    assert house.person(MEMBER).addresses == (MEMBER,)
-
-
-async def test_a_typo_is_asked_about_and_sets_nothing(house: House) -> None:
-    near = await house.reception.time_zone(house.person(MEMBER), "Viena")
-    far = await house.reception.time_zone(house.person(MEMBER), "xyzzy")
-
-    assert near == "That is not clear to me. Did you mean:\n`/timezone Europe/Vienna`"
-    assert far.startswith("I know no time zone of this name.")
-    assert house.person(MEMBER).time_zone == ""
-
-
-async def test_a_zone_that_this_machine_does_not_know_is_said(house: House) -> None:
-    await house.access.set_time_zone(house.person(MEMBER), "Mars/Olympus")
-
-    text = await house.reception.time_zone(house.person(MEMBER), "")
-
-    assert text.startswith("Your time zone, Mars/Olympus, is not known on this machine.")
-
-
 async def test_a_zone_that_does_not_exist_is_answered_with_near_ones_and_a_city_counts_in_any_case(
     house: House,
 ) -> None:
@@ -268,32 +229,3 @@ async def test_the_language_is_shown_set_and_given_back(house: House) -> None:
         "You have no language of your own any more. I answer in the language of each message."
     )
     assert house.person(MEMBER).language == ""
-
-
-async def test_a_language_is_one_persons_and_leaves_the_rest_alone(house: House) -> None:
-    await house.reception.language(house.person(MEMBER), "Japanese")
-
-    assert house.person(OWNER).language == ""
-    assert house.person(MEMBER) == replace(house.person(MEMBER), language="ja", role=Role.MEMBER)
-    assert house.person(MEMBER).addresses == (MEMBER,)
-
-
-async def test_a_language_with_a_typo_is_asked_about_and_sets_nothing(house: House) -> None:
-    near = await house.reception.language(house.person(MEMBER), "Germna")
-    far = await house.reception.language(house.person(MEMBER), "Klingon")
-
-    assert near == "That is not clear to me. Did you mean:\n`/language German`"
-    assert far.startswith("I know no language of this name.")
-    assert house.person(MEMBER).language == ""
-
-
-async def test_the_language_for_all_and_what_the_app_is_set_to_are_told(house: House) -> None:
-    polish = PeopleCommands(house.access, clock=house.clock, host_zone="UTC", language="Polish")
-    await house.access.introduce(MEMBER, language="de-AT")
-
-    told = await house.reception.language(house.person(MEMBER), "")
-
-    assert "Where there is none, I write German (Deutsch), as your app is set to it." in told
-    assert (await polish.language(house.person(MEMBER), "")).startswith(
-        "You have set no language. I answer in Polish, as is set for everybody."
-    )

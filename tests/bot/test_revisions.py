@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,17 +76,6 @@ class Asleep(StillClock):
     async def sleep(self, seconds: float) -> None:
         self.sleeping = True
         await self.awake.wait()
-
-
-@pytest.fixture
-def clock() -> StillClock:
-    return StillClock()
-
-
-@pytest.fixture
-async def database(tmp_path: Path, clock: StillClock) -> AsyncIterator[Database]:
-    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
-        yield database
 
 
 @pytest.fixture
@@ -276,38 +264,6 @@ async def test_what_waits_for_its_turn_goes_out_as_it_is_to_read(
     assert channel.tries == ["before it", OTHER]
     assert channel.buttons == {"1": False, "2": False}
     assert await left(store, outbox_id) == (OTHER, (), None)
-
-
-async def test_what_waits_for_the_platform_goes_out_as_it_is_to_read(
-    run: Any, channel: ShowingChannel
-) -> None:
-    channel.gate.clear()
-    async with run() as outbox:
-        outbox_id = await outbox.post(NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS))
-        await channel.waiting.wait()
-        await outbox.revise(outbox_id, OTHER)
-        channel.gate.set()
-        await idle(outbox)
-
-    assert channel.tries == [OTHER]
-    assert channel.buttons == {"1": False}
-
-
-async def test_what_surely_was_not_sent_goes_out_as_it_is_to_read(
-    store: SqliteOutbox, channel: ShowingChannel
-) -> None:
-    clock = Asleep()
-    channel.script = [NOT_SENT]
-    async with Outbox(store, {channel.name: channel}, clock=clock) as outbox:
-        await outbox.start()
-        outbox_id = await outbox.post(NewMessage(lane=LANE, text="shall I?", buttons=BUTTONS))
-        await eventually(lambda: clock.sleeping)
-        await outbox.revise(outbox_id, OTHER)
-        clock.awake.set()
-        await idle(outbox)
-
-    assert channel.tries == ["shall I?", OTHER]
-    assert (channel.messages, channel.buttons["1"]) == ({"1": OTHER}, False)
 
 
 async def test_a_message_in_doubt_is_settled_first_and_then_edited(

@@ -14,13 +14,6 @@ from memory.stores.people import SqlitePeople
 from scheduler.clock.machine import SystemClock
 
 
-@pytest.mark.parametrize("thread", [None, "1700000000.000100"])
-def test_an_address_of_slack_reads_back_from_its_key(thread: str | None) -> None:
-    address = Address(channel="slack", chat_id="T0LAB.C1", thread_id=thread)
-
-    assert Address.parse(address.key) == address
-
-
 @pytest.mark.parametrize(
     ("address", "group"),
     [

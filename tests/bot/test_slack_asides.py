@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from bot.channels.base import DeliveryRefused, InDoubt, MessagePart, NotSent, SentMessage, aside_to
+from bot.channels.base import InDoubt, MessagePart, NotSent, SentMessage, aside_to
 from bot.channels.slack.api import SlackWeb
 from bot.channels.slack.channel import SlackChannel
-from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, EphemeralMessages
+from bot.channels.slack.send import DIRECTLY, SEEN_ONCE, EphemeralMessages
 from bot.channels.slack.wire import sketch
-from bot.lab.faults import FaultAction, answer, bad_gateway, drop, reset
-from bot.lab.slack import TOKEN, FakeSlack, flood, refusal
+from bot.lab.faults import FaultAction, answer, drop
+from bot.lab.slack import TOKEN, FakeSlack, flood
 from bot.lab.slack_api import RESPONSE_URL_USES
 from bot.lab.slack_state import SeenInSlack
 from memory.records.messages import Address
-from memory.records.rows import Button
 from tests.bot.kit import eventually, slack_settings
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, US, SlackRig, slack_rigged
 from tests.fakes import FixedClock
@@ -69,45 +68,6 @@ async def test_a_command_in_a_channel_is_answered_to_its_person_alone(rig: Slack
     assert rig.slack.calls("chat.postMessage") == rig.slack.calls("chat.postEphemeral") == []
 
 
-async def test_what_is_nobody_elses_business_is_still_not_told_in_a_channel(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
-        status = await asked(rig, "status")
-        pairing = await asked(rig, "access")
-        await rig.quiet(bot)
-
-    assert "People:" not in status
-    assert "Used today by you" not in status
-    assert pairing == "/hearth access is done in a private chat: write it to me there."
-
-
-async def test_a_command_that_concerns_everybody_is_answered_to_everybody(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
-        for count, text in enumerate(("new", "stop", "undo", "model openai/lab-model"), start=1):
-            rig.slack.command(text=text, channel=CHANNEL)
-            await eventually(lambda count=count: len(rig.read(CHANNEL)) == count)  # type: ignore[misc]
-        await rig.quiet(bot)
-        shown = await asked(rig, "model")
-        await rig.quiet(bot)
-
-    assert rig.read(CHANNEL)[0].startswith("A new conversation begins.")
-    assert "openai/lab-model" in shown, "it is about the channel, not about a chat of its own"
-    assert seen_alone(rig) == [shown]
-
-
-async def test_a_card_stands_where_all_see_what_comes_of_it(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN, chats=(CHANNEL,), hurry=50) as bot:
-        rig.slack.command(text="remind tomorrow at 5 call Bob", channel=CHANNEL)
-        [card] = await eventually(lambda: [one for one in rig.replies(CHANNEL) if one.blocks])
-        save = action(card, "Save")
-        rig.slack.press(action_id=save, channel=CHANNEL, ts=card.ts)
-        await eventually(lambda: rig.rows("select id from jobs"))
-        await eventually(lambda: not rig.replies(CHANNEL)[0].blocks)
-        await rig.quiet(bot)
-
-    assert rig.rows("select deliver_to from jobs") == [(CHAT.key,)]
-    assert not [text for text in seen_alone(rig) if "call Bob" in text and "Remind" in text]
-
-
 def action(card: SeenInSlack, label: str) -> str:
     """The id of a button by what it says."""
     return next(
@@ -116,17 +76,6 @@ def action(card: SeenInSlack, label: str) -> str:
         for element in block.get("elements", ())
         if element.get("text", {}).get("text") == label
     )
-
-
-async def test_what_is_said_to_the_assistant_behind_the_command_is_answered_to_all(
-    rig: SlackRig,
-) -> None:
-    async with rig.serving_slack(ANN, chats=(CHANNEL,)) as bot:
-        rig.slack.command(text="what is the weather like?", channel=CHANNEL)
-        await rig.shows("You said: Ann Example: what is the weather like?", channel=CHANNEL)
-        await rig.quiet(bot)
-
-    assert seen_alone(rig) == []
 
 
 async def test_the_owner_alone_reads_how_a_channel_is_admitted(rig: SlackRig) -> None:
@@ -201,32 +150,6 @@ async def test_an_address_is_good_for_five_messages_and_then_it_is_whispered() -
         assert "metadata" not in whisper.params
 
 
-async def test_an_address_that_is_over_is_not_tried() -> None:
-    async with channel() as (slack, fake, clock):
-        heard(slack, fake)
-        clock.move(GOOD_FOR_S)
-
-        assert await slack.send(ASIDE, PART) == ALONE
-
-        assert fake.calls("response_url") == []
-        assert len(fake.ephemeral(ANN)) == 1
-
-
-@pytest.mark.parametrize("word", ["used_url", "expired_url"])
-async def test_an_address_that_slack_takes_no_more_is_left_for_the_next_way(word: str) -> None:
-    async with channel() as (slack, fake, _):
-        heard(slack, fake)
-        heard(slack, fake)
-        gone = answer(404, f'{{"ok":false,"error":"{word}"}}')
-        fake.fault("response_url", action=gone)
-
-        assert await slack.send(ASIDE, PART) == ALONE
-
-        assert len(fake.calls("response_url")) == 2
-        assert fake.calls("chat.postEphemeral") == []
-        assert [seen.text for seen in fake.ephemeral(ANN)] == [PART.markup]
-
-
 async def test_somebody_elses_address_is_not_taken() -> None:
     async with channel() as (slack, fake, _):
         heard(slack, fake, user=BOB)
@@ -251,14 +174,7 @@ async def test_where_nobody_can_be_whispered_to_it_goes_to_their_own_chat(who: s
 
 @pytest.mark.parametrize("method", ["response_url", "chat.postEphemeral"])
 @pytest.mark.parametrize(
-    ("action", "outcome"),
-    [
-        (bad_gateway(), InDoubt),
-        (drop(), InDoubt),
-        (reset(after=True), InDoubt),
-        (flood(7), NotSent),
-    ],
-    ids=["gateway", "drop", "reset", "flood"],
+    ("action", "outcome"), [(drop(), InDoubt), (flood(7), NotSent)], ids=["drop", "flood"]
 )
 async def test_each_trouble_of_an_aside_is_told_for_what_it_is(
     method: str, action: FaultAction, outcome: type
@@ -273,30 +189,6 @@ async def test_each_trouble_of_an_aside_is_told_for_what_it_is(
         assert isinstance(tried, outcome)
         assert not isinstance(tried, NotSent) or tried.retry_after_s == 7
         assert fake.calls("chat.postMessage") == []
-
-
-async def test_with_a_token_that_is_refused_it_waits_and_goes_nowhere_else() -> None:
-    async with channel() as (slack, fake, _):
-        fake.fault("chat.postEphemeral", action=refusal("token_revoked"))
-
-        assert isinstance(await slack.send(ASIDE, PART), NotSent)
-        assert fake.calls("chat.postMessage") == []
-
-
-async def test_what_one_person_saw_is_looked_for_in_vain_and_a_card_is_found() -> None:
-    card = MessagePart(
-        markup="May I?", source="May I?", mark="8", buttons=((Button(label="Yes", data="x:y"),),)
-    )
-    async with channel() as (slack, fake, _):
-        await slack.send(ASIDE, PART)
-        sent = await slack.send(ASIDE, card)
-
-        assert isinstance(sent, SentMessage)
-        assert [one.ts for one in fake.chat(CHANNEL)] == [sent.message_id]
-        assert isinstance(await slack.look_up(ASIDE, PART.mark, since_ms=0), DeliveryRefused)
-        assert await slack.look_up(ASIDE, card.mark, since_ms=0) == sent
-        edited = await slack.edit(ASIDE, sent.message_id, MessagePart(markup="no", source="no"))
-        assert edited == sent
 
 
 @pytest.mark.parametrize(

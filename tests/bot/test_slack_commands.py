@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -10,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bot.commands.table import COMMANDS
+from bot.lab.slack_state import SeenInSlack
 from tests.bot.kit import eventually
-from tests.bot.slack_kit import ANN, BARE, BOB, CHANNEL, SlackRig, slack_rigged
+from tests.bot.slack_kit import ANN, BARE, BOB, CHANNEL, US, SlackRig, judge_slack, slack_rigged
 
 KEPT = "Paused: your message is kept, and answered after `/hearth resume`."
 
@@ -72,46 +72,54 @@ async def test_every_usage_that_is_shown_can_be_typed_in_slack(rig: SlackRig) ->
     assert sum("/hearth " in text for text in answers) > len(answers) / 2
 
 
-async def test_what_a_person_had_kept_is_shown_as_they_wrote_it(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN) as bot:
-        *_, shown = await asked(rig, "remember I type `/remind` and /jobs a lot", "memory f1")
-        await rig.quiet(bot)
-
-    assert "I type '/remind' and /jobs a lot" in shown
+# --- `/why`: below an answer, and with the form of a fact ---
 
 
-async def test_a_refusal_names_the_command_as_it_is_typed(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN, BOB, chats=(CHANNEL,)) as bot:
-        [text] = await asked(rig, "pair", by=BOB)
-        await rig.quiet(bot)
-
-    assert text == "/hearth pair is for the owner."
-
-
-async def test_a_code_is_told_with_the_words_of_either_side(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN) as bot:
-        [text] = await asked(rig, "link")
-        await rig.quiet(bot)
-
-    found = re.search(r"`/link (\w{8})`", text)
-    assert found is not None
-    assert f"`/hearth link {found[1]}`" in text
+def actions(post: SeenInSlack) -> dict[str, str]:
+    """The action ids of a post's buttons by their labels."""
+    return {
+        element["text"]["text"]: element["action_id"]
+        for block in post.blocks or ()
+        if block["type"] == "actions"
+        for element in block["elements"]
+    }
 
 
-async def test_who_only_types_commands_is_reminded_too_also_after_a_restart(rig: SlackRig) -> None:
+async def test_facts_are_corrected_by_a_form_and_forgotten_by_the_card(rig: SlackRig) -> None:
     async with rig.serving_slack(ANN, hurry=50) as bot:
-        await asked(rig, "remind tomorrow at 5 call Bob")
+        await asked(rig, "remember I take my tea without milk")
+        rig.writes("how do I take my tea?")
+        await eventually(lambda: len(rig.read()) == 2)
         await rig.quiet(bot)
-        [card] = [seen for seen in rig.replies() if seen.blocks]
-        save = next(
-            element["action_id"]
-            for block in card.blocks
-            for element in block.get("elements", ())
-            if element.get("text", {}).get("text") == "Save"
-        )
-        rig.slack.press(action_id=save, channel=card.channel, ts=card.ts)
-        await eventually(lambda: rig.rows("select id from jobs"))
+        *_, text = await asked(rig, "why")
+        post = rig.replies()[-1]
+        channel = rig.slack.direct(ANN)
+
+        rig.slack.press(channel=channel, ts=post.ts, action_id=actions(post)["Correct f1"])
+        [view] = await eventually(rig.slack.views)
+        rig.slack.submit(view_id=view["id"], values={"f1": {"f1": "I take my tea with lemon"}})
+        await eventually(lambda: any("tea with lemon" in one for one in rig.read()))
+        rig.slack.press(channel=channel, ts=post.ts, action_id=actions(post)["Forget f1"])
+        await eventually(lambda: any(one.startswith("*Forget f1") for one in rig.read()))
         await rig.quiet(bot)
-        [(lane, person)] = rig.rows("select deliver_to, person_id from jobs")
-    async with rig.serving_slack(hurry=50) as bot:
-        assert await bot.access.private_chats(person) == [lane]
+
+    assert "`/hearth memory edit f12 TEXT` corrects one" in text
+    judge_slack(rig.slack)
+
+
+async def test_in_a_channel_it_is_told_without_details(rig: SlackRig) -> None:
+    async with rig.serving_slack(ANN, BOB, chats=(CHANNEL,)) as bot:
+        rig.model.call("list_dir", {"path": "."})
+        began = rig.writes(f"<@{US}> what is there?", channel=CHANNEL)
+        await eventually(lambda: rig.read(CHANNEL))
+        await rig.quiet(bot)
+        rig.writes(f"<@{US}> /why", by=BOB, channel=CHANNEL, thread_ts=began)
+        await eventually(lambda: len(rig.read(CHANNEL)) == 2)
+        rig.writes(f"<@{US}> /logs", channel=CHANNEL, thread_ts=began)
+        await eventually(lambda: len(rig.read(CHANNEL)) == 3)
+        await rig.quiet(bot)
+        _, text, refused = rig.read(CHANNEL)
+
+    assert "list_dir: done" in text
+    assert not any(word in text for word in ('"path"', "price", "always"))
+    assert refused == "/hearth logs is done in a private chat: write it to me there."

@@ -24,13 +24,6 @@ def complaint(folder: Path, toml: str) -> str:
     return str(wrong.value)
 
 
-def test_slack_is_off_and_closed_unless_it_is_set_up(tmp_path: Path) -> None:
-    settings = loaded(tmp_path, "").slack
-
-    assert settings.bot_token.get_secret_value() == ""
-    assert (settings.mode, settings.group_policy, settings.allow_from) == ("socket", "mention", ())
-
-
 @pytest.mark.parametrize(
     ("toml", "said"),
     [
@@ -70,3 +63,8 @@ def test_a_member_is_named_by_workspace_and_id(tmp_path: Path, entry: str) -> No
     settings = loaded(tmp_path, f'allow_from = ["{entry}"]').slack
 
     assert settings.allow_from == (entry.strip().removeprefix("slack:"),)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/api", "http://127.0.0.1:9/api/"])
+def test_the_root_of_the_web_api_ends_in_a_slash(tmp_path: Path, url: str) -> None:
+    assert loaded(tmp_path, f'base_url = "{url}"').slack.base_url == "http://127.0.0.1:9/api/"

@@ -12,7 +12,7 @@ import pytest
 
 from bot.channels.slack.modals import filled
 from bot.channels.slack.parse import SlackParser
-from bot.channels.slack.wire import SlackPayload, opened, presser, sketch
+from bot.channels.slack.wire import SlackPayload, presser, sketch
 from memory.records.messages import IncomingMessage
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, CHANNEL, TEAM, US, SlackRig, slack_rigged
@@ -51,25 +51,6 @@ async def test_the_same_id_of_another_workspace_is_a_stranger_in_a_shared_channe
     assert rig.read(CHANNEL) == ["You said: Ann Example: what do you know of me?"]
     assert len(rig.model.requests) == 1
     assert rig.slack.ephemeral(ANN) == []
-
-
-async def test_in_private_the_stranger_gets_a_code_and_what_is_admitted_is_that_address(
-    rig: SlackRig,
-) -> None:
-    async with rig.serving_slack(ANN) as bot:
-        moves_away(rig)
-        rig.writes("hi")
-        await eventually(lambda: rig.read())
-        [(asked,)] = rig.rows("select address from pairings")
-        await bot.access.approve(asked)
-        rig.writes("now?")
-        await eventually(lambda: len(rig.read()) == 2)
-        await rig.quiet(bot)
-        people = {one.addresses: one.role for one in bot.access.directory.people}
-
-    assert asked == THEIRS
-    assert rig.read()[1] == "You said: now?"
-    assert people == {(f"slack:{TEAM}:{ANN}",): "owner", (THEIRS,): "member"}
 
 
 async def test_home_pane_and_forms_of_the_owner_are_closed_to_the_stranger(rig: SlackRig) -> None:
@@ -287,13 +268,3 @@ def test_a_form_is_of_the_workspace_of_whoever_sent_it() -> None:
 
     assert found is not None
     assert (found.person, found.chat_id) == (THEIRS, f"{TEAM}.D1")
-
-
-def test_a_thread_of_the_pane_is_opened_where_its_event_comes_from() -> None:
-    thread = {"channel_id": "D1", "thread_ts": "10.1", "user_id": ANN}
-    event = {"type": "assistant_thread_started", "assistant_thread": thread}
-    here, there = opened(wrapped(event)), opened(wrapped(event, team_id=ELSEWHERE))
-
-    assert here is not None
-    assert there is not None
-    assert (here.sender, there.sender) == (f"slack:{TEAM}:{ANN}", THEIRS)

@@ -15,13 +15,12 @@ from bot.channels.base import (
     InDoubt,
     MessagePart,
     NotSent,
-    Reacted,
     SentMessage,
     Uploaded,
 )
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.send import slack_name
-from bot.lab.faults import answer, bad_gateway, drop, hold, reset
+from bot.lab.faults import bad_gateway, drop, hold, reset
 from bot.lab.slack import FakeSlack, flood, refusal
 from memory.records.messages import Address
 from scheduler.clock.machine import SystemClock
@@ -113,23 +112,6 @@ async def test_a_refusal_is_the_end_of_a_sentence_and_holds_nothing_up(
             assert says in outcome.reason
 
 
-async def test_an_upload_that_fails_anywhere_is_not_sent() -> None:
-    async with channel(timeout_s=0.3) as (slack, fake):
-        for method, fault in (
-            (ASK, flood(7)),
-            (ASK, hold()),
-            (ASK, drop()),
-            (ASK, answer(200, {"ok": True})),
-            ("upload", answer(500, "oh")),
-            ("upload", drop()),
-        ):
-            fake.fault(method, action=fault)
-            outcome = await slack.upload(DIRECT, PLAN)
-            fake.release()
-            assert isinstance(outcome, NotSent), (method, fault)
-        assert fake.chat("D0ANN") == []
-
-
 async def test_each_trouble_of_the_showing_is_what_it_is_for_a_message() -> None:
     async with channel(timeout_s=0.3) as (slack, fake):
         for fault, outcome in (
@@ -205,18 +187,6 @@ async def test_a_reaction_that_is_not_taken_is_a_sentence(ts: str, emoji: str, s
         assert says in done.reason
 
 
-async def test_a_reaction_that_stands_already_is_no_trouble() -> None:
-    async with channel() as (slack, fake):
-        ts = fake.post(text="done?", user=ANN)
-        chat = Address(channel="slack", chat_id=f"{TEAM}.{fake.direct()}")
-
-        tried = [await slack.react(chat, ts, "👍") for _ in range(2)]
-
-        assert tried == [Reacted(shown=":+1:")] * 2
-        [seen] = fake.chat(fake.direct())
-        assert list(seen.reactions) == ["+1"]
-
-
 # --- the whole way -------------------------------------------------------------------------------
 
 
@@ -233,42 +203,3 @@ async def test_a_file_in_doubt_that_arrived_is_not_sent_again(tmp_path: Path) ->
 
             assert sorted(seen.files for seen in rig.replies()) == [(), ("plan.txt",)]
             assert rig.outbox() == ["sent", "sent"]
-
-
-async def test_a_file_and_a_reaction_go_from_a_call_of_the_model_to_the_chat(
-    tmp_path: Path,
-) -> None:
-    async with slack_rigged(tmp_path) as rig:
-        rig.model.calls_together(
-            ("send_file", {"path": "plan.txt", "caption": "The **plan**"}),
-            ("react", {"emoji": "👍"}),
-        )
-        rig.model.say("There it is.")
-        async with rig.serving_slack(ANN) as bot:
-            (rig.home.workspace / "plan.txt").write_text("at ten")
-
-            asked = rig.writes("send me the plan and give it a thumbs up")
-            await rig.shows("The *plan*", "There it is.")
-            await rig.quiet(bot)
-
-            assert [seen.files for seen in rig.replies()] == [("plan.txt",), ()]
-            assert rig.slack.file("plan.txt") == b"at ten"
-            [said] = [one for one in rig.slack.chat(rig.slack.direct(ANN)) if one.ts == asked]
-            assert list(said.reactions) == ["+1"]
-
-
-async def test_a_scope_that_is_missing_is_told_in_the_chat_and_words_still_go(
-    tmp_path: Path,
-) -> None:
-    async with slack_rigged(tmp_path) as rig:
-        rig.model.call("send_file", {"path": "plan.txt"})
-        rig.model.say("Sent.")
-        rig.slack.rules.bot_scopes = rig.slack.rules.bot_scopes - {"files:write"}
-        async with rig.serving_slack(ANN) as bot:
-            (rig.home.workspace / "plan.txt").write_text("at ten")
-            rig.writes("send me the plan")
-            await eventually(lambda: len(rig.replies()) == 2)
-            await rig.quiet(bot)
-
-            [told] = [text for text in rig.read() if text != "Sent."]
-            assert "files:write" in told

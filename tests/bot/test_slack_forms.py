@@ -10,14 +10,11 @@ import pytest
 
 from bot.channels.base import NEW_REMINDER
 from bot.channels.slack.modals import (
-    REMINDER,
-    FormWish,
     fact_form,
     filled,
     form_wish,
     reminder_form,
 )
-from bot.channels.slack.wire import EventKind
 from bot.lab.faults import drop
 from tests.bot.kit import eventually
 from tests.bot.slack_kit import ANN, STRANGER, TEAM, Mode, SlackRig, slack_rigged
@@ -63,17 +60,6 @@ async def test_a_form_becomes_the_card_that_asks(tmp_path: Path, mode: Mode) -> 
         assert [post for post in rig.replies() if post.blocks]
 
 
-async def test_a_form_that_comes_twice_is_one_question(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN, hurry=50) as bot:
-        view = await opened(rig)
-        sent = rig.slack.submit(view_id=view, values=VALUES)
-        await eventually(lambda: rig.read())
-        rig.slack.redeliver(sent)
-        await rig.quiet(bot)
-
-    assert rig.rows("select count(*) from inbox where event_id like 'form:%'") == [(1,)]
-
-
 async def test_a_fact_is_corrected_by_a_form_and_the_home_shows_it_at_the_next_look(
     rig: SlackRig,
 ) -> None:
@@ -94,16 +80,6 @@ async def test_a_fact_is_corrected_by_a_form_and_the_home_shows_it_at_the_next_l
     assert "I like coffee" not in str(rig.slack.home(ANN))
     assert "I like tea" in rig.read()[1]
     assert rig.model.requests == []
-
-
-async def test_what_cannot_be_read_is_said_in_the_chat(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN, hurry=50) as bot:
-        view = await opened(rig)
-        rig.slack.submit(view_id=view, values=VALUES | {"when": {"when": "some day"}})
-        await eventually(lambda: rig.read())
-        await rig.quiet(bot)
-
-    assert not [post for post in rig.replies() if post.blocks]
 
 
 async def test_a_form_that_does_not_open_harms_nothing(rig: SlackRig) -> None:
@@ -156,45 +132,6 @@ def sent() -> dict[str, Any]:
     return {"type": "view_submission", "team": team, "user": user, "view": view}
 
 
-def test_a_press_is_a_wish_with_its_place() -> None:
-    assert form_wish(pressed()) == FormWish(
-        trigger="1.2", channel=DIRECT, sender=f"slack:{TEAM}:{ANN}"
-    )
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"type": "shortcut"},
-        {"view": None},
-        {"view": {"type": "home", "private_metadata": "C1"}},
-        {"actions": []},
-        {"actions": [7]},
-        {"actions": [{"value": "job:1:done"}]},
-        {"user": 7},
-        {"team": {"id": 5}},
-    ],
-)
-def test_what_is_no_press_on_it_is_no_wish(odd: dict[str, Any]) -> None:
-    assert form_wish(pressed() | odd) is None
-
-
-def test_a_form_is_the_command_that_says_the_same() -> None:
-    found = filled(sent())
-
-    assert found is not None
-    assert (found.payload.kind, found.event_id, found.chat_id) == (
-        EventKind.COMMAND, "form:V1", f"{TEAM}.{DIRECT}",
-    )  # fmt: skip
-    assert found.payload.body["text"] == "remind at 5 call Bob"
-
-
-def test_a_press_on_a_fact_is_a_wish_about_it() -> None:
-    for value, key in (("form:fact:f12", "f12"), ("form:fact:", None), ("form:fact:x' or 1", None)):
-        wish = form_wish(pressed() | {"actions": [{"action_id": "press_1", "value": value}]})
-        assert (wish.key if wish else None) == key
-
-
 def test_a_press_under_a_message_to_one_person_alone_is_a_wish_too() -> None:
     payload = {name: value for name, value in pressed().items() if name != "view"}
 
@@ -216,18 +153,3 @@ def test_a_form_about_a_fact_is_the_command_that_corrects_it() -> None:
     assert found.payload.body["text"] == "memory edit f12 I like tea"
     with pytest.raises(ValueError, match="no "):
         filled(sent() | {"view": view | {"state": {"values": {"x": {}}}}})
-
-
-def test_a_form_of_others_is_none_of_ours() -> None:
-    assert filled(sent() | {"type": "view_closed"}) is None
-    assert filled(sent() | {"view": {"callback_id": "else"}}) is None
-    assert filled(sent() | {"view": None}) is None
-
-
-@pytest.mark.parametrize("lost", ["id", "private_metadata", "state"])
-def test_a_form_that_claims_to_be_ours_and_is_not_is_refused(lost: str) -> None:
-    view = {name: value for name, value in sent()["view"].items() if name != lost}
-
-    assert view["callback_id"] == REMINDER
-    with pytest.raises(ValueError, match="no "):
-        filled(sent() | {"view": view})

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import copy
-import json
 import os
 import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +14,7 @@ from structlog.testing import capture_logs
 from bot.lab.slack import SIGNING_SECRET
 from bot.lab.slack_delivery import signature
 from tests.bot.slack_kit import ANN, BOB, CHANNEL, STRANGER, TEAM, US, Mode, SlackRig, slack_rigged
+from tests.bot.test_fuzz import spoilt, unhandled
 from tests.thorough import rounds
 
 PAYLOADS = int(os.environ.get("FUZZ_PAYLOADS", str(rounds(500, 3_000))))
@@ -30,10 +26,6 @@ Json = dict[str, Any]
 TEXTS = (
     "hello", f"<@{US}> hi", "/help", "", " ", "\ud800", "\u202e\u0000\u0007", "<" * 500, "<@" * 300,
     "<!here> <@U1|" + "x" * 9_000, "&lt;" * 2_000, "a" * 60_000, "<http://" + "|" * 400 + ">",
-)  # fmt: skip
-ODD: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1.5, 2**63, -(2**70), "", "7", "\ud83d", "z" * 20_000, [], {}, [[]],
-    [None], {"id": "U1"}, {"text": []}, "D1:2", "T0LAB.C1", "C1", "1.2", "../..", ["C1", "C2"],
 )  # fmt: skip
 
 
@@ -167,31 +159,6 @@ def happening(chance: random.Random) -> Json:
     )
 
 
-def spoiled(chance: random.Random) -> Json:
-    """With some of its parts taken away or replaced by something odd."""
-    whole = copy.deepcopy(payload(chance))
-    for _ in range(chance.choice([0, 1, 1, 2, 3])):
-        spots = list(_spots(whole))
-        holder, key = chance.choice(spots)
-        if chance.random() < 0.3:
-            holder.pop(key)
-        else:
-            holder[key] = copy.deepcopy(chance.choice(ODD))
-        if not whole:
-            break
-    return whole
-
-
-def _spots(node: Any) -> list[tuple[Any, Any]]:
-    found: list[tuple[Any, Any]] = []
-    items = node.items() if isinstance(node, dict) else enumerate(node)
-    for key, value in list(items):
-        found.append((node, key))
-        if isinstance(value, dict | list):
-            found += _spots(value)
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300 + PAYLOADS / 10)
 @pytest.mark.parametrize("mode", ["socket", "http"])
@@ -204,7 +171,9 @@ async def test_no_payload_stops_the_intake(tmp_path: Path, mode: Mode) -> None:
             async with rig.serving_slack(ANN, BOB, chats=(CHANNEL,)) as bot:
                 for batch in range(PAYLOADS // BATCH):
                     for _ in range(BATCH):
-                        rig.slack._deliveries.deliver(_kind(chance), spoiled(chance))
+                        rig.slack._deliveries.deliver(
+                            _kind(chance), spoilt(payload(chance), chance)
+                        )
                     await rig.slack.settled(timeout_s=60)
                     await answered(rig, f"sane {batch}")
                     await rig.quiet(bot)
@@ -232,17 +201,6 @@ def only_once_to_strangers(rig: SlackRig) -> None:
     known |= {ANN, BOB}  # a command of theirs, where nobody can whisper
     elsewhere = [post["text"] for post in posts if post["channel"] not in known]
     assert all("hearthbot access approve" in text for text in elsewhere)
-
-
-@contextmanager
-def unhandled() -> Iterator[list[Json]]:
-    """What the event loop was told of that nobody caught."""
-    loop, faults = asyncio.get_running_loop(), list[Json]()
-    loop.set_exception_handler(lambda _, context: faults.append(context))
-    try:
-        yield faults
-    finally:
-        loop.set_exception_handler(None)
 
 
 def _kind(chance: random.Random) -> str:
@@ -283,7 +241,3 @@ async def test_bodies_that_are_hardly_json_stop_nothing(tmp_path: Path) -> None:
             await rig.quiet(bot)
 
         assert rig.inbox() == ["replied"]
-
-
-def test_the_odd_values_can_be_sent_at_all() -> None:
-    assert json.dumps(ODD)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -23,7 +22,7 @@ from bot.channels.base import (
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.lookup import EVENT_TYPE, PAGE
 from bot.channels.throttle import BURST, EditPace
-from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble, hold, reset
+from bot.lab.faults import FaultAction, answer, bad_gateway, drop
 from bot.lab.slack import TOKEN, FakeSlack, flood, refusal
 from memory.records.messages import Address
 from scheduler.clock.machine import SystemClock
@@ -62,65 +61,6 @@ async def test_a_message_goes_out_as_mrkdwn_with_its_mark_and_opens_no_links() -
         assert fake.previewed() == []
 
 
-async def test_an_answer_stands_in_its_thread_and_an_edit_leaves_it_there() -> None:
-    async with channel() as (slack, fake):
-        ts = fake.post(channel="C1", text="x")
-        thread = Address(channel="slack", chat_id=f"{TEAM}.C1", thread_id=ts)
-
-        sent = await slack.send(thread, PART)
-        assert isinstance(sent, SentMessage)
-        edited = await slack.edit(thread, sent.message_id, replace(PART, markup="later"))
-
-        [_, seen] = fake.thread("C1", ts)
-        assert edited == sent
-        assert (seen.text, seen.thread_ts, seen.edits) == ("later", ts, 1)
-        assert seen.metadata is not None
-
-
-@pytest.mark.parametrize(
-    ("action", "outcome"),
-    [
-        (flood(7), NotSent),
-        (refusal("ratelimited"), NotSent),
-        (refusal("token_revoked"), NotSent),
-        (refusal("invalid_auth"), NotSent),
-        (refusal("missing_scope", needed="chat:write"), NotSent),
-        (refusal("channel_not_found"), DeliveryRefused),
-        (refusal("is_archived"), DeliveryRefused),
-        (refusal("no_such_word"), NotSent),
-        (answer(403, "a proxy's page"), NotSent),
-        (refusal("team_added_to_org"), NotSent),
-        (refusal("fatal_error"), InDoubt),
-        (refusal("internal_error", after=True), InDoubt),
-        (bad_gateway(), InDoubt),
-        (bad_gateway(after=True), InDoubt),
-        (answer(500, {"ok": False}), InDoubt),
-        (answer(200, {}), InDoubt),
-        (answer(200, []), InDoubt),
-        (answer(200, "no JSON"), InDoubt),
-        (answer(200, {"ok": True}), InDoubt),
-        (answer(200, {"ok": True, "ts": 7}), InDoubt),
-        (answer(200, {"ok": False, "error": 7}), InDoubt),
-        (garble(), InDoubt),
-        (drop(), InDoubt),
-        (reset(after=True), InDoubt),
-    ],
-    ids=lambda value: f"{value.kind} {value.status} {value.body}" if hasattr(value, "kind") else "",
-)
-async def test_each_trouble_of_a_send_is_told_for_what_it_is(
-    action: FaultAction, outcome: type[object]
-) -> None:
-    async with channel() as (slack, fake):
-        fake.fault("chat.postMessage", action=action)
-
-        found = await slack.send(DIRECT, PART)
-        again = await slack.send(DIRECT, PART)
-
-        assert isinstance(found, outcome), found
-        assert isinstance(again, SentMessage)
-        assert len(fake.calls("chat.postMessage")) == 2, "nothing is sent again unasked"
-
-
 @pytest.mark.parametrize(
     ("asked", "pause_s"), [("3", 3.0), ("nan", 1.0), ("-9", 1.0), ("inf", PAUSE_MAX_S)]
 )
@@ -135,55 +75,6 @@ async def test_a_pause_that_cannot_be_meant_is_not_taken_as_it_is(
 
         assert isinstance(found, NotSent)
         assert found.retry_after_s == pause_s
-
-
-async def test_what_the_owner_can_mend_is_said_with_what_to_do() -> None:
-    async with channel() as (slack, fake):
-        fake.add_channel(channel="C1", bot_inside=False)
-        outside = await slack.send(Address(channel="slack", chat_id=f"{TEAM}.C1"), PART)
-        fake.rules.bot_scopes.discard("chat:write")
-        scopeless = await slack.send(DIRECT, PART)
-
-    assert isinstance(outside, DeliveryRefused)
-    assert "invite it there" in outside.reason
-    assert isinstance(scopeless, NotSent)
-    assert "needs the scope chat:write" in scopeless.reason
-    assert "reinstall the app" in scopeless.reason
-
-
-async def test_a_pause_that_slack_asks_for_is_handed_on() -> None:
-    async with channel() as (slack, fake):
-        fake.fault("chat.postMessage", action=flood(7))
-        fake.fault("chat.postMessage", action=answer(429, "slow down"))
-
-        found = [await slack.send(DIRECT, PART) for _ in range(2)]
-
-        assert [one.retry_after_s for one in found if isinstance(one, NotSent)] == [7.0, 30.0]
-
-
-async def test_only_our_own_kind_of_mark_counts() -> None:
-    async with channel() as (slack, fake):
-        payload = {"event_type": "other", "event_payload": {"id": PART.mark}}
-        await slack._web.call("chat.postMessage", channel="D0ANN", text="x", metadata=payload)
-
-        assert isinstance(await slack.look_up(DIRECT, PART.mark, since_ms=0), NotSent)
-        assert fake.chat("D0ANN")
-
-
-async def test_a_silent_slack_is_not_waited_for_for_ever() -> None:
-    async with channel(timeout_s=0.2) as (slack, fake):
-        fake.fault("chat.postMessage", action=hold())
-
-        async with asyncio.timeout(2):
-            assert isinstance(await slack.send(DIRECT, PART), InDoubt)
-        fake.release()
-
-
-async def test_where_nobody_listens_nothing_was_sent() -> None:
-    async with channel() as (_slack, fake):
-        pass
-    async with SlackChannel(slack_settings(base_url=fake.api_url), clock=SystemClock()) as alone:
-        assert isinstance(await alone.send(DIRECT, PART), NotSent)
 
 
 @pytest.mark.case("CH-21")
@@ -268,14 +159,6 @@ async def test_a_busy_thread_is_looked_through_to_its_end() -> None:
 
         assert await slack.look_up(thread, PART.mark, since_ms=0) == sent
         assert len(fake.calls("conversations.replies")) == 2
-
-
-async def test_what_is_older_than_the_row_is_not_meant() -> None:
-    async with channel() as (slack, _fake):
-        await slack.send(DIRECT, PART)
-        tomorrow_ms = int(SystemClock().now().timestamp() * 1000) + 86_400_000
-
-        assert isinstance(await slack.look_up(DIRECT, PART.mark, since_ms=tomorrow_ms), NotSent)
 
 
 @pytest.mark.parametrize(

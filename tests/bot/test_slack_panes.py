@@ -23,7 +23,7 @@ from bot.lab.faults import drop, hold
 from bot.lab.slack import TOKEN, FakeSlack
 from memory.records.messages import Address
 from tests.bot.kit import SlowTool, eventually
-from tests.bot.slack_kit import ANN, BOB, STRANGER, TEAM, SlackRig, slack_rigged
+from tests.bot.slack_kit import ANN, BOB, TEAM, SlackRig, slack_rigged
 from tests.fakes import FixedClock
 
 DIRECT = f"D{ANN[1:]}"
@@ -51,17 +51,6 @@ async def test_the_first_words_are_the_title_of_a_thread_once(rig: SlackRig) -> 
 
     assert rig.slack.title(DIRECT, thread) == "What is in <notes>? And more"
     assert len(rig.slack.calls("assistant.threads.setTitle")) == 1
-
-
-async def test_a_strangers_pane_has_no_title_and_no_status(rig: SlackRig) -> None:
-    async with rig.serving_slack(ANN) as bot:
-        thread = rig.slack.start_assistant(user=STRANGER)
-        rig.writes("hello?", by=STRANGER, thread_ts=thread)
-        await eventually(lambda: rig.replies(to=STRANGER))
-        await rig.quiet(bot)
-
-    asked = {call.method for call in rig.slack.calls() if call.method.startswith("assistant.")}
-    assert asked == set()
 
 
 @pytest.mark.case("PR-05")
@@ -131,16 +120,6 @@ async def test_a_status_that_an_answer_overtook_is_taken_away() -> None:
 
         assert address.thread_id is not None
         assert slack.status(DIRECT, address.thread_id) is None
-
-
-async def test_elsewhere_nothing_is_asked_of_slack() -> None:
-    async with panes_of(FixedClock()) as (slack, panes, address):
-        for chat_id, thread in ((f"{TEAM}.C1", "1.1"), (address.chat_id, None)):
-            place = Address(channel="slack", chat_id=chat_id, thread_id=thread)
-            panes.doing(place, "reading a file …")
-            await panes.typing(place)
-
-        assert slack.calls() == []
 
 
 async def test_what_fails_in_a_pane_is_left_out_and_the_next_thing_is_done() -> None:

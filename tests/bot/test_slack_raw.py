@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -15,9 +14,7 @@ from bot.channels.slack.wire import (
     EventKind,
     SlackEvent,
     SlackPayload,
-    mentions,
     sketch,
-    thread_of,
 )
 from memory.records.messages import IncomingMessage
 
@@ -101,20 +98,6 @@ def test_where_slack_does_not_say_who_we_are_a_mention_still_counts_once() -> No
     assert message(mention).mentions_bot
 
 
-def test_posts_of_another_workspace_or_channel_have_keys_of_their_own() -> None:
-    here = kept(wrapped(post()))
-    elsewhere = kept(wrapped(post(), authorizations=[{**INSTALLED, "team_id": "T0OTHER"}]))
-    beside = kept(wrapped(post(channel="D2")))
-
-    assert len({(one.source, one.event_id) for one in (here, elsewhere, beside)}) == 3
-
-
-def test_in_a_shared_channel_the_workspace_is_the_one_where_we_are_installed() -> None:
-    shared = wrapped(post(channel="C1"), team_id="T0GUEST")
-
-    assert kept(shared).payload.team == TEAM
-
-
 def test_a_command_is_known_by_its_trigger_and_its_tokens_are_not_kept() -> None:
     payload = {
         "command": "/hearth",
@@ -133,23 +116,6 @@ def test_a_command_is_known_by_its_trigger_and_its_tokens_are_not_kept() -> None
     assert found.event_id == "command:1.2.abc"
     assert "SECRET" not in found.payload.to_json()
     assert message(payload).text == "/status"
-
-
-def test_a_button_is_known_by_its_moment_its_person_and_its_name() -> None:
-    payload = {
-        "type": "block_actions",
-        "team": {"id": TEAM},
-        "user": {"id": ANN},
-        "channel": {"id": "C1"},
-        "message": {"ts": "10.1", "thread_ts": "9.1"},
-        "actions": [{"action_id": "done", "action_ts": "11.5"}],
-    }
-
-    found = kept(payload)
-
-    assert (found.payload.kind, found.event_id) == (EventKind.BUTTON, f"button:11.5:{ANN}:done")
-    assert found.thread == "9.1"
-    assert ignored(payload) == "no such button"
 
 
 def test_a_pressed_button_is_read_with_its_place_and_nothing_else() -> None:
@@ -211,26 +177,6 @@ def test_what_no_person_said_is_dropped_before_anything_is_stored(event: dict[st
 
 
 @pytest.mark.case("CH-17")
-def test_an_edit_is_the_same_message_and_says_so() -> None:
-    payload = wrapped(
-        {
-            "type": "message",
-            "subtype": "message_changed",
-            "channel": "D1",
-            "ts": "11.2",
-            "message": {"user": ANN, "text": "hi (edited)", "ts": "11.0"},
-            "previous_message": {"user": ANN, "text": "hi", "ts": "11.0"},
-        }
-    )
-
-    found = message(payload)
-
-    assert kept(payload).event_id == "D1:11.0:edit:11.2"
-    assert (found.message_id, found.text, found.edited) == ("11.0", "hi (edited)", True)
-    assert found.address.thread_id is None
-
-
-@pytest.mark.case("CH-17")
 @pytest.mark.parametrize("tombstone", [False, True])
 def test_a_deletion_is_an_edit_that_says_so(tombstone: bool) -> None:
     gone = {"user": ANN, "text": f"<@{US}> hi", "ts": "11.0", "thread_ts": "11.0"}
@@ -249,19 +195,6 @@ def test_a_deletion_is_an_edit_that_says_so(tombstone: bool) -> None:
 
     assert (found.message_id, found.text, found.edited) == ("11.0", DELETED, True)
     assert (found.address.thread_id, found.attachments) == ("11.0", ())
-
-
-def test_the_edit_of_a_post_that_was_not_for_us_is_not_for_us() -> None:
-    event = {
-        "type": "message",
-        "subtype": "message_changed",
-        "channel": "C1",
-        "ts": "11.2",
-        "message": {"user": ANN, "text": "b", "ts": "11.0"},
-        "previous_message": {"user": ANN, "text": "a", "ts": "11.0"},
-    }
-
-    assert ignored(wrapped(event)) == "not addressed"
 
 
 @pytest.mark.parametrize(
@@ -395,14 +328,6 @@ def test_a_name_that_is_mentioned_names_no_address(name: str, said: str) -> None
     assert not is_named_in("eve@evil.example", found.text)
 
 
-def test_a_shared_message_is_quoted() -> None:
-    shared = [{"is_share": True, "text": "before " * 200}, {"text": "a preview"}]
-
-    found = message(wrapped(post("look", attachments=shared)))
-
-    assert found.quote == ("before " * 200)[:500]
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -430,49 +355,6 @@ def test_the_slash_command_takes_our_commands_and_hands_on_the_rest(text: str, s
 
 
 # --- odd shapes ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        {"type": "event_callback", "team_id": TEAM},
-        {"type": "event_callback", "team_id": TEAM, "event": [1]},
-        wrapped(post(channel="general")),
-        wrapped(post(channel=7)),
-        wrapped(post(ts="yesterday")),
-        wrapped(post(ts=10.1)),
-        wrapped(post(user="ann smith")),
-        wrapped(post(user=[US])),
-        wrapped(post(), team_id="x y", authorizations=[]),
-        wrapped({"type": "message", "subtype": "message_changed", "channel": "D1"}),
-        {"command": "/hearth"},
-        {"command": "/hearth", "team_id": TEAM, "channel_id": "D1", "user_id": ANN},
-        {"type": "block_actions"},
-        {"type": "block_actions", "actions": [3], "user": {"id": ANN}},
-    ],
-)
-def test_what_claims_to_be_something_and_is_not_is_refused(payload: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"\w"):
-        sketch(payload)
-
-
-@pytest.mark.parametrize("payload", [{}, {"type": 3}, {"type": "view_submission"}, {"event": 1}])
-def test_what_is_nothing_of_ours_is_dropped(payload: dict[str, Any]) -> None:
-    assert sketch(payload) is None
-
-
-def test_half_a_character_is_kept_as_something_that_can_be_stored() -> None:
-    found = message(json.loads(json.dumps(wrapped(post("a\ud83d")))))
-
-    assert found.text == "a\ufffd"
-    found.text.encode()
-
-
-def test_pieces_of_a_thread_and_a_mention() -> None:
-    assert thread_of({"ts": "1.1"}, "C1") == "1.1"
-    assert thread_of({"ts": "1.1"}, "D1") is None
-    assert mentions("<@U1>", "U1")
-    assert not mentions("<@U1>", "")
 
 
 # --- the home tab --------------------------------------------------------------------------------
@@ -507,23 +389,3 @@ def test_a_press_on_a_home_is_in_its_persons_chat_and_under_no_message() -> None
     assert (found.message_id, found.data) == ("home:11.5", "job:1:done")
     assert found.sender == f"slack:{TEAM}:{ANN}"
     assert "secret" not in kept(ON_HOME).payload.to_json()
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        wrapped({**OPENED, "channel": "C1"}),
-        wrapped({**OPENED, "user": None}),
-        wrapped(OPENED, event_id=7),
-        {**ON_HOME, "view": {"type": "home", "private_metadata": "C1"}},
-        {**ON_HOME, "view": {"type": "home"}},
-    ],
-)
-def test_an_odd_home_is_refused(payload: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^no |no direct message"):
-        sketch(payload)
-
-
-def test_a_form_is_none_of_ours_and_the_other_tab_is_no_home() -> None:
-    assert sketch({**ON_HOME, "view": {"type": "modal"}}) is None
-    assert sketch(wrapped({**OPENED, "tab": "messages"})) is None

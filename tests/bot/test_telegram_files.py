@@ -14,23 +14,18 @@ from telegram.constants import ReactionEmoji
 from bot.channels.base import (
     DeliveryRefused,
     FileOut,
-    InDoubt,
     MessagePart,
-    NotSent,
     SentMessage,
 )
 from bot.channels.telegram.channel import TEXT_UNITS_MAX, TelegramChannel
 from bot.channels.telegram.send import CAPTION_UNITS_MAX, captioned
-from bot.lab.faults import bad_gateway, drop, hold, reset
 from bot.lab.telegram import FakeTelegram, flood, refusal
 from bot.markup.render import utf16_length
-from bot.settings.load import load
 from bot.settings.schema.values import REACTIONS, telegram_reaction
-from memory.records.errors import SettingsWrong
 from memory.records.messages import Address, IncomingMessage
 from scheduler.clock.machine import SystemClock
 from tests.bot.files_kit import png
-from tests.bot.kit import GROUP, MEMBER, OWNER, TOKEN, US, Rig, eventually, telegram_settings
+from tests.bot.kit import GROUP, MEMBER, OWNER, TOKEN, Rig, eventually, telegram_settings
 
 CHAT = Address(channel="telegram", chat_id="5")
 BLANK = MessagePart(markup="", source="")
@@ -172,23 +167,6 @@ async def test_a_refusal_is_the_end_of_a_sentence(status: int, description: str,
         assert says in sent.reason
 
 
-async def test_each_trouble_is_what_it_is_for_a_message() -> None:
-    async with channel(timeout_s=0.3) as (telegram, fake):
-        for fault, outcome in (
-            (flood(7), NotSent),
-            (refusal(503, "Service Unavailable"), NotSent),
-            (refusal(500, "Internal Server Error: restart"), InDoubt),
-            (bad_gateway(), InDoubt),
-            (hold(), InDoubt),
-            (drop(after=True), InDoubt),
-            (reset(after=True), InDoubt),
-        ):
-            fake.fault("sendDocument", action=fault)
-            sent = await telegram.send_file(CHAT, file("a.txt", b"x"), BLANK)
-            fake.release()
-            assert isinstance(sent, outcome), fault
-
-
 # --- reactions -----------------------------------------------------------------------------------
 
 
@@ -251,15 +229,6 @@ async def test_a_message_is_acknowledged_only_where_it_is_wished_and_trouble_is_
         assert fake.chat(5)[0].reaction == ({"type": "emoji", "emoji": "👀"},)
 
 
-def test_a_reaction_that_telegram_does_not_have_is_no_setting(rig: Rig) -> None:
-    rig.set(telegram__ack_reaction="👀")
-    assert load(rig.home.path, rig.env).telegram.ack_reaction == "👀"
-    rig.set(telegram__ack_reaction="🦖")
-
-    with pytest.raises(SettingsWrong, match="no such reaction"):
-        load(rig.home.path, rig.env)
-
-
 # --- the whole way -------------------------------------------------------------------------------
 
 
@@ -310,39 +279,6 @@ async def test_a_file_that_was_committed_before_a_kill_is_sent_once_after_it(rig
         assert not list((rig.home.data / "outgoing").iterdir())
 
 
-async def test_a_change_after_the_call_does_not_change_what_is_sent(rig: Rig) -> None:
-    rig.model.call("send_file", {"path": "plan.txt"})
-    rig.model.say("Sent.")
-    rig.telegram.fault("sendDocument", action=flood(20), times=2)
-    async with rig.running(OWNER, hurry=100) as bot:
-        plan = rig.home.workspace / "plan.txt"
-        plan.write_text("first")
-
-        rig.says("send me the plan")
-        await eventually(lambda: len(rig.telegram.calls("sendDocument")) == 1)
-        plan.write_text("second")
-        await eventually(lambda: rig.wrote(2))
-        await rig.quiet(bot)
-
-        [file_id] = [seen.file_id for seen in rig.seen() if seen.file_id]
-        assert rig.telegram.file(file_id) == b"first"
-
-
-async def test_a_refusal_of_the_platform_is_read_in_the_chat(rig: Rig) -> None:
-    rig.model.call("send_file", {"path": "plan.txt"})
-    rig.model.say("Sent.")
-    rights = "Bad Request: not enough rights to send documents to the chat"
-    rig.telegram.fault("sendDocument", action=refusal(400, rights))
-    async with rig.running(OWNER) as bot:
-        (rig.home.workspace / "plan.txt").write_text("at ten")
-        rig.says("send me the plan")
-        await eventually(lambda: rig.wrote(2))
-        await rig.quiet(bot)
-
-        [told] = [text for text in rig.texts() if text != "Sent."]
-        assert told.startswith("I could not send the file plan.txt here: Telegram does not let me")
-
-
 @pytest.mark.case("SE-09")
 async def test_what_may_not_leave_does_not(rig: Rig) -> None:
     """Threats T10 and T12: secrets, links, other people's chats."""
@@ -364,23 +300,3 @@ async def test_what_may_not_leave_does_not(rig: Rig) -> None:
 
         assert [seen.file_name for seen in rig.seen() if seen.file_id] == ["plan.txt"]
         assert rig.seen(MEMBER) == []
-
-
-async def test_in_a_group_a_file_waits_for_the_owners_tap(rig: Rig) -> None:
-    rig.model.call("send_file", {"path": "plan.txt"})
-    rig.model.say("Sent.")
-    async with rig.running(OWNER) as bot:
-        await bot.access.approve(f"telegram:{GROUP}")
-        (rig.home.workspace / "plan.txt").write_text("at ten")
-
-        rig.says(f"@{US} send the plan here", chat=GROUP)
-        card = await eventually(lambda: next((one for one in rig.seen() if one.markup), None))
-        assert "Everybody in this group gets the file" in card.text
-        assert not rig.telegram.calls("sendDocument")
-        assert card.markup is not None
-        data = card.markup["inline_keyboard"][0][0]["callback_data"]
-        rig.telegram.callback(chat_id=OWNER, message_id=card.message_id, data=data)
-        await eventually(lambda: [one for one in rig.seen(GROUP) if one.file_id])
-        await rig.quiet(bot)
-
-        assert [one.file_name for one in rig.seen(GROUP) if one.file_id] == ["plan.txt"]

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 import telegram
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bot.app.app import App
-from bot.channels.telegram.parse import CHARS_MAX, TelegramParser, without_odd_kinds
+from bot.channels.telegram.parse import TelegramParser, without_odd_kinds
 from bot.channels.telegram.wire import TelegramSketch, to_payload
 from memory.records.messages import IncomingMessage
 from tests.bot.kit import GROUP, MEMBER, OWNER, STRANGER, Rig, eventually
@@ -140,26 +138,6 @@ def test_what_is_no_place_and_nobody_is_no_text(found: dict[str, Any]) -> None:
     assert bare == {"update_id": 1, "message": {"message_id": 2}}
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
-PARTS = st.dictionaries(
-    st.sampled_from(["latitude", "longitude", "title", "address", "first_name", "location"]), JSON
-)
-
-
-@settings(max_examples=50)
-@given(st.dictionaries(st.sampled_from(["location", "venue", "contact", "poll"]), PARTS | JSON))
-def test_no_shape_of_them_breaks_the_reading(body: dict[str, Any]) -> None:
-    _, told = without_odd_kinds({"message": body})
-
-    assert "\n" not in told.text
-    assert len(told.text) <= 2 * CHARS_MAX + 80
-    told.text.encode()
-
-
 # --- whose words they are ------------------------------------------------------------------------
 
 EVIL_BOT = {"id": 99, "is_bot": True, "first_name": "Evil", "username": "evilbot"}
@@ -200,18 +178,6 @@ def test_what_somebody_else_wrote_is_not_the_senders_own(
     fields: dict[str, Any], whose: str
 ) -> None:
     assert as_read(**fields).forwarded == whose
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"text": "hello"},
-        {"location": PLACE},
-        {"venue": {"location": PLACE, "title": "", "address": " "}, "location": PLACE},
-    ],
-)
-def test_words_and_places_of_the_senders_own_stay_theirs(fields: dict[str, Any]) -> None:
-    assert as_read(**fields).forwarded == ""
 
 
 @pytest.mark.threat("T12")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from bot.app.app import App
 from bot.channels.telegram.channel import TelegramChannel
@@ -24,12 +23,6 @@ from tests.fakes import FixedClock
 
 Logs = list[Any]
 HOUR_S = 3_600.0
-
-
-@pytest.fixture
-def logs() -> Iterator[Logs]:
-    with capture_logs() as entries:
-        yield entries
 
 
 @pytest.fixture
@@ -112,27 +105,6 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     with monkeypatch.context() as patch:
         patch.setattr(socket, "getaddrinfo", unknown)
         yield patch
-
-
-async def test_slacks_name_that_does_not_resolve_at_the_start_is_waited_out(
-    slack: SlackRig, logs: Logs, names: pytest.MonkeyPatch
-) -> None:
-    slack.set(slack__base_url=slack.slack.api_url.replace("127.0.0.1", "localhost"))
-    async with slack.serving_slack(ANN, hurry=1_000, reached=False) as bot:
-        await eventually(lambda: len(slack.clock.paused_s) > 8)
-        said = await status(bot)
-        names.undo()
-        await slack.reached()
-        slack.writes("hello")
-        await slack.shows("You said: hello")
-        await slack.quiet(bot)
-        assert "No messages from" not in await status(bot)
-
-    assert "No messages from Slack for 0 min" in said
-    assert "localhost" in said
-    begun = ["slack.no_socket", "slack.unreachable"]
-    over = ["slack.connected", "slack.known", "slack.no_socket.over", "slack.unreachable.over"]
-    assert sorted(told(logs, "slack.")) == sorted([*begun, *over])
 
 
 # --- silence -------------------------------------------------------------------------------------

@@ -186,16 +186,13 @@ def _lines(lines: Sequence[HomeLine], numbers: count[int]) -> list[Block]:
             continue
         found += _texts(plain)
         plain = []
-        found += _with_buttons(line, [button_block(one, next(numbers)) for one in line.buttons])
+        buttons = [button_block(one, next(numbers)) for one in line.buttons]
+        texts = _texts([line.text])
+        if len(buttons) == 1 and texts:  # a single button stands beside its text, several below it
+            found += [*texts[:-1], {**texts[-1], "accessory": buttons[0]}]
+        else:
+            found += [*texts, {"type": "actions", "elements": buttons[:ROW_BUTTONS_MAX]}]
     return [*found, *_texts(plain)]
-
-
-def _with_buttons(line: HomeLine, buttons: list[Block]) -> list[Block]:
-    """A single button stands beside its text, several below it."""
-    texts = _texts([line.text])
-    if len(buttons) == 1 and texts:
-        return [*texts[:-1], {**texts[-1], "accessory": buttons[0]}]
-    return [*texts, {"type": "actions", "elements": buttons[:ROW_BUTTONS_MAX]}]
 
 
 def _texts(lines: Sequence[str]) -> list[Block]:

@@ -17,6 +17,7 @@ import structlog
 from bot.channels.slack.api import SlackTrouble, SlackWeb
 from bot.channels.slack.send import channel_of
 from bot.channels.slack.wire import OpenedPane
+from bot.channels.throttle import keep_newest
 from bot.channels.wire import is_direct
 from memory.records.messages import Address
 from memory.records.ports import Clock
@@ -112,22 +113,18 @@ class AssistantPanes:
         if address.thread_id is None or not is_direct(channel_of(address)):
             return
         now = self._clock.monotonic()
-        known = self._statuses.pop(address.key, None) or _PaneStatus(address, now)
-        if len(self._statuses) >= THREADS_MAX:
-            del self._statuses[next(iter(self._statuses))]
-        self._statuses[address.key] = known
+        known = self._statuses.get(address.key) or _PaneStatus(address, now)
+        keep_newest(self._statuses, address.key, known, most=THREADS_MAX)
         known.heard_at = now
         self._some.set()
         await self._refresh(known)
 
     def doing(self, address: Address, line: str) -> None:
         """What is being done there, in plain words; an empty line: nothing in particular."""
-        self._lines.pop(address.key, None)
-        if not line:
-            return
-        if len(self._lines) >= THREADS_MAX:
-            del self._lines[next(iter(self._lines))]
-        self._lines[address.key] = line
+        if line:
+            keep_newest(self._lines, address.key, line, most=THREADS_MAX)
+        else:
+            self._lines.pop(address.key, None)
 
     def posted(self, address: Address) -> None:
         """A message of ours is there, with which Slack takes the status away."""
@@ -142,8 +139,18 @@ class AssistantPanes:
     async def _tell_news(self) -> None:
         while True:
             match await self._news.get():
-                case OpenedPane() as thread:
-                    await self._greet(thread)
+                case OpenedPane(channel=channel, thread=thread, sender=sender):
+                    texts = self._offer(sender) if self._offer is not None else ()
+                    if not texts:
+                        continue
+                    keep_newest(self._untitled, (channel, thread), None, most=THREADS_MAX)
+                    shown = texts[:PROMPTS_MAX]
+                    await self._call(
+                        "assistant.threads.setSuggestedPrompts",
+                        channel_id=channel,
+                        thread_ts=thread,
+                        prompts=[{"title": title, "message": text} for title, text in shown],
+                    )
                 case _FirstWords() as begun:
                     await self._call(
                         "assistant.threads.setTitle",
@@ -151,21 +158,6 @@ class AssistantPanes:
                         thread_ts=begun.thread,
                         title=begun.title,
                     )
-
-    async def _greet(self, thread: OpenedPane) -> None:
-        texts = self._offer(thread.sender) if self._offer is not None else ()
-        if not texts:
-            return
-        if len(self._untitled) >= THREADS_MAX:
-            del self._untitled[next(iter(self._untitled))]
-        self._untitled[thread.channel, thread.thread] = None
-        prompts = [{"title": title, "message": text} for title, text in texts[:PROMPTS_MAX]]
-        await self._call(
-            "assistant.threads.setSuggestedPrompts",
-            channel_id=thread.channel,
-            thread_ts=thread.thread,
-            prompts=prompts,
-        )
 
     async def _keep_statuses(self) -> None:
         while True:
@@ -182,18 +174,15 @@ class AssistantPanes:
 
     async def _refresh(self, status: _PaneStatus) -> None:
         """Says what is done by now, where that is new or was said too long ago."""
-        line, now = self._words(status.address), self._clock.monotonic()
+        doing = self._lines.get(status.address.key, "").removesuffix("…").strip()[:LINE_CHARS_MAX]
+        # As Slack shows it behind the app's name.
+        line, now = f"is {doing}…" if doing else THINKING, self._clock.monotonic()
         if line == status.shown and now - status.shown_at < STATUS_EVERY_S:
             return
         status.shown, status.shown_at = line, now
         await self._set(status.address, line)
         if self._statuses.get(status.address.key) is not status:
             await self._set(status.address, "")  # the answer came first, and Slack would keep it
-
-    def _words(self, address: Address) -> str:
-        """As Slack shows it behind the app's name."""
-        line = self._lines.get(address.key, "").removesuffix("…").strip()[:LINE_CHARS_MAX]
-        return f"is {line}…" if line else THINKING
 
     async def _set(self, address: Address, status: str) -> None:
         await self._call(

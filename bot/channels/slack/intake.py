@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -76,13 +77,10 @@ class SlackIntake:
         self._storage = Outage("slack.not_stored", clock)
         self._one_at_a_time = asyncio.Lock()
         self._waiting: asyncio.Queue[tuple[SlackEvent, StoredEvent]] = asyncio.Queue(WAITING_MAX)
-        self._app = self._bolt(client)
-
-    def _bolt(self, client: AsyncWebClient) -> AsyncApp:
-        """Bolt without a signature check: ours comes before the body is even read."""
+        # Bolt without a signature check: ours comes before the body is even read.
         logger = logging.getLogger("hearthbot.bolt")
         logger.setLevel(logging.ERROR)  # its warnings quote whole bodies
-        return AsyncApp(
+        self._app = AsyncApp(
             name="hearthbot",
             client=client,
             before_authorize=_StoreFirst(self._taken),
@@ -112,7 +110,12 @@ class SlackIntake:
                 found, event = await self._waiting.get()
                 await self._channel.people.meet(found.payload.home, found.sender, group)
                 if found.payload.kind is EventKind.POST:
-                    await self._meet_parent(event)
+                    # Only of what is said to us: most of what is said in a channel is not. What
+                    # cannot be read, the inbox says so of.
+                    with suppress(ValueError):
+                        understood = self._channel.understand(event.event.payload or "")
+                        if isinstance(understood, IncomingMessage):
+                            await self._channel.parents.meet(understood)
                 await self._inbox.handle(self._channel, [event])
                 match found.payload.kind:
                     case EventKind.POST:
@@ -121,15 +124,6 @@ class SlackIntake:
                     case EventKind.HOME:
                         self._homes.opened(found.person, found.chat_id)
                 self._waiting.task_done()
-
-    async def _meet_parent(self, event: StoredEvent) -> None:
-        """Only of what is said to us: most of what is said in a channel is not."""
-        try:
-            understood = self._channel.understand(event.event.payload or "")
-        except ValueError:
-            return  # the inbox says so
-        if isinstance(understood, IncomingMessage):
-            await self._channel.parents.meet(understood)
 
     async def idle(self) -> None:
         """Returns once all that was stored has been acted on."""
@@ -163,7 +157,16 @@ class SlackIntake:
             return
         if found is None:
             return
-        inbound = _inbound(found)
+        inbound = InboundEvent(
+            source=found.source,
+            event_id=found.event_id,
+            address=Address(channel="slack", chat_id=found.chat_id, thread_id=found.thread),
+            sender=found.person,
+            is_group=found.is_group,
+            payload=found.payload.to_json(),
+            link=found.link,
+            is_press=found.payload.kind is EventKind.BUTTON,
+        )
         # Looking at a home is no way in: whoever is not known stays a stranger, and gets no code.
         is_looking = found.payload.kind is EventKind.HOME and not self._homes.knows(found.person)
         if is_looking:
@@ -194,16 +197,3 @@ class _StoreFirst(AsyncMiddleware):
             await next()
             return resp
         return BoltResponse(status=await self._taken(req.body), body="")
-
-
-def _inbound(found: SlackEvent) -> InboundEvent:
-    return InboundEvent(
-        source=found.source,
-        event_id=found.event_id,
-        address=Address(channel="slack", chat_id=found.chat_id, thread_id=found.thread),
-        sender=found.person,
-        is_group=found.is_group,
-        payload=found.payload.to_json(),
-        link=found.link,
-        is_press=found.payload.kind is EventKind.BUTTON,
-    )

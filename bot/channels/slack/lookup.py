@@ -11,11 +11,12 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import structlog
 
 from bot.channels.slack.api import SaidNo, SlackTrouble, SlackWeb
+from bot.channels.throttle import keep_newest
 from bot.channels.wire import Json, text_of
 from memory.records.errors import StorageError
 from memory.records.messages import IncomingMessage
@@ -23,7 +24,6 @@ from memory.records.ports import Clock
 
 log = structlog.get_logger()
 
-T = TypeVar("T")
 IsIt = Callable[[Json], bool]
 
 EVENT_TYPE = "hearthbot_reply"
@@ -139,33 +139,26 @@ class Parents:
         if message.reply_to:
             try:
                 async with asyncio.timeout(self._wait_s):
-                    text = await self._text(channel, thread)
+                    heard = await self._web.call(
+                        "conversations.replies", channel=channel, ts=thread, limit="1"
+                    )
             except (SlackTrouble, TimeoutError) as trouble:
                 why = str(trouble) or f"no answer within {self._wait_s:g} s"
                 log.warning("slack.no_parent", chat=message.address.chat_id, why=why)
                 return
-            _keep(self._texts, (channel, message.message_id), text)
-        _keep(self._known, (channel, thread), None)
+            messages = heard.data.get("messages")
+            listed = messages[:1] if isinstance(messages, list) else []
+            for first in (one for one in listed if isinstance(one, dict)):
+                if first.get("ts") != thread or first.get("subtype") == PANE:
+                    continue
+                text = text_of(first, "text")[:CHARS_MAX]
+                keep_newest(self._texts, (channel, message.message_id), text, most=THREADS_MAX)
+        keep_newest(self._known, (channel, thread), None, most=THREADS_MAX)
 
     def text(self, channel: str, ts: str) -> str:
         """What the message `ts` replies to, with Slack's codes; empty where it has to be known
         already, or nobody can say."""
         return self._texts.get((channel, ts), "")
-
-    async def _text(self, channel: str, thread: str) -> str:
-        heard = await self._web.call("conversations.replies", channel=channel, ts=thread, limit="1")
-        messages = heard.data.get("messages")
-        first = messages[0] if isinstance(messages, list) and messages else None
-        if not isinstance(first, dict) or first.get("ts") != thread or first.get("subtype") == PANE:
-            return ""
-        return text_of(first, "text")[:CHARS_MAX]
-
-
-def _keep(kept: dict[tuple[str, str], T], key: tuple[str, str], value: T) -> None:
-    """The oldest is forgotten beyond a bound."""
-    if len(kept) >= THREADS_MAX:
-        del kept[next(iter(kept))]
-    kept[key] = value
 
 
 # --- people -------------------------------------------------------------------------------------
@@ -259,10 +252,8 @@ class SlackPeople:
             log.warning("slack.profile_not_kept", why=str(error))
 
     def _keep(self, profile: SlackProfile, seconds: float) -> None:
-        self._known.pop(profile.address, None)
-        if len(self._known) >= PEOPLE_MAX:
-            del self._known[next(iter(self._known))]
-        self._known[profile.address] = _CachedProfile(profile, self._clock.monotonic() + seconds)
+        cached = _CachedProfile(profile, self._clock.monotonic() + seconds)
+        keep_newest(self._known, profile.address, cached, most=PEOPLE_MAX)
 
 
 def _profile(address: str, user: Json) -> SlackProfile:

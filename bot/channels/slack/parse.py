@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from bot.channels.base import Ignored, Pressed, Understood, aside_to, is_for_all
 from bot.channels.slack.wire import EventKind, SlackPayload, mentions, shared_with, thread_of
@@ -69,7 +69,14 @@ class SlackParser:
 
     def _post(self, stored: SlackPayload) -> Understood:
         """Read what was said, edited or deleted."""
-        message = _message_of(stored)
+        match stored.kind:
+            case EventKind.EDIT:
+                message = dict(part(stored.body, "message"))
+            case EventKind.DELETION:
+                ts = needed_ts(stored.body, "deleted_ts")
+                message = {"ts": ts, **part(stored.body, "previous_message")}
+            case _:
+                message = dict(stored.body)
         us = stored.us or self.us
         addressed = mentions(text_of(message, "text"), us)
         reason = self._reason(stored, message, us, addressed=addressed)
@@ -147,7 +154,12 @@ class SlackParser:
 
     def _message(self, stored: SlackPayload, message: Json, *, addressed: bool) -> Understood:
         channel, edited = needed_id(stored.body, "channel"), stored.kind is not EventKind.POST
-        text = self._said(text_of(message, "text"), stored)
+        text = text_of(message, "text")
+        if us := stored.us or self.us:
+            # The mention that a post in a channel begins with only calls us, so that
+            # `@hearth /stop` is a command.
+            text = re.sub(rf"^(?:[\s,:]*<@{us}(?:\|[^<>]*)?>)+[\s,:]*", "", text)
+        text = self.plain(text, stored)
         files = message.get("files")
         # Files that were deleted, or that the workspace's plan hides, are named all the same.
         attachments = tuple(
@@ -155,7 +167,8 @@ class SlackParser:
             for file in (files[:FILES_MAX] if isinstance(files, list) else ())
             if isinstance(file, dict) and file.get("mode") not in ("tombstone", "hidden_by_limit")
         )
-        quote = self._quote(message, stored)
+        shared = (text_of(one, "text") or text_of(one, "fallback") for one in shared_with(message))
+        quote = "\n".join(self.plain(text, stored) for text in shared if text)[:QUOTE_CHARS_MAX]
         if not quote and not edited:
             parent = self.parent_of(channel, text_of(message, "ts"))
             quote = self.plain(parent, stored)[:QUOTE_CHARS_MAX]
@@ -180,14 +193,6 @@ class SlackParser:
             # What begins a thread is what is replied to in it: Slack has no other replies.
             reply_to=thread if thread is not None and thread != ts else "",
         )
-
-    def _said(self, text: str, stored: SlackPayload) -> str:
-        """What the person typed. The mention that a post in a channel begins with only calls us,
-        so that `@hearth /stop` is a command."""
-        us = stored.us or self.us
-        if us:
-            text = re.sub(rf"^(?:[\s,:]*<@{us}(?:\|[^<>]*)?>)+[\s,:]*", "", text)
-        return self.plain(text, stored)
 
     def plain(self, text: str, stored: SlackPayload) -> str:
         """Slack's codes as they are seen: names, channels and addresses instead of ids."""
@@ -217,11 +222,6 @@ class SlackParser:
             return label if label == bare else address
         return f"{label} ({address})"
 
-    def _quote(self, message: Json, stored: SlackPayload) -> str:
-        """The messages that were shared with this one."""
-        texts = (text_of(one, "text") or text_of(one, "fallback") for one in shared_with(message))
-        return "\n".join(self.plain(text, stored) for text in texts if text)[:QUOTE_CHARS_MAX]
-
     def _forwarded(self, message: Json, stored: SlackPayload) -> str:
         """Whose the message is that was shared with this one; empty when none was."""
         for one in shared_with(message):
@@ -241,18 +241,6 @@ def _unescaped(text: str) -> str:
     for code, char in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         text = text.replace(code, char)
     return text
-
-
-def _message_of(stored: SlackPayload) -> dict[str, Any]:
-    """Return the message that an event is about: as it is, as it reads now, or as it was."""
-    match stored.kind:
-        case EventKind.EDIT:
-            return dict(part(stored.body, "message"))
-        case EventKind.DELETION:
-            ts = needed_ts(stored.body, "deleted_ts")
-            return {"ts": ts, **part(stored.body, "previous_message")}
-        case _:
-            return dict(stored.body)
 
 
 def _no_address(name: str) -> str:

@@ -63,13 +63,12 @@ ROW_BUTTONS_MAX = 25
 LABEL_CHARS_MAX = 75
 
 _STYLES = {"good": "primary", "bad": "danger"}
-_FENCE = "```"
 
 
 def marked_blocks(part: MessagePart) -> list[Block]:
     """The message with its markup, which is mrkdwn."""
-    texts = _sections(part.markup)
-    if not texts:
+    texts = [part.markup]
+    if len(part.markup) > SECTION_CHARS_MAX:
         texts = [one.markup for one in slack_parts(part.source, limit=SECTION_CHARS_MAX)]
     return [*map(marked, texts), *_actions(part.buttons)]
 
@@ -87,25 +86,6 @@ def marked(text: str) -> Block:
     """Of what is no mark, Slack is to make neither links nor names."""
     shown = {"type": "mrkdwn", "text": text, "verbatim": True}
     return {"type": "section", "text": shown, "expand": True}
-
-
-def _sections(markup: str) -> list[str]:
-    """Cut at line ends, which no mark but a fence reaches across; empty for a line too long."""
-    if len(markup) <= SECTION_CHARS_MAX:
-        return [markup]
-    pieces: list[str] = []
-    piece, fenced = "", False
-    for line in markup.split("\n"):
-        if len(line) > SECTION_CHARS_MAX - 2 * len(_FENCE) - 2:
-            return []
-        longer = f"{piece}\n{line}" if piece else line
-        closing = f"\n{_FENCE}" if fenced else ""
-        if len(longer) + len(_FENCE) + 1 > SECTION_CHARS_MAX:
-            pieces.append(piece + closing)
-            longer = f"{_FENCE}\n{line}" if fenced else line
-        piece = longer
-        fenced ^= line.count(_FENCE) % 2 == 1
-    return [one for one in [*pieces, piece] if one.strip()]
 
 
 def _actions(rows: ButtonRows) -> list[Block]:
@@ -424,8 +404,13 @@ class EphemeralMessages:
             return fate(error)
 
     async def _answered(self, address: Address, part: MessagePart) -> bool:
-        """Under an address that came with a command. Raises Limited, NoAnswer."""
-        while (kept := self._newest(address)) is not None:
+        """Under the last address that came with a command of this person's in this channel and is
+        good still; the others are forgotten. Raises Limited, NoAnswer."""
+        now_s = self._clock.monotonic()
+        good = [kept for kept in self._urls if kept.left > 0 and kept.until_s > now_s]
+        self._urls = deque(good, maxlen=KEPT_MAX)
+        place = (address.chat_id, reader_of(address))
+        for kept in reversed([one for one in good if (one.chat_id, one.user) == place]):
             kept.left -= 1
             try:
                 await self._web.respond(kept.url, text=part.markup, **_TEXT_ALONE)
@@ -458,15 +443,6 @@ class EphemeralMessages:
             )
         await posted_text(self._web, "chat.postMessage", told, {"channel": reader_of(address)})
         return SentMessage(message_id=SEEN_ONCE)
-
-    def _newest(self, address: Address) -> _CommandUrl | None:
-        """The last of this person's in this channel that is good still; the others are
-        forgotten."""
-        now_s = self._clock.monotonic()
-        good = [kept for kept in self._urls if kept.left > 0 and kept.until_s > now_s]
-        self._urls = deque(good, maxlen=KEPT_MAX)
-        place = (address.chat_id, reader_of(address))
-        return next((one for one in reversed(good) if (one.chat_id, one.user) == place), None)
 
     def _is_slacks(self, url: str) -> bool:
         """Whether an address is on Slack's own side, wherever its Web API is."""

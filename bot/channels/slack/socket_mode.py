@@ -83,7 +83,11 @@ class SlackSockets:
                 socket = await self._opened()
                 group.create_task(self._keep(socket), name="slack socket")
                 await socket.told_to_go.wait()
-                await self._not_too_often(socket)
+                # A refresh is followed at once; sockets that end again and again are not.
+                lived_s = self._clock.monotonic() - socket.since
+                self._short = self._short + 1 if lived_s < SHORT_S else 0
+                if self._short > SHORT_MAX:
+                    await self._outage.wait("sockets end as soon as they are open")
 
     async def _opened(self) -> _SlackSocket:
         while True:
@@ -96,13 +100,6 @@ class SlackSockets:
                 await self._outage.wait(type(error).__name__)
                 continue
             return _SlackSocket(ws=ws, since=self._clock.monotonic())
-
-    async def _not_too_often(self, socket: _SlackSocket) -> None:
-        """A refresh is followed at once; sockets that end again and again are not."""
-        lived_s = self._clock.monotonic() - socket.since
-        self._short = self._short + 1 if lived_s < SHORT_S else 0
-        if self._short > SHORT_MAX:
-            await self._outage.wait("sockets end as soon as they are open")
 
     async def _keep(self, socket: _SlackSocket) -> None:
         """Reads a socket to its end. It may be told to go before: then another one is opened,
@@ -137,20 +134,19 @@ class SlackSockets:
                 self.greeted.set()
                 log.info("slack.connected")
             case "disconnect":
-                self._told_to_go(socket, str(frame.get("reason"))[:60])
+                reason = str(frame.get("reason"))[:60]
+                if reason == "link_disabled":
+                    self._short = SHORT_MAX
+                    log.error("slack.socket_mode_off", why=LINK_OFF)
+                elif reason == "too_many_websockets":
+                    self._short = SHORT_MAX
+                    others = "other copies of this bot hold all sockets"
+                    log.warning("slack.too_many_sockets", why=others)
+                else:
+                    log.debug("slack.refresh", reason=reason)
+                socket.told_to_go.set()
             case _:
                 await self._envelope(socket, frame)
-
-    def _told_to_go(self, socket: _SlackSocket, reason: str) -> None:
-        if reason == "link_disabled":
-            self._short = SHORT_MAX
-            log.error("slack.socket_mode_off", why=LINK_OFF)
-        elif reason == "too_many_websockets":
-            self._short = SHORT_MAX
-            log.warning("slack.too_many_sockets", why="other copies of this bot hold all sockets")
-        else:
-            log.debug("slack.refresh", reason=reason)
-        socket.told_to_go.set()
 
     async def _envelope(self, socket: _SlackSocket, frame: dict[str, Any]) -> None:
         """Acknowledged on the socket that brought it, once it is stored; where that is gone by
@@ -207,12 +203,7 @@ async def _until_quiet(
         if clock.monotonic() - sockets.heard_at >= QUIET_S:
             return
         await clock.sleep(QUIET_S / 8)
-    await _alone(reading)
-
-
-async def _alone(task: asyncio.Task[None]) -> None:
-    """The one error of a task group, as itself."""
     try:
-        await task
+        await reading
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from errors

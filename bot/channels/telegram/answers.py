@@ -86,24 +86,19 @@ def check(status: int, payload: bytes) -> None:
     """
     if status < 300:
         return
-    said = _description(payload)
+    try:
+        answer: Any = read_json(payload.decode("utf-8", "replace"))
+    except ValueError:
+        answer = None
+    said = None
+    if isinstance(answer, dict) and answer.get("ok") is False:
+        said = " ".join(str(answer.get("description") or "").split())[:200]
     if status >= 500:
         raise ServerFailed(status, said or "")
     if status == 413:  # a gateway before Telegram says it by a page; the library sees no refusal
         raise BadRequest("Request Entity Too Large")
     if said is None:
         raise NotTelegram(status)
-
-
-def _description(payload: bytes) -> str | None:
-    """Return Telegram's description of a refusal; None if the answer is no refusal by Telegram."""
-    try:
-        answer: Any = read_json(payload.decode("utf-8", "replace"))
-    except ValueError:
-        return None
-    if not isinstance(answer, dict) or answer.get("ok") is not False:
-        return None
-    return " ".join(str(answer.get("description") or "").split())[:200]
 
 
 def meaning(error: TelegramError) -> NotSent | InDoubt | DeliveryRefused:

@@ -59,7 +59,9 @@ class TelegramWeb:
         """`poll_s`: how long a poll waits for news. `dated` gets the `Date` of each answer."""
         self._timeout_s = timeout_s
         self._poll_s = poll_s
-        tls = _tls(base_url)
+        # One for both clients, as reading the certificates takes a while; without TLS, none are.
+        is_plain = base_url.startswith("http:")
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else httpx.create_ssl_context()
         self.doubted = asyncio.Event()
         """Set when a call was refused because of the token; who asked Telegram since clears it."""
         self._polling = _request(poll_s + POLL_SLACK_S, connections=1, tls=tls, dated=dated)
@@ -145,32 +147,22 @@ class _Request(HTTPXRequest):
         if not isinstance(answer, dict):
             raise TelegramError("the answer is not an object")
         # The library trusts these as they come, and would end in an error of its own.
-        answer["parameters"] = _parameters(answer.get("parameters"))
+        # What Telegram adds to a refusal, as far as it can be: a pause in seconds, a group's id.
+        given = answer.get("parameters")
+        given = given if isinstance(given, dict) else {}
+        kept: dict[str, int | float] = {}
+        pause, moved_to = given.get("retry_after"), given.get("migrate_to_chat_id")
+        if isinstance(pause, int | float) and pause > 0:  # NaN is not
+            kept["retry_after"] = min(pause, PAUSE_MAX_S)
+        if is_id(moved_to):
+            kept["migrate_to_chat_id"] = moved_to
+        answer["parameters"] = kept
         return {"result": None, **answer, "description": str(answer.get("description") or "")}
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         status, payload = await super().do_request(*args, **kwargs)
         check(status, payload)
         return status, payload
-
-
-def _parameters(given: object) -> dict[str, int | float]:
-    """What Telegram adds to a refusal, as far as it can be: a pause in seconds, a group's id."""
-    given = given if isinstance(given, dict) else {}
-    kept: dict[str, int | float] = {}
-    pause, moved_to = given.get("retry_after"), given.get("migrate_to_chat_id")
-    if isinstance(pause, int | float) and pause > 0:  # NaN is not
-        kept["retry_after"] = min(pause, PAUSE_MAX_S)
-    if is_id(moved_to):
-        kept["migrate_to_chat_id"] = moved_to
-    return kept
-
-
-def _tls(url: str) -> ssl.SSLContext:
-    """One for both clients, as reading the certificates takes a while; without TLS, none are."""
-    if url.startswith("http:"):
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.create_ssl_context()
 
 
 def _request(
@@ -282,20 +274,16 @@ class CommandMenus:
                 menu = now.get(chat, ())  # an empty one: the chat has that of everybody again
                 if menu == told.get(chat, ()):
                     continue
+                scope = {"type": "chat", "chat_id": int(chat)} if chat else {"type": "default"}
+                commands = [{"command": name, "description": text} for name, text in menu]
                 try:
-                    await self._put(chat, menu)
+                    if menu:
+                        await self._web.call("setMyCommands", commands=commands, scope=scope)
+                    else:
+                        await self._web.call("deleteMyCommands", scope=scope)
                 except TelegramError as error:
                     # Somebody who was let in and has never opened the chat has none.
                     tell = log.warning if chat == EVERYBODY else log.info
                     tell("telegram.no_menu", chat=chat, why=why(error))
             told = now
             await self._due.wait()
-
-    async def _put(self, chat: str, menu: Menu) -> None:
-        """Raises TelegramError."""
-        scope = {"type": "chat", "chat_id": int(chat)} if chat else {"type": "default"}
-        if not menu:
-            await self._web.call("deleteMyCommands", scope=scope)
-            return
-        commands = [{"command": name, "description": text} for name, text in menu]
-        await self._web.call("setMyCommands", commands=commands, scope=scope)

@@ -177,7 +177,16 @@ class TelegramParser:
         text = _text(message.text or message.caption) or told.text
         found = [("photo", message.photo[-1])] if message.photo else []
         found += [(kind, item) for kind in _KINDS if (item := getattr(message, kind)) is not None]
-        attachments = tuple(_attachment(kind, item) for kind, item in found)
+        attachments = tuple(
+            Attachment(
+                kind=kind,
+                ref=_text(item.file_id),
+                name=_text(getattr(item, "file_name", None)),
+                size_bytes=int(item.file_size or 0),
+                seconds=int(seconds(getattr(item, "duration", None) or 0)),
+            )
+            for kind, item in found
+        )
         if told.text and edited:
             return Ignored(reason="a place that moves")  # a live location does so every few seconds
         if not text and not attachments:
@@ -306,7 +315,15 @@ def _forwarded(message: telegram.Message) -> str:
     """Whose words a message holds that its sender did not write; empty where the sender did."""
     match message.forward_origin:
         case None:
-            return _passed_on(message)
+            # Who wrote what was sent in the sender's name without being forwarded: an inline bot
+            # (whose result the sender only picks), a bot of their business, a channel.
+            bot = message.via_bot or message.sender_business_bot
+            if bot is not None:
+                called = f"@{_text(bot.username)}" if bot.username else _text(bot.full_name)
+                return forwarded_from(f"the bot {called}")
+            if message.sender_chat is not None:
+                return forwarded_from(_text(message.sender_chat.effective_name))
+            return SOMEBODY_ELSE if message.api_kwargs.get(FORWARDED_BEFORE) else ""
         case telegram.MessageOriginUser(sender_user=user):
             return forwarded_from(_text(user.full_name))
         case telegram.MessageOriginHiddenUser(sender_user_name=name):
@@ -317,25 +334,3 @@ def _forwarded(message: telegram.Message) -> str:
             return forwarded_from(_text(chat.effective_name))
         case _:  # a kind that the library does not know yet
             return SOMEBODY_ELSE
-
-
-def _passed_on(message: telegram.Message) -> str:
-    """Who wrote what was sent in the sender's name without being forwarded: an inline bot (whose
-    result the sender only picks), a bot of their business, a channel."""
-    bot = message.via_bot or message.sender_business_bot
-    if bot is not None:
-        called = f"@{_text(bot.username)}" if bot.username else _text(bot.full_name)
-        return forwarded_from(f"the bot {called}")
-    if message.sender_chat is not None:
-        return forwarded_from(_text(message.sender_chat.effective_name))
-    return SOMEBODY_ELSE if message.api_kwargs.get(FORWARDED_BEFORE) else ""
-
-
-def _attachment(kind: str, item: Any) -> Attachment:
-    return Attachment(
-        kind=kind,
-        ref=_text(item.file_id),
-        name=_text(getattr(item, "file_name", None)),
-        size_bytes=int(item.file_size or 0),
-        seconds=int(seconds(getattr(item, "duration", None) or 0)),
-    )

@@ -165,7 +165,19 @@ class TelegramUpdates:
         except Conflict as error:
             await self._in_conflict(error)
         except (TimedOut, TimeoutError) as error:
-            await self._in_silence(error)
+            # One alone is no outage: a connection that was idle for long may just be dead. After
+            # many of them it may be our own connections that no longer work, so they are made
+            # anew.
+            self._timeouts += 1
+            now = self._clock.monotonic()
+            since = max(self._heard_at, self._renewed_at)
+            if now - since >= self._stall_s and not is_unconnected(error):
+                tell = log.warning if since == self._heard_at else log.debug
+                tell("telegram.polling_restarted", silent_s=round(now - self._heard_at))
+                await self._web.renew_polling()
+                self._renewed_at = now
+            if self._timeouts > 1:
+                await wait(self._network, error)
         except TelegramError as error:
             await wait(self._network, error)
         else:
@@ -189,20 +201,6 @@ class TelegramUpdates:
             await wait(self._network, NetworkError("no update has an id"))
         else:
             self._offset = last + 1
-
-    async def _in_silence(self, error: Exception) -> None:
-        """One alone is no outage: a connection that was idle for long may just be dead. After many
-        of them it may be our own connections that no longer work, so they are made anew."""
-        self._timeouts += 1
-        now = self._clock.monotonic()
-        since = max(self._heard_at, self._renewed_at)
-        if now - since >= self._stall_s and not is_unconnected(error):
-            tell = log.warning if since == self._heard_at else log.debug
-            tell("telegram.polling_restarted", silent_s=round(now - self._heard_at))
-            await self._web.renew_polling()
-            self._renewed_at = now
-        if self._timeouts > 1:
-            await wait(self._network, error)
 
     async def _in_conflict(self, error: Conflict) -> None:
         if "webhook" not in str(error).lower():

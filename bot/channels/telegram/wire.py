@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from bot.channels.wire import link_code, read_json
-from memory.records.rows import Button, ButtonRows
+from memory.records.rows import ButtonRows
 
 NAME_CHARS_MAX = 60
 """Of each of the two names of somebody; Telegram allows 64."""
@@ -94,9 +94,7 @@ class TelegramSketch:
                 # A code that another wrote proves nothing of who passes it on.
                 link=link_code(body.get("text")) if kind == "message" and is_own else "",
                 is_press=is_press,
-                name=" ".join(
-                    one[:NAME_CHARS_MAX] for one in names if isinstance(one, str)
-                ).strip(),
+                name=" ".join(names).strip(),
             )
         return cls()
 
@@ -118,8 +116,19 @@ _STYLES = {"good": "success", "bad": "danger"}
 
 def inline_keyboard(rows: ButtonRows) -> dict[str, Any]:
     """`reply_markup` for buttons under a message; rows that a phone would cut are folded."""
-    folded = [row for whole in rows for row in _folded(whole)]
-    return {"inline_keyboard": [[_button(button) for button in row] for row in folded]}
+    folded: list[list[dict[str, str]]] = []
+    for row in rows:
+        folded.append([])
+        widest = 0
+        for button in row:
+            widest = max(widest, len(button.label))
+            is_full = len(folded[-1]) == ROW_BUTTONS_MAX
+            if is_full or (widest * (len(folded[-1]) + 1) > ROW_CHARS_MAX and folded[-1]):
+                folded.append([])
+                widest = len(button.label)
+            style = {"style": _STYLES[button.style]} if button.style else {}
+            folded[-1].append({"text": button.label, "callback_data": button.data, **style})
+    return {"inline_keyboard": [row for row in folded if row]}
 
 
 def callback_answer(text: str) -> dict[str, Any]:
@@ -130,24 +139,6 @@ def callback_answer(text: str) -> dict[str, Any]:
     if len(text) > ANSWER_CHARS_MAX:
         text = text[: ANSWER_CHARS_MAX - 1].rstrip() + "…"
     return {"text": text, "show_alert": len(text) >= ALERT_CHARS_MIN}
-
-
-def _folded(row: Sequence[Button]) -> list[list[Button]]:
-    rows: list[list[Button]] = []
-    widest = 0
-    for button in row:
-        widest = max(widest, len(button.label))
-        full = not rows or len(rows[-1]) == ROW_BUTTONS_MAX
-        if full or widest * (len(rows[-1]) + 1) > ROW_CHARS_MAX:
-            rows.append([])
-            widest = len(button.label)
-        rows[-1].append(button)
-    return rows
-
-
-def _button(button: Button) -> dict[str, Any]:
-    style = {"style": _STYLES[button.style]} if button.style else {}
-    return {"text": button.label, "callback_data": button.data, **style}
 
 
 # --- careful reading -------------------------------------------------------------------------

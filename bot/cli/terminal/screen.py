@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from bot.markup.tree import poses
+from bot.markup.runs import poses
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

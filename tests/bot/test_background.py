@@ -1,11 +1,12 @@
-"""What has to be done is tried until storage lets it be done."""
+"""What the intake does beside what comes in: ended at a stop, and tried until storage lets it."""
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+
 from structlog.testing import capture_logs
 
-from bot.inbox.background import STORAGE_PAUSES_S, patiently
+from bot.inbox.background import STORAGE_PAUSES_S, BackgroundTasks, patiently
 from memory.records.errors import AssistantError, StorageError
 from tests.fakes import FixedClock
 
@@ -34,10 +35,22 @@ async def test_it_is_tried_until_it_is_done_with_longer_pauses_and_told_of_once(
     assert [entry["event"] for entry in logs] == ["inbox.storage"]
 
 
-async def test_other_trouble_is_not_waited_for() -> None:
-    clock = FixedClock()
+async def test_a_short_errand_may_finish_at_a_stop_and_a_long_one_is_cancelled() -> None:
+    done: list[str] = []
+    begun = asyncio.Event()
 
-    with pytest.raises(AssistantError, match="no"):
-        await patiently(Troubled(1, AssistantError("no")).act, clock)
+    async def short() -> None:
+        await asyncio.sleep(0)
+        done.append("short")
 
-    assert clock.pauses == []
+    async def long() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+        done.append("long")
+
+    async with BackgroundTasks() as tasks:
+        tasks.begin_long(long(), name="long")
+        await begun.wait()
+        tasks.begin(short(), name="short")
+
+    assert done == ["short"]

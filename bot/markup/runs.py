@@ -1,17 +1,26 @@
-"""A reply as a small tree: what `bot.markup.parse` makes and what every platform is written from.
-
-Positions count characters of the reply as the model wrote it. `lead` is where a node's part of
-the source begins, marks included (`**`, "> ", "```"); `at` is where its own first character
-stands, or None when the shown text is not a copy of the source (an entity, a bullet).
-"""
+"""A reply as styled runs of text: what `bot.markup.parse` makes and what every platform is written
+from; and the places where it may be cut."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
+
+SPACES = (
+    " \t\n\x0b\x0c\r\x01\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
+    + "".join(map(chr, range(0x2000, 0x200B)))
+)
+# What leaves no ink: Telegram refuses a message of these alone as empty.
+UNSEEN = (
+    SPACES
+    + "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u2800\u3164\ufeff\uffa0"
+    + "".join(map(chr, [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)]))
+)
+SEEN = re.compile(f"[^{re.escape(UNSEEN)}]")
 
 
 class TextMark(Enum):
@@ -23,107 +32,71 @@ class TextMark(Enum):
     LINK = "link"
     QUOTE = "quote"
     PRE = "pre"
-    WHOLE = "whole"  # shown as it is, but better not cut: a bare address, a formula
+    WHOLE = "whole"  # shown as it is: a bare address, a formula
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
     mark: TextMark
     value: str = ""  # the address of a link, the language of a code block
-    at: int = -1  # keeps neighbours apart that would otherwise be equal
+    number: int = 0  # keeps neighbours apart that would otherwise be equal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextRun:
-    text: str
-    lead: int
-    at: int | None
+@dataclass(slots=True, kw_only=True)
+class CutPlace:
+    """A place in a text at which a message may end; `mark` closes what is bold there, say. What
+    follows reads the same with `carry` before it, which opens a block of code or a table anew, and
+    `indent` spaces less in each line: if not `is_sure`, that has to be tried."""
+
+    at: int = 0
+    worth: float = 0
+    mark: str = ""
+    carry: str = ""
+    indent: int = 0
+    is_sure: bool = False
+
+    # Of a line: what stands before a rest that begins within it, and where it is.
+    quote: str = ""
+    in_list: bool = False
+    in_fence: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Break:
-    lead: int
+Styles = tuple[Style, ...]
+Run = tuple[str, Styles]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Styled:
-    style: Style
-    children: tuple[Inline, ...]
+def utf16_length(text: str) -> int:
+    """UTF-16 units of a text, in which Telegram counts lengths; a lone surrogate is one."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-Inline = TextRun | Break | Styled
+def shared(first: Sequence[Style], second: Sequence[Style]) -> int:
+    """How many styles, from the outermost, two neighbours have in common."""
+    count = 0
+    while count < min(len(first), len(second)) and first[count] == second[count]:
+        count += 1
+    return count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParagraphBlock:
-    lead: int
-    spaced: bool  # a blank line stands before it
-    children: tuple[Inline, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
-    lead: int
-    spaced: bool
-    children: tuple[Inline, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeBlock:
-    lead: int
-    spaced: bool
-    language: str
-    lines: tuple[TextRun, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quote:
-    lead: int
-    spaced: bool
-    children: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListItem:
-    lead: int
-    spaced: bool
-    marker: str  # "•", "3.", "☐" or "☑"
-    children: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListBlock:
-    lead: int
-    spaced: bool
-    items: tuple[ListItem, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableRow:
-    lead: int
-    cells: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableBlock:
-    lead: int
-    spaced: bool
-    rows: tuple[TableRow, ...]  # the first one is the header
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleBlock:
-    lead: int
-    spaced: bool
-
-
-Block = ParagraphBlock | Heading | CodeBlock | Quote | ListBlock | TableBlock | RuleBlock
+def columns_of(text: str) -> int:
+    """Columns of a text in a monospace font: CJK and emoji take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    columns = 0
+    joined = False
+    for char in text:
+        if char == "\ufe0f":
+            columns += 1
+        elif unicodedata.category(char) not in ("Mn", "Me", "Cf") and not joined:
+            columns += 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        joined = char == "\u200d"
+    return columns
 
 
 # --- markup links -------------------------------------------------------------------------------
 #
 # Whether a link wears another address: words that look like an address of one host, and lead to
-# another. Asked by `bot.markup.layout` and by the terminal, which then write out where it leads.
+# another. Asked by `bot.markup.parse` and by the terminal, which then write out where it leads.
 #
 # A page can have the model write such a link, and a person reads its words as a promise.
 
