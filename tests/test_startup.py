@@ -8,6 +8,7 @@ from pathlib import Path
 
 HEAVY = (
     "aiohttp",
+    "aiosqlite",
     "apscheduler",
     "httpx",
     "litellm",

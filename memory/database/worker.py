@@ -1,8 +1,9 @@
-"""One SQLite connection on a thread of its own.
+"""One SQLite connection on a thread of its own: all that this package knows about aiosqlite.
 
-Whole functions hop to the thread and back: a hop for each statement would leave half a transaction
-open where a call is cancelled between two of them. All that wait at the same moment hop together,
-since a hop costs more than most of what is read.
+Its public calls hop to the thread and back once a statement, so that a cancellation between two
+of them leaves half a transaction open. Here whole functions hop, and all that wait at the same
+moment hop together: a hop costs more than most of what is read. That takes the library's queue,
+and a function in it that nobody waits for; a test pins how that behaves.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import ctypes
 import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
+
+import aiosqlite
 
 T = TypeVar("T")
 
@@ -58,17 +60,12 @@ Settle = Callable[[sqlite3.Connection, list[QueuedWork[Any]]], None]
 
 
 class WorkLine:
-    """The thread of one connection, and the works that wait for it."""
+    """Runs functions on the connection, in the order of the calls: those that wait at the same
+    moment together, by `settle`, up to `together_max`."""
 
     def __init__(
-        self,
-        thread: ThreadPoolExecutor,
-        connection: sqlite3.Connection,
-        settle: Settle,
-        *,
-        together_max: int,
+        self, connection: aiosqlite.Connection, settle: Settle, *, together_max: int
     ) -> None:
-        self._thread = thread
         self._connection = connection
         self._settle = settle
         self._together_max = together_max
@@ -83,26 +80,27 @@ class WorkLine:
         cls, connect: Callable[[], sqlite3.Connection], settle: Settle, *, together_max: int
     ) -> AsyncIterator[WorkLine]:
         """Raises what `connect` raises. What was asked for before the end is done before it."""
-        thread = ThreadPoolExecutor(max_workers=1)
-        opening = thread.submit(connect)
+        connection = aiosqlite.Connection(connect, iter_chunk_size=64)
         try:
-            connection = await asyncio.wrap_future(opening)
+            await connection
         except BaseException:
-            # Cancelled while it was opened: nobody else would close it.
-            thread.submit(_close, opening)
-            await asyncio.to_thread(thread.shutdown)
+            # The thread ends by itself, but with a last word to the event loop, which must still
+            # be there. An open connection would hang the process at its exit.
+            await asyncio.to_thread(connection._thread.join)
             raise
-        line = cls(thread, connection, settle, together_max=together_max)
+        line = cls(connection, settle, together_max=together_max)
         try:
             yield line
         finally:
             if line._stays_open:
                 # Python closes what nobody holds any more, at its end too: so somebody holds it
                 # for good.
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._connection))
+                connection._connection = None
+                if (stopped := connection.stop()) is not None:
+                    await stopped
             else:
-                await asyncio.wrap_future(thread.submit(connection.close))
-            await asyncio.to_thread(thread.shutdown)
+                await connection.close()
 
     def stay_open(self) -> None:
         """Never close the connection. The last one that closes has SQLite move the `-wal` into the
@@ -116,7 +114,7 @@ class WorkLine:
         self._waiting.append(QueuedWork(function, future, alone=alone))
         if not self._is_called:
             self._is_called = True
-            self._thread.submit(self._work_off)
+            self._connection._tx.put_nowait((None, self._work_off))
         return await future
 
     def _work_off(self) -> None:
@@ -127,7 +125,7 @@ class WorkLine:
             count = min(len(self._waiting), self._together_max)
             together = [self._waiting.popleft() for _ in range(count)]
             try:
-                self._settle(self._connection, together)
+                self._settle(self._connection._conn, together)
             except BaseException as error:  # noqa: BLE001 - raised where each was asked for
                 for work in together:
                     if not work.settled:
@@ -138,8 +136,3 @@ class WorkLine:
 def _tell(ended: list[QueuedWork[Any]]) -> None:
     for work in ended:
         work.tell()
-
-
-def _close(opening: Future[sqlite3.Connection]) -> None:
-    if not opening.cancelled() and opening.exception() is None:
-        opening.result().close()
