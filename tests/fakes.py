@@ -10,9 +10,8 @@ from datetime import UTC, datetime, timedelta
 from memory.records.errors import AssistantError
 from memory.records.messages import Address, PersonId, RunId
 from memory.records.ports import InUse, Model
-from memory.records.request import ModelRequest, ModelTraits
 from memory.records.rows import NewApproval, Outcome
-from memory.records.transcript import Answered, ToolCall
+from memory.records.transcript import Answered, ModelRequest, ModelTraits, ToolCall
 
 START = datetime(2026, 8, 3, 10, 0, tzinfo=UTC)
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 from agent.budget.budget import Budget
 from agent.budget.rate_limit import RateLimiter
-from memory.records.request import ModelRequest
-from memory.records.transcript import Usage
+from memory.records.transcript import ModelRequest, Usage
 from memory.records.usage import Charge, SpendingRefused, Verdict
 
 

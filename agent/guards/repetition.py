@@ -1,7 +1,7 @@
 """Repeated tool calls that are refused, answers in which a person would see nothing, and signs that
 nobody sees, spelled out.
 
-Small counters, used by the loop. Hidden text is in `memory.records.hidden_text`.
+Small counters, used by the loop. Hidden text is in `memory.records.text`.
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from agent.prompt.tokens import estimate_tokens
-from memory.records.hidden_text import visible
 from memory.records.ports import StoredEntry
-from memory.records.text import one_line
+from memory.records.text import one_line, visible
 from memory.records.transcript import Answered, Said
 from memory.search.fts import STOP_WORDS
 from memory.stores.compactions import effects_of, exchanges_in, own_words

@@ -16,15 +16,14 @@ import structlog
 from pydantic import Field
 
 from agent.budget.payment import NO_PAYMENT, Payment, unheard
-from agent.models.json_answer import AnswerUnreadable, ModelAnswer, PlainText, read_answer
-from agent.models.tokens import TokenCounter
+from agent.models.chat_request import TokenCounter
+from agent.models.client import AnswerUnreadable, ModelAnswer, PlainText, read_answer
 from agent.prompt.assemble import from_template
 from agent.prompt.tokens import estimate_tokens
 from memory.records.errors import BrokenAnswer, ContextTooLong, ModelRefused
-from memory.records.hidden_text import visible
 from memory.records.ports import CheapModel, Model, Models
-from memory.records.request import ModelRequest, ModelTraits
-from memory.records.transcript import Said
+from memory.records.text import visible
+from memory.records.transcript import ModelRequest, ModelTraits, Said
 from memory.records.usage import Charge
 from memory.stores.compactions import MaterialLine
 

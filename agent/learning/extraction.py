@@ -19,7 +19,7 @@ import structlog
 
 from agent.learning.evidence import keys
 from agent.learning.proposals import FactRefusal, FoundFacts, Judge, plain
-from agent.models.json_answer import AnswerUnreadable, read_answer
+from agent.models.client import AnswerUnreadable, read_answer
 from agent.prompt.assemble import from_template
 from agent.prompt.tokens import estimate_tokens
 from memory.facts.store import SqliteFacts
@@ -27,9 +27,9 @@ from memory.records.errors import BrokenAnswer, ContextTooLong
 from memory.records.facts import StoredFact, Storing, Whose
 from memory.records.messages import ConversationId, Role
 from memory.records.ports import CheapModel
-from memory.records.request import ModelTraits
 from memory.records.section import ExtractionSettings
 from memory.records.text import one_line
+from memory.records.transcript import ModelTraits
 from memory.records.usage import Charge, Purpose, Scope, zone_for
 from memory.records.words import read_list
 from memory.stores.lines import SpokenLine, SpokenStretch, SqliteLines

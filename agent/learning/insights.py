@@ -19,9 +19,9 @@ import structlog
 from pydantic import Field
 
 from agent.budget.ledger import background_charge
-from agent.guards.loose_json import called_name
+from agent.guards.tool_call_text import called_name
 from agent.learning.evidence import has_foreign_address, is_carried, keys
-from agent.models.json_answer import ModelAnswer, plain_text, read_answer
+from agent.models.client import ModelAnswer, plain_text, read_answer
 from agent.prompt.assemble import from_template
 from agent.prompt.templates import harmless
 from memory.facts.insights import Basis, Insights, SqliteInsights

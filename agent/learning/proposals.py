@@ -18,7 +18,7 @@ from agent.learning.evidence import (
     is_turned_round,
     shares_words,
 )
-from agent.models.json_answer import ModelAnswer, PlainText
+from agent.models.client import ModelAnswer, PlainText
 from memory.facts.similarity import stands_in
 from memory.records.facts import (
     CATEGORIES,

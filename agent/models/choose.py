@@ -35,8 +35,8 @@ from agent.models.chat_request import Dialect
 from agent.models.client import is_here
 from agent.models.embedded import DEMO, OWN_WINDOW, PREFIX
 from memory.records.errors import SettingsWrong
-from memory.records.request import ModelTraits
 from memory.records.section import LlmSettings
+from memory.records.transcript import ModelTraits
 
 Probe = Callable[[str], Awaitable[Sequence[str]]]
 """The names of the models at a base URL; empty when nobody answers there. Never raises."""

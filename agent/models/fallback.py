@@ -27,8 +27,7 @@ from memory.records.errors import (
     Temporary,
 )
 from memory.records.ports import Clock, Model
-from memory.records.request import ModelRequest, ModelTraits
-from memory.records.transcript import Answered
+from memory.records.transcript import Answered, ModelRequest, ModelTraits
 
 log = structlog.get_logger()
 

@@ -32,8 +32,7 @@ from agent.models.client import (
 from agent.models.errors import UNREADABLE, CallProgress, ServerLabel, failure
 from agent.models.wire import Assembly
 from memory.records.errors import BrokenAnswer, ModelTimeout
-from memory.records.request import ModelRequest, ModelTraits
-from memory.records.transcript import Answered
+from memory.records.transcript import Answered, ModelRequest, ModelTraits
 
 if TYPE_CHECKING:
     import httpx

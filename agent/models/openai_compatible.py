@@ -30,8 +30,7 @@ from agent.models.client import (
 from agent.models.errors import CallProgress, ServerLabel, refused, refused_in_stream
 from agent.models.wire import EVENT_BYTES_MAX, Assembly, EventReader, EventTooLarge
 from memory.records.errors import AssistantError, BrokenAnswer, ModelRefused, ModelTimeout
-from memory.records.request import ModelRequest, ModelTraits
-from memory.records.transcript import Answered
+from memory.records.transcript import Answered, ModelRequest, ModelTraits
 
 if TYPE_CHECKING:
     import ssl

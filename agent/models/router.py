@@ -21,12 +21,11 @@ import structlog
 from agent.models.choose import Choice
 from agent.models.fallback import ModelChain
 from agent.models.health import ModelHealth, RestingModel
-from agent.models.names import AgentModels, ConfiguredModels, ModelFinder, NamedModel, match
+from agent.models.service import AgentModels, ConfiguredModels, ModelFinder, NamedModel, match
 from memory.records.errors import Permanent, SettingsWrong
 from memory.records.messages import DEFAULT_AGENT, PersonId
 from memory.records.ports import Clock, InUse, Model
-from memory.records.request import ModelTraits
-from memory.records.transcript import Usage
+from memory.records.transcript import ModelTraits, Usage
 from memory.records.usage import Price
 from memory.stores.switches import SqliteChosenModels
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from agent.guards.loose_json import called_arguments, called_name
+from agent.guards.tool_call_text import called_arguments, called_name
 from agent.policy.taint import own_texts
 from agent.web.addresses import UrlRefused, addresses_in, parse_url, with_scheme
 from memory.records.messages import RunId, TurnInput

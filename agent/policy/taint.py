@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from agent.guards.loose_json import called_name
+from agent.guards.tool_call_text import called_name
 from agent.prompt.templates import (
     ABOUT,
     DAILY_NOTES,

@@ -21,9 +21,8 @@ from agent.prompt.layers import knowledge as person
 from agent.prompt.scene import PromptKind, Scene, fill
 from agent.prompt.templates import CONTEXT_CLOSE, CONTEXT_OPEN, TURN_HEADINGS, harmless, harmless_in
 from agent.prompt.tokens import estimate_tokens
-from memory.records.request import Piece, PromptLayer, Repeat, Stability
 from memory.records.section import LayersSettings
-from memory.records.transcript import Context, once
+from memory.records.transcript import Context, Piece, PromptLayer, Repeat, Stability, once
 
 # --- fitting ------------------------------------------------------------------------------------
 #

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agent.prompt.tokens import estimate_tokens, picture_tokens, text_of
-from memory.records.request import ToolSpec
-from memory.records.transcript import Entry, kind_of, once
+from memory.records.transcript import Entry, ToolSpec, kind_of, once
 
 TOOLS = "tools"
 

@@ -1,6 +1,6 @@
 """Estimates how many tokens texts and entries of a history take, without a tokenizer.
 
-Pure. Asking a provider's tokenizer is `agent.models.tokens`.
+Pure. Asking a provider's tokenizer is `agent.models.chat_request`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 
-from agent.guards.loose_json import read_object
+from agent.guards.tool_call_text import read_object
 
 ERRORS_SHOWN_MAX = 5
 

@@ -29,7 +29,7 @@ from pydantic import (
     ValidationError,
 )
 
-from agent.guards.loose_json import TOOL_CALL, read_object
+from agent.guards.tool_call_text import TOOL_CALL, read_object
 from agent.tools.arguments import NOT_JSON, ArgumentsWrong, ToolSignature, parse_arguments
 from agent.tools.tool import Caller, Effect, ToolCard, tool
 from memory.records.errors import Permanent, SettingsWrong

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent.guards.loose_json import called_name
+from agent.guards.tool_call_text import called_name
 from agent.prompt.context import PromptContext
 from agent.prompt.prefix_cache import tools_part
 from agent.prompt.scene import PromptKind

@@ -46,7 +46,7 @@ from pydantic import BaseModel
 from agent.tools.arguments import Parameters, ToolSignature
 from memory.records.messages import DEFAULT_AGENT, Address, ConversationId, PersonId, Role, RunId
 from memory.records.ports import Redo
-from memory.records.request import ToolSpec
+from memory.records.transcript import ToolSpec
 
 
 class Effect(StrEnum):

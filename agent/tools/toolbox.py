@@ -32,9 +32,8 @@ from agent.tools.tool import (
 from memory.records.errors import AssistantError
 from memory.records.messages import DEFAULT_AGENT, Role
 from memory.records.ports import Clock, Redo
-from memory.records.request import ToolSpec
 from memory.records.text import clean, cut_middle
-from memory.records.transcript import ToolCall, ToolResult
+from memory.records.transcript import ToolCall, ToolResult, ToolSpec
 
 # --- call ---------------------------------------------------------------------------------------
 #

@@ -17,12 +17,20 @@ from agent.prompt.tokens import estimate_tokens, text_of
 from agent.trace.inspect import view_of_plan
 from agent.trace.sent import Where
 from agent.turn.steps.plan import PromptPlan
-from memory.records.hidden_text import visible
 from memory.records.messages import RunId, TurnInput
 from memory.records.ports import Models
-from memory.records.request import ModelRequest
 from memory.records.schedule import FREE_RUN, RunCost
-from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult, Usage
+from memory.records.text import visible
+from memory.records.transcript import (
+    Answered,
+    Context,
+    Entry,
+    ModelRequest,
+    Said,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
 CALLS_USUAL = 3
 """Calls of a model in a run that has tools: one that asks for them, one more, and the answer."""

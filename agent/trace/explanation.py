@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.guards.loose_json import called_name
+from agent.guards.tool_call_text import called_name
 from memory.records.facts import FACT_SOURCE, fact_id_of
 from memory.records.ports import Json
 from memory.records.transcript import Answered, ToolCall, ToolResult

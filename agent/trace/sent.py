@@ -21,9 +21,8 @@ from agent.turn.steps.plan import PromptPlan, plan_as_json
 from memory.records.errors import Permanent
 from memory.records.messages import RunId
 from memory.records.ports import Json
-from memory.records.request import ToolSpec
 from memory.records.rows import PromptTrace
-from memory.records.transcript import Context, Entry, Note
+from memory.records.transcript import Context, Entry, Note, ToolSpec
 
 HISTORY, NOTES, WORDS, TASK = "history", "notes", "the person's words", "the task"
 """Names of the parts that are no layers; that of the tools is `agent.prompt.prefix_cache.TOOLS`."""

@@ -28,10 +28,9 @@ from agent.turn.progress import (
     said_nothing,
 )
 from agent.turn.steps.tools import UNKNOWN_FATE
-from memory.records.hidden_text import declines, visible
 from memory.records.messages import Address, ConversationId, Origin, Role, RunId, TurnInput
 from memory.records.ports import InboxState, JobEnd, PutOff, RunStatus, TurnEnd
-from memory.records.text import one_line
+from memory.records.text import declines, one_line, visible
 from memory.records.transcript import (
     Answered,
     Context,

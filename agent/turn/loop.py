@@ -31,8 +31,8 @@ from agent.turn.progress import (
 )
 from agent.turn.steps.model import HISTORY_SHARES
 from agent.turn.steps.tools import UNKNOWN_FATE, CallRunner
-from memory.records.hidden_text import declines, visible
 from memory.records.ports import Json, TurnContext
+from memory.records.text import declines, visible
 from memory.records.transcript import Answered, Context, Note, ToolCall, entry_from_json
 from memory.records.turns import BeginRequest, FixedPrompt
 

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.guards.action_claims import ANYTHING, BACKED_BY, ClaimKind, Ledger, asks_to_be_told
-from agent.guards.loose_json import called_name
 from agent.guards.repetition import RepeatGuard, is_empty
+from agent.guards.tool_call_text import called_name
 from agent.policy.gate import UNASKED_MAX
 from agent.prompt.layers import knowledge as notes
-from memory.records.hidden_text import visible
 from memory.records.messages import TurnInput
+from memory.records.text import visible
 from memory.records.transcript import (
     Answered,
     Context,

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from bot.app.chats import Chats
     from bot.app.jobs import Calendar
     from bot.app.memory import Memories
+    from bot.app.run import Housekeeping
     from bot.app.tools import Abilities
-    from bot.app.upkeep import Housekeeping
     from bot.commands.conversation import SessionService
     from bot.commands.logs import LogReader
     from bot.commands.mcp import McpService
@@ -357,9 +357,9 @@ class App:
 
         return why_of(self)
 
-    @service("bot.app.upkeep:Housekeeping", "troubles")
+    @service("bot.app.run:Housekeeping", "troubles")
     def housekeeping(self) -> Housekeeping:
-        from bot.app.upkeep import housekeeping_of
+        from bot.app.run import housekeeping_of
 
         return housekeeping_of(self)
 

@@ -15,8 +15,8 @@ from bot.commands.pairing import PairingQuestions
 from bot.commands.people import PeopleCommands
 from bot.commands.status import BotStatus
 from bot.commands.usage import brake_pressed, names_of
+from bot.inbox.admission import MessageRateLimiter
 from bot.inbox.intake import Intake, IntakeHooks
-from bot.inbox.rate_limit import MessageRateLimiter
 from bot.outbox.edits import QuestionMessages
 from bot.settings.options import bindings_of, host_zone
 from memory.records.messages import PersonId

@@ -13,8 +13,8 @@ from agent.budget.circuit_breaker import Brakes
 from agent.budget.payment import Payment
 from agent.budget.rate_limit import RateLimiter
 from agent.files.images import KeptPictures
-from agent.models.names import client_of
 from agent.models.router import Router
+from agent.models.service import client_of
 from agent.policy.gate import Gate
 from agent.prompt.context import ContextBuilder
 from agent.prompt.templates import TextFiles

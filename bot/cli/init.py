@@ -125,7 +125,7 @@ def _guided(here: _Here) -> bool:
     """Return whether the bot is to be started now."""
     from bot.settings.edit import write
     from bot.settings.home import prepare
-    from bot.setup.terminal import SetupTerminal
+    from bot.setup.steps import SetupTerminal
     from bot.setup.wizard import ask_all, checked, summary
 
     terminal, situation = SetupTerminal(), here.situation()

@@ -16,8 +16,7 @@ from bot.cli.client import Bot, run
 from bot.commands.skills import counted
 
 if TYPE_CHECKING:
-    from agent.trace.difference import PromptDiff
-    from agent.trace.inspect import PromptView
+    from agent.trace.inspect import PromptDiff, PromptView
     from bot.commands.trace.prompts import PricedPrompt
 
 app = typer.Typer(help="What goes to the model, part by part.", no_args_is_help=True)

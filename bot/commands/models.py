@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.models.health import RestingModel
-from agent.models.names import NamedModel, match
 from agent.models.router import ModelStanding, NotOffered, Router
+from agent.models.service import NamedModel, match
 from bot.channels.base import is_root
 from memory.records.errors import SettingsWrong
 from memory.records.messages import IncomingMessage, Role

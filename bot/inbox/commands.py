@@ -22,9 +22,8 @@ from bot.channels.base import (
 from bot.commands.command import OWNER_ALONE, Answer, Command, CommandCall, Tools
 from bot.commands.conversation import bound_here, bound_in_threads
 from bot.commands.table import left_out
-from bot.inbox.admission import BROKEN, EventCloser
+from bot.inbox.admission import BROKEN, Backlog, EventCloser
 from bot.inbox.background import BackgroundTasks, patiently
-from bot.inbox.rate_limit import Backlog
 from bot.markup.command_text import all_as_typed, as_typed, slash
 from bot.people.access import Access
 from bot.people.pairing import is_group

@@ -19,12 +19,11 @@ from agent.turn.agents import Bindings
 from bot.channels.base import AlbumPart, Channel, Ignored, Pressed
 from bot.commands.command import CommandCall, Tools
 from bot.commands.table import given
-from bot.inbox.admission import Admission, EventCloser
+from bot.inbox.admission import Admission, Backlog, EventCloser, HeldMessage, MessageRateLimiter
 from bot.inbox.albums import Albums
 from bot.inbox.background import BackgroundTasks, patiently
 from bot.inbox.commands import ButtonHandler, CommandRunner, Press
 from bot.inbox.full_disk import FullDisk
-from bot.inbox.rate_limit import Backlog, HeldMessage, MessageRateLimiter
 from bot.markup.command_text import as_typed
 from bot.outbox.outbox import Outbox
 from bot.people.access import Access
@@ -49,7 +48,7 @@ class InboundEvent:
     """What a channel sees of an event before it is read: who, where, and the raw text.
 
     `sender` is None when nobody in particular sent it (a service event). `link` is the code when
-    the whole message is `/link CODE` (`bot.channels.wire.link_code`): the only words of a stranger
+    the whole message is `/link CODE` (`bot.channels.http.link_code`): the only words of a stranger
     that are looked at, and they are not stored. `is_press`: a button was pressed, nothing was said.
     `sender_name` is what whoever sent it calls themselves, where the channel is told.
     """

@@ -16,7 +16,7 @@ from agent.budget.budget import BudgetOptions
 from agent.budget.circuit_breaker import BrakeOptions
 from agent.budget.rate_limit import RateLimit
 from agent.mcp.values import ServerOptions, ServerStart
-from agent.models.names import ConfiguredModels, ModelFinder, configured
+from agent.models.service import ConfiguredModels, ModelFinder, configured
 from agent.policy.approval import Action, Policy, PolicyRule
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.sandbox.process import RunLimits
@@ -31,7 +31,7 @@ from agent.turn.agents import Bindings
 from agent.web.addresses import AllowedHosts, allowed_hosts
 from agent.web.search import SearchOptions
 from bot.settings.home import Home, shipped
-from bot.settings.schema.agents import budget_of
+from bot.settings.schema.sections import budget_of
 from bot.settings.schema.settings import Settings
 from bot.settings.schema.tools import BudgetLimitSettings, McpServerSettings
 from memory.records.messages import DEFAULT_AGENT

@@ -25,10 +25,10 @@ from bot.setup.steps import (
     PersonStep,
     Plan,
     SetupState,
+    SetupTerminal,
     SlackStep,
     TelegramStep,
 )
-from bot.setup.terminal import SetupTerminal
 from memory.records.errors import AssistantError, SettingsWrong
 
 WELCOME = """\

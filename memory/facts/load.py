@@ -15,7 +15,7 @@ from memory.facts.export import Carried, CarriedDocument, CarriedFact
 from memory.facts.profile import add_change, profile_in, put_profile
 from memory.facts.rows import close, insert, owned_by, reopen, select
 from memory.facts.similarity import sentence
-from memory.facts.write import refusal, tidy, write
+from memory.facts.store import refusal, tidy, write
 from memory.records.erasure import CarryingRefused, Imported, RefusedFact
 from memory.records.errors import ProfileWrong
 from memory.records.facts import FactSource, NewFact, ProfileChange, StoredFact, Storing, Whose

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from memory.facts.insights import SqliteInsights
-from memory.facts.relevance import gist, is_small_talk
+from memory.facts.similarity import gist, is_small_talk
 from memory.facts.store import SqliteFacts
 from memory.records.facts import (
     Chunk,

@@ -10,9 +10,8 @@ from typing import Any, Literal, Protocol
 
 from memory.records.facts import Compaction, Recalled, RecallWanted
 from memory.records.messages import Address, ConversationId, InboxId, OutboxId, PersonId, RunId
-from memory.records.request import ModelRequest, ModelTraits
 from memory.records.rows import NewApproval, Outcome
-from memory.records.transcript import Answered, Entry, Turn
+from memory.records.transcript import Answered, Entry, ModelRequest, ModelTraits, Turn
 from memory.records.usage import Charge
 
 Json = dict[str, Any]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 
-from memory.records.jobs import Due, Job, JobRun, JobStatus, MisfirePolicy, QuietPolicy
+from memory.records.jobs import Due, Job, JobRun, JobStatus, MisfirePolicy, QuietPolicy, When
 from memory.records.messages import PersonId, RunId
-from memory.records.recurrence import When
 
 NEXT_SHOWN = 3
 """Due times that are shown before something is kept (SPEC §11)."""

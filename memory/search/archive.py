@@ -18,8 +18,8 @@ from itertools import groupby, pairwise
 from memory.database.connection import Database
 from memory.database.rows import named, record
 from memory.records.facts import Exchange, place_of
-from memory.records.hidden_text import visible
 from memory.records.messages import AGENT_CHANNEL, Address, ConversationId, PersonId
+from memory.records.text import visible
 from memory.records.transcript import Answered, Entry, Said, entry_from_json
 from memory.search.fts import ROWS_MAX, expression, query_terms, rarest, spaced
 from memory.search.hybrid import Item, Search

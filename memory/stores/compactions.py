@@ -16,10 +16,9 @@ from memory.database.connection import Database
 from memory.database.rows import first, records, to_row
 from memory.facts.tombstones import generation as forgotten_times
 from memory.records.facts import Compaction
-from memory.records.hidden_text import visible
 from memory.records.messages import ConversationId
 from memory.records.ports import StoredEntry
-from memory.records.text import one_line
+from memory.records.text import one_line, visible
 from memory.records.transcript import (
     NOBODY,
     Answered,

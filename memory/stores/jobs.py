@@ -13,7 +13,7 @@ import structlog
 
 from memory.database.connection import Database
 from memory.database.rows import dump, named, record, storable, to_row
-from memory.records import recurrence
+from memory.records import jobs as recurrence
 from memory.records.codec import from_json
 from memory.records.jobs import (
     COUNTED_MAX,

@@ -17,10 +17,9 @@ from typing import NamedTuple
 from memory.database.connection import Database
 from memory.database.rows import named, record
 from memory.records.facts import place_of
-from memory.records.hidden_text import visible
 from memory.records.messages import Address, ConversationId, PersonId, Role, RunId
 from memory.records.rows import Person
-from memory.records.text import clean, one_line
+from memory.records.text import clean, one_line, visible
 from memory.records.transcript import NOBODY, Answered, Entry, Said, ToolResult, entry_from_json
 
 ASSISTANT = "assistant"

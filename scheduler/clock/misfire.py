@@ -13,14 +13,15 @@ from types import MappingProxyType
 from memory.records.jobs import (
     COUNTED_MAX,
     MADE_UP_MAX,
+    At,
     Due,
     Job,
     MisfirePolicy,
     Misfires,
     SlotState,
     Taking,
+    When,
 )
-from memory.records.recurrence import At, When
 from scheduler.clock.recurrence import slots
 
 LATE_S = 60

@@ -12,9 +12,8 @@ from datetime import timedelta
 
 import structlog
 
-from memory.records.jobs import Due, Job, JobKind, JobRun, Misfires, Notification, SlotState
+from memory.records.jobs import At, Due, Job, JobKind, JobRun, Misfires, Notification, SlotState
 from memory.records.ports import Clock, JobEnd
-from memory.records.recurrence import At
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import PAUSES_S
 from scheduler.clock.timetable import RUN_NOW, UNASKED

@@ -27,7 +27,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from memory.records.errors import Permanent
-from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
+from memory.records.jobs import At, Cron, Every, RecurrenceUnit, When
 
 CHARS_MAX = 256
 SET_BACK_MAX = timedelta(hours=3)

@@ -28,10 +28,10 @@ from memory.records.jobs import (
     SlotState,
     Taken,
     Taking,
+    When,
 )
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
-from memory.records.recurrence import When
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import (
     LATE_S,

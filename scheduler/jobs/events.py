@@ -18,10 +18,9 @@ from agent.tools.groups.memory import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, tool
 from memory.records.errors import Permanent
 from memory.records.facts import Coming, RecallWanted
-from memory.records.jobs import Asker, Job, JobKind, What
+from memory.records.jobs import Asker, At, Job, JobKind, What
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import Clock
-from memory.records.recurrence import At
 from memory.records.schedule import Event, RecordedEvent, Remind, TimeRead, due_words, moment_words
 from memory.stores.schedule import SqliteEvents
 from scheduler.jobs.rules import OF_EVENTS, to_ms

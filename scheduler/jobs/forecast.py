@@ -13,9 +13,8 @@ from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 from memory.records.errors import AssistantError
-from memory.records.jobs import Due, Held, Job, JobKind, MisfirePolicy, QuietPolicy, SetBy
+from memory.records.jobs import Due, Held, Job, JobKind, MisfirePolicy, QuietPolicy, SetBy, When
 from memory.records.messages import PersonId
-from memory.records.recurrence import When
 from memory.records.schedule import (
     FREE_RUN,
     Fate,

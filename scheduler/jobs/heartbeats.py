@@ -11,10 +11,19 @@ from datetime import timedelta
 
 import structlog
 
-from memory.records.jobs import OPERATOR, Asker, Job, JobKind, SetBy, Taken, What
+from memory.records.jobs import (
+    OPERATOR,
+    Asker,
+    Every,
+    Job,
+    JobKind,
+    RecurrenceUnit,
+    SetBy,
+    Taken,
+    What,
+)
 from memory.records.messages import DEFAULT_AGENT, PersonId
 from memory.records.ports import Clock
-from memory.records.recurrence import Every, RecurrenceUnit
 from memory.records.schedule import HeartbeatRun
 from memory.stores.jobs import SqliteJobs
 from memory.stores.schedule import SqliteHeartbeats, SqliteSwitches

@@ -10,8 +10,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from memory.records.errors import Permanent
-from memory.records.jobs import OPERATOR, Asker, Due, Job, JobKind, MisfirePolicy, SetBy
-from memory.records.recurrence import At, When
+from memory.records.jobs import OPERATOR, Asker, At, Due, Job, JobKind, MisfirePolicy, SetBy, When
 from memory.records.schedule import JobChanges, due_words
 from scheduler.clock.misfire import first_due, is_over, just_after
 from scheduler.clock.recurrence import slot_of

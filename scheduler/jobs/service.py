@@ -15,6 +15,7 @@ from memory.records.errors import AssistantError, Permanent
 from memory.records.jobs import (
     OPERATOR,
     Asker,
+    At,
     Due,
     Job,
     JobKind,
@@ -27,7 +28,6 @@ from memory.records.jobs import (
 )
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import Clock
-from memory.records.recurrence import At
 from memory.records.schedule import NEXT_SHOWN, JobChanges
 from memory.stores.jobs import SqliteJobs
 from memory.stores.schedule import SqliteTellings

@@ -15,15 +15,20 @@ import structlog
 from agent.skills.skill import Problem, Severity, Skill, SkillSchedule, SkillSet, SkillState
 from memory.records.errors import Permanent
 from memory.records.jobs import (
+    COUNT_MAX,
+    At,
+    Cron,
+    Every,
     Job,
     JobKind,
     MisfirePolicy,
+    RecurrenceUnit,
     SetBy,
     SlotState,
     What,
+    When,
 )
 from memory.records.ports import Clock
-from memory.records.recurrence import COUNT_MAX, At, Cron, Every, RecurrenceUnit, When
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import first_due
 from scheduler.clock.recurrence import read_cron, wall_moment, zone_named

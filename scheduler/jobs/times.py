@@ -21,10 +21,9 @@ from agent.tools.tool import Caller, Effect, Tool
 from agent.tools.toolbox import MAKES_JOBS, UNATTENDED_ALONE
 from memory.records.errors import AssistantError, Permanent, StorageError
 from memory.records.facts import place_of
-from memory.records.jobs import Asker, JobKind, What
+from memory.records.jobs import Asker, At, Every, JobKind, What, When
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.ports import Clock
-from memory.records.recurrence import At, Every, When
 from memory.records.schedule import (
     NoTime,
     TimeAnswer,

@@ -20,6 +20,7 @@ from agent.tools.groups.memory import PersonContext
 from agent.tools.tool import Caller, Effect, Needs, Tool, tool, tools_of
 from memory.records.errors import AssistantError
 from memory.records.jobs import (
+    At,
     Job,
     JobKind,
     JobRef,
@@ -28,7 +29,6 @@ from memory.records.jobs import (
     QuietPolicy,
     What,
 )
-from memory.records.recurrence import At
 from memory.records.schedule import (
     JobChanges,
     TimeRead,

@@ -16,7 +16,7 @@ from pathlib import Path
 from agent.skills.skill import SkillSet, SkillState
 from agent.tools.toolbox import MAKES_JOBS
 from memory.records.errors import Permanent
-from memory.records.jobs import Due, Job, JobKind, SetBy, SlotState, Taking, list_name
+from memory.records.jobs import At, Due, Job, JobKind, SetBy, SlotState, Taking, list_name
 from memory.records.messages import (
     Address,
     ConversationId,
@@ -27,7 +27,6 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.ports import NewRun
-from memory.records.recurrence import At
 from memory.records.rows import Button, ButtonRows, NewMessage, Person
 from scheduler.clock.misfire import LATE_S
 from scheduler.jobs.skill_jobs import usable_skill

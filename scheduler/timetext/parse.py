@@ -15,7 +15,7 @@ from itertools import groupby, islice
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from memory.records.recurrence import Cron
+from memory.records.jobs import Cron
 from memory.records.schedule import NEXT_SHOWN, NoTime, TimeAnswer, TimeAsked, TimeFound, TimeRead
 from scheduler.clock.recurrence import CronWrong, is_cron, read_cron, slots, wall_moment
 from scheduler.timetext.clocks import clocks, parts, zones

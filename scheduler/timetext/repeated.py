@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from memory.records.recurrence import Cron, Every, RecurrenceUnit, When
+from memory.records.jobs import Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from scheduler.clock.recurrence import CronWrong, next_slots, wall_moment
 from scheduler.timetext.clocks import EITHER_HALF_DAILY, USUAL, hours

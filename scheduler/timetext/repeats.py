@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, timedelta
 
-from memory.records.recurrence import COUNT_MAX, RecurrenceUnit
+from memory.records.jobs import COUNT_MAX, RecurrenceUnit
 from scheduler.timetext.days import DURATION, later
 from scheduler.timetext.vocabulary import (
     MONTH,

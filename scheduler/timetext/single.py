@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from memory.records.recurrence import At
+from memory.records.jobs import At
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeRead
 from scheduler.clock.recurrence import wall_moment
 from scheduler.timetext.clocks import EITHER_HALF, USUAL, Hour, hours

@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
-from memory.records.recurrence import RecurrenceUnit
+from memory.records.jobs import RecurrenceUnit
 
 YEARS_AHEAD = 28
 """After so many years each date has met every weekday."""

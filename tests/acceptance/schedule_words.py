@@ -11,9 +11,8 @@ from typing import Any
 
 from bot.lab.model_script import last_user_text
 from memory.database.connection import Database
-from memory.records.jobs import Due, Job, JobKind, What
+from memory.records.jobs import At, Due, Job, JobKind, What
 from memory.records.messages import PersonId
-from memory.records.recurrence import At
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.machine import SystemClock
 from tests.acceptance.rig import Card, Home, Model, Running, Telegram, until

@@ -42,8 +42,8 @@ from bot.settings.options import policy_of
 from memory.database.connection import Database
 from memory.records.messages import PersonId, Role
 from memory.records.ports import Json
-from memory.records.request import ModelRequest
 from memory.records.rows import Person
+from memory.records.transcript import ModelRequest
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.outbox import SqliteOutbox

@@ -41,10 +41,9 @@ from memory.database.connection import Database
 from memory.facts.recall import SqliteRecall
 from memory.records.messages import Address, IncomingMessage, PersonId, Role, RunId, TurnInput
 from memory.records.ports import Journal, NewRun, Recall, Redo, waits_on
-from memory.records.request import ModelRequest
 from memory.records.rows import NewApproval, NewEvent, Outcome
 from memory.records.section import LayersSettings, TurnsSettings
-from memory.records.transcript import Context, Entry, Said
+from memory.records.transcript import Context, Entry, ModelRequest, Said
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox
 from memory.stores.people import AboutPeople

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.prompt.tokens import text_of
-from memory.records.request import ModelRequest, ModelTraits
-from memory.records.transcript import Answered, Entry, Said, ToolCall
+from memory.records.transcript import Answered, Entry, ModelRequest, ModelTraits, Said, ToolCall
 
 ORDER = re.compile(r"CALL ([A-Za-z0-9_.-]+) (\{.*\})")
 CANARY = re.compile(r"canary-[a-z0-9-]+")

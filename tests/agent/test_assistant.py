@@ -41,9 +41,17 @@ from memory.records.errors import (
 )
 from memory.records.messages import Attachment, PersonId, RunId
 from memory.records.ports import NewRun
-from memory.records.request import ModelRequest, ModelTraits
 from memory.records.section import TurnsSettings
-from memory.records.transcript import Answered, Context, Entry, Note, Said, ToolResult
+from memory.records.transcript import (
+    Answered,
+    Context,
+    Entry,
+    ModelRequest,
+    ModelTraits,
+    Note,
+    Said,
+    ToolResult,
+)
 from memory.stores.turns import SqliteJournal
 from tests.agent.engine_suite import leap
 from tests.agent.house import (

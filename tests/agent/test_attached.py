@@ -28,8 +28,7 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.ports import Json, TurnContext
-from memory.records.request import ModelTraits
-from memory.records.transcript import Note, Said
+from memory.records.transcript import ModelTraits, Note, Said
 from memory.records.usage import Charge
 from tests.agent.files_kit import PNG, VOICE, jpeg, png
 from tests.fakes import FixedClock, OneModel, ScriptedModel

@@ -9,10 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking, What
+from memory.records.jobs import (
+    Due,
+    Every,
+    Job,
+    JobKind,
+    RecurrenceUnit,
+    SlotState,
+    Taken,
+    Taking,
+    What,
+)
 from memory.records.messages import IncomingMessage, JobOrder, Origin, PersonId, TurnInput
 from memory.records.ports import NewRun
-from memory.records.recurrence import Every, RecurrenceUnit
 from memory.records.transcript import Answered, ToolCall
 from memory.stores.jobs import SqliteJobs
 from tests.agent.attack_kit import Castle

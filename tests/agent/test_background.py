@@ -12,8 +12,7 @@ import pytest
 from agent.budget.payment import Payment
 from agent.history.summaries import Background, BackgroundOptions
 from memory.records.errors import BrokenAnswer, ContextTooLong
-from memory.records.request import ModelTraits
-from memory.records.transcript import Answered, Said, Usage
+from memory.records.transcript import Answered, ModelTraits, Said, Usage
 from memory.records.usage import Charge, Purpose, Scope, SpendingRefused
 from tests.agent.spending_kit import charge, limit, purse
 from tests.fakes import OneModel, ScriptedModel

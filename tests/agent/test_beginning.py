@@ -23,9 +23,16 @@ from memory.records.errors import ContextTooLong
 from memory.records.facts import Coming, Fact, Recalled, RecallWanted
 from memory.records.messages import RunId
 from memory.records.ports import StoredEntry
-from memory.records.request import ModelTraits
 from memory.records.section import LayersSettings
-from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult
+from memory.records.transcript import (
+    Answered,
+    Context,
+    Entry,
+    ModelTraits,
+    Said,
+    ToolCall,
+    ToolResult,
+)
 from memory.stores.traces import SqliteTraces
 from tests.agent.house import (
     MEMBER,

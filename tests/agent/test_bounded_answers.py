@@ -14,9 +14,8 @@ from agent.tools.tool import Effect
 from agent.turn.loop import SURPLUS_GONE
 from agent.turn.progress import CALLS_MAX
 from agent.turn.steps.tools import NOT_SO_MANY, TOO_MANY
-from memory.records.request import ModelTraits
 from memory.records.rows import Outcome
-from memory.records.transcript import Entry, Note, ToolResult
+from memory.records.transcript import Entry, ModelTraits, Note, ToolResult
 from tests.agent.house import FakeTool, House, model
 from tests.agent.test_assistant import fill_history, results
 from tests.fakes import calls

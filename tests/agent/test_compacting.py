@@ -18,9 +18,8 @@ from agent.turn.end import SHRUNK_NOTICE
 from memory.records.errors import ContextTooLong
 from memory.records.facts import Compaction, CompactionWanted
 from memory.records.messages import PersonId
-from memory.records.request import ModelRequest, ModelTraits
 from memory.records.section import HistorySettings
-from memory.records.transcript import Answered, Context, Said, ToolResult
+from memory.records.transcript import Answered, Context, ModelRequest, ModelTraits, Said, ToolResult
 from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.traces import SqliteTraces

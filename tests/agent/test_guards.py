@@ -8,7 +8,7 @@ import time
 import pytest
 
 from agent.guards.repetition import RepeatGuard, is_empty
-from memory.records.hidden_text import VisibleText, visible
+from memory.records.text import VisibleText, visible
 from memory.records.transcript import ToolCall, ToolResult
 from tests.thorough import rounds
 

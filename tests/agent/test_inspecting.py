@@ -19,8 +19,16 @@ from agent.prompt.scene import Scene
 from agent.prompt.templates import PersonaSettings, PromptLibrary
 from agent.prompt.tokens import estimate_tokens
 from agent.tools.selection import Selection
-from agent.trace.difference import DIFF_LINES_MAX, Change, diff
-from agent.trace.inspect import PromptView, bill, former_of, view_of_plan, view_of_trace
+from agent.trace.inspect import (
+    DIFF_LINES_MAX,
+    Change,
+    PromptView,
+    bill,
+    diff,
+    former_of,
+    view_of_plan,
+    view_of_trace,
+)
 from agent.trace.sent import (
     WORDS,
     CacheState,
@@ -34,10 +42,9 @@ from bot.settings.home import shipped
 from memory.records.facts import Fact, Recalled
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import History, InUse, StoredEntry, WaitingNote
-from memory.records.request import ModelTraits, ToolSpec
 from memory.records.rows import PromptTrace
 from memory.records.section import LayersSettings
-from memory.records.transcript import Answered, Context, Entry, Said, Usage
+from memory.records.transcript import Answered, Context, Entry, ModelTraits, Said, ToolSpec, Usage
 from tests.agent.house import OWNER
 from tests.agent.scenes import full, scene, skill, turn_of
 

@@ -14,7 +14,17 @@ from agent.tools.groups.agents import SystemTools
 from agent.tools.tool import Caller, ChangedFile, Effect, FileResult, Tool
 from agent.turn.end import DOUBT
 from memory.records.errors import AuthRefused, BillingRefused, ModelRefused, Overloaded
-from memory.records.jobs import Due, Job, JobKind, SlotState, Taken, Taking, What
+from memory.records.jobs import (
+    Due,
+    Every,
+    Job,
+    JobKind,
+    RecurrenceUnit,
+    SlotState,
+    Taken,
+    Taking,
+    What,
+)
 from memory.records.messages import (
     IncomingMessage,
     JobOrder,
@@ -24,10 +34,8 @@ from memory.records.messages import (
     TurnInput,
 )
 from memory.records.ports import NewRun
-from memory.records.recurrence import Every, RecurrenceUnit
-from memory.records.request import ModelRequest
 from memory.records.rows import Outcome
-from memory.records.transcript import Note, Said
+from memory.records.transcript import ModelRequest, Note, Said
 from memory.stores.jobs import SqliteJobs
 from tests.agent.house import OWNER, FakeTool, House, Somebody, Words, forever, model, of_model
 from tests.agent.test_gate import Fetch

@@ -37,9 +37,8 @@ from agent.prompt.templates import (
 from agent.prompt.tokens import estimate_tokens
 from bot.settings.home import shipped
 from memory.records.facts import Fact, Recalled
-from memory.records.request import Piece, PromptLayer, Stability
 from memory.records.section import LayersSettings
-from memory.records.transcript import Context
+from memory.records.transcript import Context, Piece, PromptLayer, Stability
 from tests.agent.house import MEMBER_IN_GROUP, OWNER
 from tests.agent.scenes import NOW, RECALLED, full, scene, skill
 from tests.thorough import rounds

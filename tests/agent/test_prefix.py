@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agent.models.tokens import TokenCounter
+from agent.models.chat_request import TokenCounter
 from agent.prompt.prefix_cache import schema_tokens, tools_part
 from agent.tools.tool import tools_of
 from scheduler.jobs.events import EventTools

@@ -20,8 +20,8 @@ from agent.prompt.templates import (
 from agent.prompt.tokens import estimate_tokens
 from bot.settings.home import shipped
 from memory.records.errors import SettingsWrong
-from memory.records.request import ModelTraits
 from memory.records.section import LayersSettings
+from memory.records.transcript import ModelTraits
 from tests.agent.house import (
     MEMBER,
     MEMBER_IN_GROUP,

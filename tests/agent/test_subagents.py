@@ -60,10 +60,9 @@ from memory.records.ports import (
     TurnEnd,
     TurnProgram,
 )
-from memory.records.request import ModelRequest
 from memory.records.rows import Person
 from memory.records.section import AgentTasksSettings
-from memory.records.transcript import Answered, Context, Note, Said, ToolResult, Turn
+from memory.records.transcript import Answered, Context, ModelRequest, Note, Said, ToolResult, Turn
 from memory.stores.conversations import SqliteConversations
 from memory.stores.people import SqlitePeople
 from tests.agent.house import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.guards.loose_json import called_name
+from agent.guards.tool_call_text import called_name
 from agent.history.window import shorten
 from agent.policy.taint import is_said_now, marked, rests_on_memory, taint_start, tainted_by
 from agent.prompt.templates import MEMORIES

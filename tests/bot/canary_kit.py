@@ -32,9 +32,8 @@ from memory.records.messages import (
     Task,
     TurnInput,
 )
-from memory.records.request import ModelRequest, ModelTraits
 from memory.records.rows import Person
-from memory.records.transcript import Context, Entry, Note, Said
+from memory.records.transcript import Context, Entry, ModelRequest, ModelTraits, Note, Said
 from memory.stores.people import SqlitePeople
 from tests.memory.kit import StillClock
 

@@ -8,9 +8,8 @@ from datetime import timedelta
 
 from memory.facts.insights import Insights
 from memory.records.facts import CATEGORIES, Compaction, FactSource, NewFact, Whose
-from memory.records.jobs import Asker, Job, JobKind, What
+from memory.records.jobs import Asker, At, Job, JobKind, What
 from memory.records.messages import Address, ConversationId, Role
-from memory.records.recurrence import At
 from memory.records.rows import Person
 from memory.records.schedule import Event, TimeRead
 from memory.records.transcript import Answered, Context, Entry, Said, ToolCall, ToolResult

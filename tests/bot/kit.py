@@ -19,7 +19,7 @@ from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Tool, ToolCard, Trust
 from bot.app.app import App
 from bot.app.jobs import LOOK_EVERY_S
-from bot.app.upkeep import EVERY_S
+from bot.app.run import EVERY_S
 from bot.lab.model import ScriptedModel
 from bot.lab.slack import APP_TOKEN, SIGNING_SECRET
 from bot.lab.slack import TOKEN as TOKEN_OF_SLACK

@@ -24,8 +24,8 @@ from bot.lab.slack import FakeSlack
 from bot.lab.telegram import FakeTelegram
 from bot.outbox.outbox import Outbox
 from memory.database.connection import Database
+from memory.records.jobs import Cron
 from memory.records.messages import Role, RunId
-from memory.records.recurrence import Cron
 from memory.records.rows import NewMessage, OutRow
 from memory.stores.approvals import SqliteApprovals
 from memory.stores.jobs import SqliteJobs

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from bot.app.app import App
-from bot.inbox.rate_limit import MINUTE_S, TOO_FAST, HeldMessage, MessageRateLimiter
+from bot.inbox.admission import MINUTE_S, TOO_FAST, HeldMessage, MessageRateLimiter
 from memory.records.messages import PersonId
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually
 from tests.fakes import FixedClock

@@ -12,7 +12,7 @@ import pytest
 import structlog
 from structlog.typing import EventDict
 
-from bot.app.upkeep import Housekeeping
+from bot.app.run import Housekeeping
 from memory.records.errors import StorageError
 from memory.records.usage import Notice
 from scheduler.clock.machine import CheckedClock

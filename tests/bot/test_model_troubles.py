@@ -18,9 +18,8 @@ from bot.app.app import App
 from bot.lab.faults import answer as answers
 from bot.lab.model import ScriptedModel
 from bot.lab.model_script import call
-from memory.records.jobs import Due, Job, JobKind, What
+from memory.records.jobs import At, Due, Job, JobKind, What
 from memory.records.messages import PersonId, Role
-from memory.records.recurrence import At
 from scheduler.clock.outcomes import FAILURES_MAX
 from tests.agent.models.asking import ask
 from tests.bot.kit import MEMBER, OWNER, Rig, eventually

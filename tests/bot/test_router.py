@@ -11,8 +11,8 @@ import pytest
 
 from agent.models.catalog import PriceTable
 from agent.models.choose import Choice
-from agent.models.names import match
 from agent.models.router import FURTHER_MAX, NotOffered, Router
+from agent.models.service import match
 from bot.channels.base import around
 from bot.settings.options import configured_models, finder_of
 from bot.settings.schema.settings import Settings
@@ -20,9 +20,8 @@ from memory.database.connection import Database
 from memory.records.errors import Overloaded, SettingsWrong
 from memory.records.messages import PersonId
 from memory.records.ports import Model
-from memory.records.request import ModelRequest, ModelTraits
 from memory.records.section import LlmSettings
-from memory.records.transcript import Answered
+from memory.records.transcript import Answered, ModelRequest, ModelTraits
 from memory.stores.switches import SqliteChosenModels
 from tests.agent.models.asking import ask, request
 from tests.agent.models.clock import QuickClock

@@ -16,7 +16,7 @@ import pytest
 from bot.app.app import App
 from bot.channels.http import BODY_BYTES_MAX
 from bot.channels.slack.api import SlackRefused
-from bot.channels.slack.http_events import FRESH_S, is_signed
+from bot.channels.slack.events import FRESH_S, is_signed
 from bot.inbox.intake import InboundEvent, Intake
 from bot.lab.faults import FaultAction, answer, drop
 from bot.lab.slack import SIGNING_SECRET, flood

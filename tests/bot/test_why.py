@@ -8,9 +8,8 @@ from functools import partial
 from bot.app.app import App
 from bot.commands.trace import why_messages as words
 from memory.records.facts import FactSource, NewFact, Whose
-from memory.records.jobs import Due, Job, JobKind, What
+from memory.records.jobs import At, Due, Job, JobKind, What
 from memory.records.messages import PersonId, Role
-from memory.records.recurrence import At
 from tests.bot.kit import GROUP, MEMBER, OWNER, US, Rig, eventually, judge_markup
 
 LATER = datetime(2037, 5, 4, 9, 0, tzinfo=UTC)

@@ -19,8 +19,7 @@ from memory.records.errors import (
     RateLimited,
 )
 from memory.records.ports import Model
-from memory.records.request import ModelRequest, ToolSpec
-from memory.records.transcript import Answered, Entry, Said, ToolResult
+from memory.records.transcript import Answered, Entry, ModelRequest, Said, ToolResult, ToolSpec
 from tests.agent.models.asking import Pieces, ask
 from tests.agent.models.clock import QuickClock
 from tests.judges.aimock import STRICT, Aimock, calls, says, script

@@ -13,9 +13,8 @@ from agent.prompt.templates import PersonaSettings, PromptLibrary
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
 from memory.records.messages import ConversationId, PersonId, Role, RunId
-from memory.records.request import ModelTraits
 from memory.records.rows import Person
-from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult
+from memory.records.transcript import Answered, Entry, ModelTraits, Said, ToolCall, ToolResult
 from memory.records.usage import Charge
 from memory.stores.conversations import SqliteConversations
 from memory.stores.inbox import SqliteInbox

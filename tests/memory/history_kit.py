@@ -20,9 +20,17 @@ from memory.records.errors import Overloaded
 from memory.records.facts import CompactionWanted
 from memory.records.messages import ConversationId, PersonId
 from memory.records.ports import CheapModel, InUse, Model
-from memory.records.request import ModelTraits
 from memory.records.section import HistorySettings
-from memory.records.transcript import Answered, Entry, Said, ToolCall, ToolResult, kind_of, to_json
+from memory.records.transcript import (
+    Answered,
+    Entry,
+    ModelTraits,
+    Said,
+    ToolCall,
+    ToolResult,
+    kind_of,
+    to_json,
+)
 from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from tests.memory.kit import LANE

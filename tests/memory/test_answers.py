@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.learning.proposals import FoundFacts
-from agent.models.json_answer import (
+from agent.models.client import (
     ANSWER_CHARS_MAX,
     AnswerUnreadable,
     ModelAnswer,

@@ -11,7 +11,7 @@ import pytest
 
 from agent.learning.extraction import Extracted, Extractor, Skipped
 from agent.learning.proposals import FactRefusal
-from agent.models.json_answer import AnswerUnreadable
+from agent.models.client import AnswerUnreadable
 from memory.database.connection import Database
 from memory.records.errors import (
     AssistantError,
@@ -19,9 +19,8 @@ from memory.records.errors import (
 )
 from memory.records.facts import FactSource, NewFact, StoredFact, Whose
 from memory.records.messages import ConversationId
-from memory.records.request import ModelTraits
 from memory.records.section import ExtractionSettings
-from memory.records.transcript import Answered, Said
+from memory.records.transcript import Answered, ModelTraits, Said
 from memory.records.usage import SpendingRefused
 from memory.stores.lines import SqliteLines
 from memory.stores.people import SqlitePeople

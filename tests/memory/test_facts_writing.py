@@ -14,8 +14,7 @@ from memory.database.connection import Database
 from memory.facts import tombstones
 from memory.facts.secrets import secret_in
 from memory.facts.similarity import differ, says_the_same, sentence
-from memory.facts.store import SqliteFacts
-from memory.facts.write import refusal, tidy
+from memory.facts.store import SqliteFacts, refusal, tidy
 from memory.records.facts import FACT_CHARS_MAX, Storing, Whose
 from memory.records.messages import PersonId
 from tests.memory.facts_kit import (

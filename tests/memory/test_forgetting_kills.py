@@ -24,9 +24,8 @@ from memory.records.erasure import ForgetStage, ForgettingRefused, ForgetWish, T
 from memory.records.errors import StorageFull
 from memory.records.facts import CompactionWanted, Storing, Whose
 from memory.records.messages import Address, ConversationId, IncomingMessage, Role, RunId, TurnInput
-from memory.records.request import ModelTraits
 from memory.records.section import ExtractionSettings, HistorySettings
-from memory.records.transcript import Answered, Said
+from memory.records.transcript import Answered, ModelTraits, Said
 from memory.records.usage import Charge, Purpose
 from memory.stores.compactions import SqliteCompactions
 from memory.stores.lines import SqliteLines

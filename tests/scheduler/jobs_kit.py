@@ -12,10 +12,21 @@ from typing import Any
 
 from memory.database.connection import Database
 from memory.records.errors import AssistantError
-from memory.records.jobs import Due, Job, JobKind, Misfires, SlotState, Taken, Taking, What
+from memory.records.jobs import (
+    At,
+    Cron,
+    Due,
+    Job,
+    JobKind,
+    Misfires,
+    SlotState,
+    Taken,
+    Taking,
+    What,
+    When,
+)
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import NewRun
-from memory.records.recurrence import At, Cron, When
 from memory.records.rows import NewMessage
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import first_due

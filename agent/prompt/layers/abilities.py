@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from agent.prompt import templates as headings
 from agent.prompt.scene import Scene
 from agent.skills.skill import Skill, SkillPlace
-from memory.records.request import Piece, PromptLayer, Repeat, Stability
 from memory.records.text import one_line
+from memory.records.transcript import Piece, PromptLayer, Repeat, Stability
 
 DESCRIPTION_CHARS_MAX = 300
 """Of a skill's description in a list; read_skill shows all of it."""

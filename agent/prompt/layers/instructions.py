@@ -5,8 +5,8 @@ from __future__ import annotations
 from agent.prompt import templates as headings
 from agent.prompt.scene import PromptKind, Scene, fill
 from memory.records.languages import AUTO, language_name
-from memory.records.request import Piece, PromptLayer, Repeat, Stability
 from memory.records.text import one_line
+from memory.records.transcript import Piece, PromptLayer, Repeat, Stability
 
 HEAD_SHARE, TAIL_SHARE = 0.7, 0.2
 """What is kept of a bootstrap file that is too long (SPEC §5, layer 4)."""

@@ -11,8 +11,8 @@ from agent.prompt import templates as headings
 from agent.prompt.scene import Scene, fill
 from memory.records.facts import FACT_SOURCE
 from memory.records.messages import IncomingMessage
-from memory.records.request import Piece, PromptLayer, Repeat, Stability
 from memory.records.text import one_line
+from memory.records.transcript import Piece, PromptLayer, Repeat, Stability
 
 STOPPED = "The person ended this turn with /stop."
 

@@ -15,7 +15,7 @@ from agent.history.window import (
     since_compaction,
     window,
 )
-from agent.models.tokens import factor_of
+from agent.models.chat_request import factor_of
 from agent.prompt.assemble import assemble, demo_prompt
 from agent.prompt.context import ContextBuilder
 from agent.prompt.prefix_cache import entry_parts, tools_part

@@ -13,7 +13,7 @@ from agent.budget.payment import NO_PAYMENT, Payment
 from agent.files.images import KeptPictures, caller_of
 from agent.guards.action_claims import looks_unhelpful
 from agent.history.window import repair, sent_since, shorten_before
-from agent.models.tokens import TokenCounter
+from agent.models.chat_request import TokenCounter
 from agent.prompt.layers import knowledge as notes
 from agent.prompt.prefix_cache import PrefixPart, compare, entry_parts, schema_texts, tools_part
 from agent.prompt.templates import PromptLibrary
@@ -22,14 +22,14 @@ from agent.tools.toolbox import Toolbox
 from agent.turn.progress import reply_of
 from agent.turn.steps.plan import as_sent
 from memory.records.errors import AccountRefused, AssistantError, ContextTooLong, StorageError
-from memory.records.hidden_text import VisibleText, visible
 from memory.records.messages import ConversationId, TurnInput
 from memory.records.ports import Draft, Drafts, Json, Model, Models, TurnContext
-from memory.records.request import ModelRequest
+from memory.records.text import VisibleText, visible
 from memory.records.transcript import (
     Answered,
     Context,
     Entry,
+    ModelRequest,
     Note,
     Said,
     ToolCall,

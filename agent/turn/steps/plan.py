@@ -14,8 +14,16 @@ from agent.prompt.context import PromptContext
 from agent.prompt.prefix_cache import PrefixPart, part_of
 from agent.tools.selection import Selection, temperature
 from memory.records.ports import History, InUse, Json, StoredEntry
-from memory.records.request import PromptLayer, Stability, ToolSpec
-from memory.records.transcript import Answered, Entry, Said, changed_once, once
+from memory.records.transcript import (
+    Answered,
+    Entry,
+    PromptLayer,
+    Said,
+    Stability,
+    ToolSpec,
+    changed_once,
+    once,
+)
 
 RESULT_WINDOW_SHARE = 2
 """A tool result has at most half as many characters as the model's window has tokens, so that one

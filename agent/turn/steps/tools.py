@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agent.files.attachments import Brought, brought
-from agent.guards.loose_json import TOOL_CALL
+from agent.guards.tool_call_text import TOOL_CALL
 from agent.policy.gate import Gate, Passed, Stopped, Waits, Wish
 from agent.policy.taint import rests_on_memory, tainted_by
 from agent.prompt.scene import PromptKind

@@ -26,10 +26,9 @@ from bot.markup.render import slack_parts
 from bot.people.access import Access
 from memory.records.errors import AssistantError
 from memory.records.facts import StoredFact, Whose
-from memory.records.jobs import Job, JobKind, JobStatus, SetBy
+from memory.records.jobs import At, Job, JobKind, JobStatus, SetBy
 from memory.records.messages import Address, Role
 from memory.records.ports import Clock
-from memory.records.recurrence import At
 from memory.records.rows import Button, Person, StoredApproval
 from memory.records.schedule import due_words
 from memory.records.usage import Period, UsageQuery, UsageSum, added, bounds

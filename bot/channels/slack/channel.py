@@ -47,8 +47,8 @@ from bot.channels.slack.api import (
 )
 from bot.channels.slack.app_home import HomeView, HomeWriter
 from bot.channels.slack.assistant_pane import AssistantPanes, Offer
+from bot.channels.slack.events import OpenAddress, SlackSockets, read_once, serve_events
 from bot.channels.slack.files import SlackFiles, has_link, show, upload, without_caption
-from bot.channels.slack.http_events import serve_events
 from bot.channels.slack.intake import SlackIntake
 from bot.channels.slack.lookup import Learn, Parents, SlackPeople, find_file, find_marked
 from bot.channels.slack.modals import Forms
@@ -63,7 +63,6 @@ from bot.channels.slack.send import (
     put_reaction,
     whispered,
 )
-from bot.channels.slack.socket_mode import OpenAddress, SlackSockets, read_once
 from bot.channels.slack.wire import SlackPayload
 from bot.channels.throttle import EditPace, SendThrottle
 from bot.channels.tokens import TokenNotices

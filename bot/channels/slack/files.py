@@ -15,9 +15,8 @@ import aiohttp
 
 from agent.files.values import FileUnavailable
 from bot.channels.base import FileOut, MessagePart
-from bot.channels.http import Downloads, too_large
+from bot.channels.http import Downloads, text_of, too_large
 from bot.channels.slack.api import Limited, NoAnswer, SaidNo, SlackAnswer, SlackTrouble, SlackWeb
-from bot.channels.wire import text_of
 from memory.records.errors import Temporary
 from memory.records.messages import Address, Attachment
 

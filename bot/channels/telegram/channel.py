@@ -43,8 +43,17 @@ from bot.channels.base import (
     SentMessage,
     Understood,
 )
-from bot.channels.telegram.answers import meaning, seconds, why
-from bot.channels.telegram.api import CommandMenus, Menus, TelegramFiles, TelegramWeb, why_not
+from bot.channels.http import read_json
+from bot.channels.telegram.api import (
+    CommandMenus,
+    Menus,
+    TelegramFiles,
+    TelegramWeb,
+    meaning,
+    seconds,
+    why,
+    why_not,
+)
 from bot.channels.telegram.parse import NAME, TelegramParser
 from bot.channels.telegram.send import (
     FILE_BYTES_MAX,
@@ -68,7 +77,6 @@ from bot.channels.telegram.wire import (
 )
 from bot.channels.throttle import SendThrottle
 from bot.channels.tokens import PlatformToken, TokenNotices
-from bot.channels.wire import read_json
 from bot.inbox.intake import InboundEvent, Intake
 from bot.markup.render import telegram_parts
 from bot.settings.schema.settings import TelegramSettings

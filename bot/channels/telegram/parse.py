@@ -15,7 +15,7 @@ from typing import Any, Literal
 import telegram
 
 from bot.channels.base import AlbumPart, Ignored, Pressed, Understood
-from bot.channels.telegram.answers import seconds
+from bot.channels.telegram.api import seconds
 from bot.channels.telegram.wire import FORWARDED_BEFORE, from_payload, is_id, topic
 from memory.records.messages import (
     QUOTE_CHARS_MAX,

@@ -25,8 +25,7 @@ from bot.channels.base import (
     Reacted,
     Reaction,
 )
-from bot.channels.telegram.answers import meaning, why
-from bot.channels.telegram.api import TelegramWeb
+from bot.channels.telegram.api import TelegramWeb, meaning, why
 from bot.channels.telegram.wire import inline_keyboard
 from bot.markup.render import telegram_parts
 from bot.settings.schema.values import REACTIONS, telegram_reaction

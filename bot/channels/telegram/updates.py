@@ -22,8 +22,7 @@ from telegram.error import (
 )
 
 from bot.channels.base import ChannelTrouble, Outage
-from bot.channels.telegram.answers import why
-from bot.channels.telegram.api import TelegramRefused, TelegramWeb, is_unconnected, wait
+from bot.channels.telegram.api import TelegramRefused, TelegramWeb, is_unconnected, wait, why
 from bot.channels.telegram.wire import ALLOWED_UPDATES, last_id
 from bot.channels.tokens import PlatformToken
 from memory.records.errors import SettingsWrong, StorageError, Temporary

@@ -364,7 +364,7 @@ def answer_json(answer: TimeAnswer, asked: Asked) -> out.Json:
 
 
 def _reading(reading: TimeRead, zone: ZoneInfo) -> out.Json:
-    from memory.records.recurrence import to_json
+    from memory.records.jobs import to_json
 
     return {
         "sentence": reading.sentence,

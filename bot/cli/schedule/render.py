@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.cli import render as out
-from memory.records.jobs import Due, Job, JobKind, JobStatus, list_name
-from memory.records.recurrence import At, Cron, Every, When, to_json
+from memory.records.jobs import (
+    At,
+    Cron,
+    Due,
+    Every,
+    Job,
+    JobKind,
+    JobStatus,
+    When,
+    list_name,
+    to_json,
+)
 
 if TYPE_CHECKING:
     from memory.records.schedule import Estimate, ForecastRun, TimeAnswer

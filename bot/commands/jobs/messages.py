@@ -15,6 +15,9 @@ from bot.markup.command_text import bare
 from memory.records.jobs import (
     COUNTED_MAX,
     MADE_UP_MAX,
+    At,
+    Cron,
+    Every,
     Job,
     JobKind,
     JobList,
@@ -23,9 +26,9 @@ from memory.records.jobs import (
     MisfirePolicy,
     Misfires,
     SlotState,
+    When,
     list_name,
 )
-from memory.records.recurrence import At, Cron, Every, When
 from memory.records.rows import Button, ButtonRows, NewMessage
 from memory.records.schedule import (
     Estimate,

@@ -19,12 +19,13 @@ from agent.prompt.assemble import read_back
 from agent.prompt.scene import PromptKind, PromptOccasion
 from agent.prompt.templates import CHAT
 from agent.tools.toolbox import Toolbox
-from agent.trace.difference import PromptDiff, diff
 from agent.trace.inspect import (
     Bill,
+    PromptDiff,
     PromptView,
     bill,
     conversation_of,
+    diff,
     former_of,
     newest_of,
     view_of_plan,

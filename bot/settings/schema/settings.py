@@ -22,8 +22,8 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from bot.settings.schema.agents import AgentsSettings
 from bot.settings.schema.sections import (
+    AgentsSettings,
     AttachmentsSettings,
     HeartbeatSettings,
     MemorySettings,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memory.records.ports import Model
-from memory.records.request import ModelRequest
-from memory.records.transcript import Answered, Said
+from memory.records.transcript import Answered, ModelRequest, Said
 
 
 def request(text: str = "Hello", **fields: Any) -> ModelRequest:

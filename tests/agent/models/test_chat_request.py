@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from agent.models import chat_request
 from agent.models.chat_request import Dialect
-from memory.records.request import ModelRequest, ModelTraits, ToolSpec
 from memory.records.transcript import (
     Answered,
     Context,
     Entry,
+    ModelRequest,
+    ModelTraits,
     Note,
     Said,
     ToolCall,
     ToolResult,
+    ToolSpec,
 )
 
 TOOL = ToolSpec(name="look", description="Looks.", parameters={"type": "object", "properties": {}})

@@ -29,8 +29,15 @@ from memory.records.errors import (
     Temporary,
 )
 from memory.records.ports import Model
-from memory.records.request import ModelRequest
-from memory.records.transcript import Answered, Note, Said, ToolCall, ToolResult, Usage
+from memory.records.transcript import (
+    Answered,
+    ModelRequest,
+    Note,
+    Said,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from tests.agent.models.asking import Pieces, ask, request
 from tests.agent.models.clock import QuickClock
 from tests.agent.models.conftest import KEY

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.models.tokens import NEAR, STRANGER_FACTOR, TokenCounter, encoding_of, factor_of
+from agent.models.chat_request import NEAR, STRANGER_FACTOR, TokenCounter, encoding_of, factor_of
 from agent.prompt.tokens import estimate_tokens
 
 ENGLISH = (
@@ -136,7 +136,7 @@ def test_counting_needs_neither_the_network_nor_the_large_library(tmp_path: Path
             raise AssertionError("the network was asked for")
 
         socket.getaddrinfo = never
-        from agent.models.tokens import TokenCounter
+        from agent.models.chat_request import TokenCounter
 
         async def main():
             lazy = "tiktoken" not in sys.modules

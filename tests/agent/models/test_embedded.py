@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LEAVES_MID_STREAM = """
 import asyncio, sys
 from agent.models.embedded import Embedded
-from memory.records.request import ModelRequest
+from memory.records.transcript import ModelRequest
 from memory.records.transcript import Said
 
 async def main(way):

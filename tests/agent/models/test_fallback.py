@@ -30,8 +30,7 @@ from memory.records.errors import (
     Overloaded,
     RateLimited,
 )
-from memory.records.request import ModelRequest, ModelTraits
-from memory.records.transcript import Answered, Said
+from memory.records.transcript import Answered, ModelRequest, ModelTraits, Said
 from tests.agent.models.asking import Pieces, ask, request
 from tests.agent.models.clock import QuickClock
 from tests.agent.models.server import ModelServer, delta, events, serving

@@ -28,15 +28,16 @@ from memory.records.errors import (
     Overloaded,
     RateLimited,
 )
-from memory.records.request import ModelRequest, ToolSpec
 from memory.records.transcript import (
     Answered,
     Context,
     Entry,
+    ModelRequest,
     Note,
     Said,
     ToolCall,
     ToolResult,
+    ToolSpec,
     Usage,
 )
 from tests.agent.models.asking import Pieces, ask
@@ -502,7 +503,7 @@ def test_loading_and_asking_needs_no_network_reads_no_env_file_and_prints_nothin
         from memory.records.errors import Overloaded
         from agent.models.litellm import LiteLLM
         print("litellm" in sys.modules)
-        from memory.records.request import ModelRequest
+        from memory.records.transcript import ModelRequest
         from memory.records.transcript import Said
 
         async def main():

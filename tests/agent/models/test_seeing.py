@@ -15,9 +15,8 @@ from agent.models.chat_request import UNSEEN, Dialect
 from agent.models.choose import beside, choose
 from agent.models.litellm import LiteLLM
 from memory.records.errors import AssistantError
-from memory.records.request import ModelRequest, ModelTraits
 from memory.records.section import LlmSettings
-from memory.records.transcript import Entry, Note, Picture, Said
+from memory.records.transcript import Entry, ModelRequest, ModelTraits, Note, Picture, Said
 from tests.agent.files_kit import PNG
 from tests.agent.web.sites import site
 

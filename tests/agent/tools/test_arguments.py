@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field, field_validator
 
-from agent.guards.loose_json import read_object
+from agent.guards.tool_call_text import read_object
 from agent.tools.arguments import Arguments, ArgumentsWrong, parse_arguments
 from tests.agent.house import of_model
 from tests.thorough import rounds

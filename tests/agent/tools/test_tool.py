@@ -25,8 +25,7 @@ from agent.tools.tool import (
 )
 from agent.tools.toolbox import KeepResult, StoredResult
 from memory.records.errors import Permanent
-from memory.records.request import ToolSpec
-from memory.records.transcript import ToolResult
+from memory.records.transcript import ToolResult, ToolSpec
 from tests.agent.house import of_model
 from tests.agent.tools.given import OWNER, call, run_tool
 

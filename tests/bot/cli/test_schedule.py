@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bot.cli.main import app
-from memory.records.recurrence import Cron, from_json
+from memory.records.jobs import Cron, from_json
 
 THEN = ("--now", "2026-11-28T10:17", "--tz", "Europe/Berlin")
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory.records.recurrence import Cron, Every, RecurrenceUnit, When
+from memory.records.jobs import Cron, Every, RecurrenceUnit, When
 from scheduler.clock.recurrence import NICKNAMES, CronWrong, Slot, cron_slots, next_slots, read_cron
 from tests.thorough import THOROUGH
 

@@ -11,8 +11,19 @@ import pytest
 
 from memory.database.connection import Database
 from memory.records.errors import StorageFull
-from memory.records.jobs import Due, Job, JobKind, MisfirePolicy, NotTaken, SlotState, Taken, Taking
-from memory.records.recurrence import Cron, Every, RecurrenceUnit
+from memory.records.jobs import (
+    Cron,
+    Due,
+    Every,
+    Job,
+    JobKind,
+    MisfirePolicy,
+    NotTaken,
+    RecurrenceUnit,
+    SlotState,
+    Taken,
+    Taking,
+)
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.machine import SystemClock
 from scheduler.clock.misfire import first_due

@@ -17,18 +17,20 @@ from memory.database.connection import Database
 from memory.records.jobs import (
     COUNTED_MAX,
     MADE_UP_MAX,
+    Cron,
     Due,
+    Every,
     Job,
     JobKind,
     MisfirePolicy,
     Misfires,
     NotTaken,
+    RecurrenceUnit,
     SlotState,
     Taken,
     Taking,
 )
 from memory.records.messages import OutboxId
-from memory.records.recurrence import Cron, Every, RecurrenceUnit
 from memory.records.rows import NewMessage
 from memory.stores.jobs import SqliteJobs
 from scheduler.clock.misfire import first_due, passed

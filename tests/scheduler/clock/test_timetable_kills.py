@@ -12,8 +12,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memory.records.jobs import JobKind, MisfirePolicy
-from memory.records.recurrence import Cron
+from memory.records.jobs import Cron, JobKind, MisfirePolicy
 from tests.checkout import ROOT
 from tests.fork_server import plain_env, start
 from tests.scheduler.jobs_kit import Office, job

@@ -16,17 +16,21 @@ import pytest
 
 from memory.database.connection import Database
 from memory.records.jobs import (
+    At,
+    Cron,
     Due,
+    Every,
     Job,
     JobKind,
     MisfirePolicy,
     Notification,
     QuietPolicy,
+    RecurrenceUnit,
     SetBy,
     SlotState,
+    When,
 )
 from memory.records.messages import PersonId
-from memory.records.recurrence import At, Cron, Every, RecurrenceUnit, When
 from memory.records.schedule import Fate, Forecast, ForecastRun, RunCost
 from memory.stores.schedule import SqliteTellings
 from scheduler.clock.misfire import first_due

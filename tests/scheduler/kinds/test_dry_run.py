@@ -20,10 +20,14 @@ from memory.database.connection import Database
 from memory.records.errors import AssistantError
 from memory.records.jobs import (
     OPERATOR,
+    At,
+    Cron,
     Due,
+    Every,
     Job,
     JobKind,
     JobRef,
+    RecurrenceUnit,
     SetBy,
     SlotState,
     Taken,
@@ -32,7 +36,6 @@ from memory.records.jobs import (
 )
 from memory.records.messages import PersonId, RunId
 from memory.records.ports import NewRun
-from memory.records.recurrence import At, Cron, Every, RecurrenceUnit
 from memory.records.schedule import Estimate, Pace, RunCost
 from memory.records.transcript import Usage
 from memory.records.usage import CallState, Changes, Charge, ModelCall, Purpose

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory.records.recurrence import Cron, Every, from_json, to_json
+from memory.records.jobs import Cron, Every, from_json, to_json
 from memory.records.schedule import NoTime, TimeAnswer, TimeAsked, TimeFound, TimeRead
 from scheduler.clock.recurrence import next_slots, slot_of
 from scheduler.timetext.parse import due as due_times
