@@ -124,8 +124,6 @@ async def _unless_enter(work: Coroutine[Any, Any, T]) -> T | None:
 
 # --- steps ----------------------------------------------------------------------------------------
 
-T = TypeVar("T")
-
 TOKEN = ("telegram", "token")
 BOT, APP, SIGNING = (("slack", key) for key in ("bot_token", "app_token", "signing_secret"))
 LANGUAGE = ("prompt", "language")
