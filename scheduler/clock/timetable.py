@@ -117,6 +117,7 @@ class Timetable:
         self._alarm: _Alarm | None = None
         self._setting_up: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
+        self._rung = asyncio.Event()
         self._is_troubled = False
         self._looked_ms: int | None = None
         self._has_untold = True
@@ -351,17 +352,30 @@ class Timetable:
     async def _set_up(self) -> None:
         """The library is loaded once the bot has begun to answer: it takes its time."""
         await self._clock.sleep(ALARM_AFTER_S)
-        self._alarm = await asyncio.to_thread(_Alarm, self._look_safely)
+        self._alarm = await asyncio.to_thread(_Alarm, self._ring)
         self._alarm.start()
         while True:
+            self._rung.clear()
             await self._look_safely()
             # By our own sleep: an alarm that is set by the clock on the wall goes off too late, or
             # not for days, once somebody sets that clock back.
-            await self._clock.sleep(LOOK_EVERY_S)
+            either = [
+                asyncio.ensure_future(self._clock.sleep(LOOK_EVERY_S)),
+                asyncio.ensure_future(self._rung.wait()),
+            ]
+            try:
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in either:
+                    one.cancel()
+
+    async def _ring(self) -> None:
+        # Nothing is looked at here: APScheduler drops what comes due while the same job still runs,
+        # and with it an alarm that was set for a job of this very moment.
+        self._rung.set()
 
     async def _look_safely(self) -> None:
-        """What the alarm calls: trouble with the storage is told once, and the next look tries
-        again."""
+        """Trouble with the storage is told once, and the next look tries again."""
         began_ms = self._now_ms()
         try:
             await self.look()

@@ -286,6 +286,59 @@ async def test_what_was_held_is_taken_as_soon_as_it_is_told_that_the_pause_is_ov
     assert taken == ["tea", "pill", "look for rain"]
 
 
+class _EndsSlowly(SqliteJobs):
+    """The first look after `holds` is set stays in its last step until `goes_on`."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.holds, self.is_held, self.goes_on = False, asyncio.Event(), asyncio.Event()
+
+    async def next_ms(self, *, after_ms: int = 0) -> int | None:
+        found = await super().next_ms(after_ms=after_ms)
+        if self.holds and after_ms:
+            self.holds = False
+            self.is_held.set()
+            await self.goes_on.wait()
+        return found
+
+
+async def test_an_alarm_that_goes_off_while_a_look_ends_is_not_lost(tmp_path: Path) -> None:
+    clock, taken, last = _LooksOnce(), list[str](), asyncio.Event()
+    async with Database.open(tmp_path / "hearthbot.db", clock=clock) as database:
+        store = _EndsSlowly(database)
+
+        async def nobody(*args: object) -> None:
+            pass
+
+        def takes(job: Job, what: Taken) -> None:
+            taken.append(job.name)
+            if job.name == "pill":
+                last.set()
+
+        hears = TimetableHooks(taken=takes, missed=nobody, failed=nobody, stopped=nobody)
+        kinds = dict.fromkeys(JobKind, KeptKind())
+        async with (
+            Timetable(store, kinds, hears, clock=clock) as timetable,
+            asyncio.timeout(20),
+        ):
+
+            async def add(name: str) -> None:
+                due = job(name, when=at(clock.now()))
+                await store.add(due, first_due(due.when, after=clock.now() - timedelta(minutes=1)))
+                await timetable.changed()
+
+            await clock.rests.wait()
+            store.holds = True
+            await add("tea")
+            await store.is_held.wait()
+            await add("pill")
+            await asyncio.sleep(0.2)  # its alarm goes off now
+            store.goes_on.set()
+            await last.wait()
+
+    assert taken == ["tea", "pill"]
+
+
 def _ms(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
