@@ -12,7 +12,7 @@ from types import MappingProxyType
 import structlog
 
 from agent.files.values import FileUnavailable
-from bot.channels.http import is_direct
+from bot.channels.wire import is_direct
 from memory.records.messages import Address, Attachment, IncomingMessage
 from memory.records.ports import Clock
 from memory.records.rows import ButtonRows, NewMessage

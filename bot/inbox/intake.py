@@ -48,7 +48,7 @@ class InboundEvent:
     """What a channel sees of an event before it is read: who, where, and the raw text.
 
     `sender` is None when nobody in particular sent it (a service event). `link` is the code when
-    the whole message is `/link CODE` (`bot.channels.http.link_code`): the only words of a stranger
+    the whole message is `/link CODE` (`bot.channels.wire.link_code`): the only words of a stranger
     that are looked at, and they are not stored. `is_press`: a button was pressed, nothing was said.
     `sender_name` is what whoever sent it calls themselves, where the channel is told.
     """

@@ -148,7 +148,7 @@ class Access(Register):
 
         Members by `allow_from`, guests by `policy = "open"` (private chats alone); nobody whom the
         owner shut out. `link` is the code when the message is `/link CODE` and nothing else
-        (`bot.channels.http.link_code`): in a private chat it makes the address one of the person
+        (`bot.channels.wire.link_code`): in a private chat it makes the address one of the person
         who asked for it. It is not stored here, and nothing else of a stranger's words is looked
         at.
         """

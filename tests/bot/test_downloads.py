@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from agent.files.values import FileUnavailable
-from bot.channels.http import Downloads
 from bot.channels.slack.files import is_ours
 from bot.channels.telegram.api import TelegramFiles, why_not
+from bot.channels.wire import Downloads
 from memory.records.errors import Temporary
 from tests.agent.web.sites import site
 

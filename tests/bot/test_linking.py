@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from bot.channels.http import link_code
+from bot.channels.wire import link_code
 from bot.people.linking import (
     ADDRESSES_MAX,
     LINK_VALID_MS,

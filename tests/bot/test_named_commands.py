@@ -41,7 +41,7 @@ ALLOWED = {
         "{} /approve revoke {} takes it back.",
     ): "pops up without markup; `bot.people.approvals` names it as it is typed",
     (
-        "bot/channels/http.py",
+        "bot/channels/wire.py",
         "/link(?:@[A-Za-z0-9_]{1,64})?[ \\t]{1,9}([A-Za-z0-9]{8})[ \\t\\n]{0,9}",
     ): "reads what is typed",
 }

@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 
 from bot.app.app import App
-from bot.channels.http import BODY_BYTES_MAX
 from bot.channels.slack.api import SlackRefused
 from bot.channels.slack.events import FRESH_S, is_signed
+from bot.channels.wire import BODY_BYTES_MAX
 from bot.inbox.intake import InboundEvent, Intake
 from bot.lab.faults import FaultAction, answer, drop
 from bot.lab.slack import SIGNING_SECRET, flood

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from bot.channels.base import PAUSE_MAX_S, Delivery, InDoubt, NotSent
-from bot.channels.http import DEPTH_MAX, read_json
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.wire import TelegramSketch
+from bot.channels.wire import DEPTH_MAX, read_json
 from bot.inbox.intake import InboundEvent, Intake
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop, garble
 from bot.lab.telegram import FakeTelegram, flood, refusal

@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bot.channels.http import BODY_BYTES_MAX
 from bot.channels.telegram.channel import SECRET_HEADER
+from bot.channels.wire import BODY_BYTES_MAX
 from bot.inbox.intake import Intake
 from bot.lab.telegram import refusal
 from bot.settings.load import load

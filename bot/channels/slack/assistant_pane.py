@@ -14,11 +14,11 @@ from typing import Any
 
 import structlog
 
-from bot.channels.http import is_direct
 from bot.channels.slack.api import SlackTrouble, SlackWeb
 from bot.channels.slack.send import channel_of
 from bot.channels.slack.wire import OpenedPane
 from bot.channels.throttle import keep_newest
+from bot.channels.wire import is_direct
 from memory.records.messages import Address
 from memory.records.ports import Clock
 

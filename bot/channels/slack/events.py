@@ -22,8 +22,8 @@ import structlog
 from aiohttp import web
 
 from bot.channels.base import Outage
-from bot.channels.http import RefusalLog, listening, read_json
 from bot.channels.slack.intake import Acknowledgement, SlackIntake
+from bot.channels.wire import RefusalLog, listening, read_json
 from memory.records.errors import Temporary
 from memory.records.ports import Clock
 

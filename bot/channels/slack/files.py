@@ -15,8 +15,8 @@ import aiohttp
 
 from agent.files.values import FileUnavailable
 from bot.channels.base import FileOut, MessagePart
-from bot.channels.http import Downloads, text_of, too_large
 from bot.channels.slack.api import Limited, NoAnswer, SaidNo, SlackAnswer, SlackTrouble, SlackWeb
+from bot.channels.wire import Downloads, text_of, too_large
 from memory.records.errors import Temporary
 from memory.records.messages import Address, Attachment
 

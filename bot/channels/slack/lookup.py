@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import structlog
 
-from bot.channels.http import Json, text_of
 from bot.channels.slack.api import SaidNo, SlackTrouble, SlackWeb
 from bot.channels.throttle import keep_newest
+from bot.channels.wire import Json, text_of
 from memory.records.errors import StorageError
 from memory.records.messages import IncomingMessage
 from memory.records.ports import Clock

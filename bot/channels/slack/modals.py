@@ -16,9 +16,9 @@ from typing import Any
 import structlog
 
 from bot.channels.base import EDIT_FACT, NEW_REMINDER
-from bot.channels.http import Json, needed_direct, needed_id, part, text_of
 from bot.channels.slack.api import SlackTrouble, SlackWeb
 from bot.channels.slack.wire import HOME_CHANNEL, EventKind, SlackEvent, SlackPayload, presser
+from bot.channels.wire import Json, needed_direct, needed_id, part, text_of
 
 log = structlog.get_logger()
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.channels.base import Ignored, Pressed, Understood, aside_to, is_for_all
-from bot.channels.http import Json, is_direct, needed_id, needed_ts, part, text_of
 from bot.channels.slack.wire import EventKind, SlackPayload, mentions, shared_with, thread_of
+from bot.channels.wire import Json, is_direct, needed_id, needed_ts, part, text_of
 from bot.commands.table import find, lone_word
 from memory.records.messages import (
     QUOTE_CHARS_MAX,

@@ -28,7 +28,6 @@ from bot.channels.base import (
     SentMessage,
     reader_of,
 )
-from bot.channels.http import text_of
 from bot.channels.slack.api import (
     BAD_TOKEN,
     Limited,
@@ -41,6 +40,7 @@ from bot.channels.slack.api import (
 from bot.channels.slack.files import why_refused
 from bot.channels.slack.lookup import TooMuchSaid, metadata
 from bot.channels.slack.wire import EventKind, SlackEvent
+from bot.channels.wire import text_of
 from bot.markup.render import slack_parts
 from bot.markup.slack import escaped
 from memory.records.messages import Address

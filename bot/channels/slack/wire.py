@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from bot.channels.http import (
+from bot.channels.wire import (
     ID,
     WORD,
     Json,

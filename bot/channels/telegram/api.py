@@ -37,9 +37,9 @@ from telegram.warnings import PTBUserWarning
 
 from agent.files.values import FileUnavailable
 from bot.channels.base import PAUSE_MAX_S, DeliveryRefused, InDoubt, NotSent, Outage
-from bot.channels.http import Downloads, read_json, too_large
 from bot.channels.telegram.wire import ALLOWED_UPDATES, is_id
 from bot.channels.tokens import TokenRefused
+from bot.channels.wire import Downloads, read_json, too_large
 
 # Telegram answers 400 to much that is not about the message: every inner error without a code of
 # its own becomes one. Letters may be of either case.

@@ -43,7 +43,6 @@ from bot.channels.base import (
     SentMessage,
     Understood,
 )
-from bot.channels.http import read_json
 from bot.channels.telegram.api import (
     CommandMenus,
     Menus,
@@ -77,6 +76,7 @@ from bot.channels.telegram.wire import (
 )
 from bot.channels.throttle import SendThrottle
 from bot.channels.tokens import PlatformToken, TokenNotices
+from bot.channels.wire import read_json
 from bot.inbox.intake import InboundEvent, Intake
 from bot.markup.render import telegram_parts
 from bot.settings.schema.settings import TelegramSettings
@@ -210,7 +210,7 @@ class TelegramChannel(Channel):
         """
         from aiohttp import web  # here: where updates are asked for, nobody waits for it
 
-        from bot.channels.http import RefusalLog, listening
+        from bot.channels.wire import RefusalLog, listening
 
         wanted, secret = self._settings, self._settings.webhook_secret.get_secret_value()
         refusals = RefusalLog("webhook.refused", "the secret is missing or wrong")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from bot.channels.http import link_code, read_json
+from bot.channels.wire import link_code, read_json
 from memory.records.rows import ButtonRows
 
 NAME_CHARS_MAX = 60
