@@ -22,10 +22,13 @@ from bot.channels.base import (
 from bot.channels.slack.api import RETRY_AFTER_S
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.lookup import EVENT_TYPE, PAGE
+from bot.channels.slack.send import marked_blocks
 from bot.channels.throttle import BURST, EditPace
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop
 from bot.lab.slack import TOKEN, FakeSlack, flood, refusal
+from bot.markup.render import slack_parts
 from memory.records.messages import Address
+from memory.records.rows import Button
 from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually, slack_settings
 from tests.memory.kit import StillClock
@@ -77,6 +80,22 @@ async def test_a_pause_that_cannot_be_meant_is_not_taken_as_it_is(
 
         assert isinstance(found, NotSent)
         assert found.retry_after_s == pause_s
+
+
+def test_code_that_began_in_the_message_before_is_code_above_the_buttons_too() -> None:
+    code = "\n".join(f"echo **{n}** [docs](https://evil.example/{n})" for n in range(170))
+    last = slack_parts(f"May I?\n\n```\n{code}\n```\n\nwhy")[-1]
+    buttons = ((Button(label="Yes", data="ask:1"),),)
+
+    *sections, _ = marked_blocks(
+        MessagePart(markup=last.markup, source=last.source, buttons=buttons)
+    )
+
+    assert len(sections) > 1
+    for section in sections:
+        shown = section["text"]["text"]
+        assert shown.startswith("```\necho **")
+        assert "<https" not in shown
 
 
 async def test_what_the_owner_can_mend_is_said_with_what_to_do() -> None:
