@@ -225,6 +225,12 @@ def test_a_table_becomes_columns_that_line_up_also_in_wide_scripts() -> None:
     )
 
 
+def test_an_address_too_long_for_a_link_is_written_out() -> None:
+    text = "[x](https://x.org/" + "y" * 3_000 + ")"
+
+    assert shown(text) == text
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n\n\t", "\x00\x1f", "\u200b\ufeff", "\u3164 \u2800"])
 def test_a_blank_text_has_no_parts(text: str) -> None:
     assert telegram_parts(text) == ()

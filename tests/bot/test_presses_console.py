@@ -239,6 +239,15 @@ async def test_each_open_button_has_a_number_of_its_own_and_keeps_it() -> None:
     assert understood(console, "/press 2").data == DENY
 
 
+async def test_messages_of_two_processes_have_different_ids() -> None:
+    ids = []
+    for console in (ConsoleChannel(), ConsoleChannel()):
+        console.attach(lambda event: None)
+        ids.append(await sent(console))
+
+    assert ids[0] != ids[1]
+
+
 def test_other_words_that_begin_like_it_are_said() -> None:
     said = ConsoleChannel().understand(ConsoleChannel.payload("/pressing on", "m1", now_ms=1))
 
