@@ -295,3 +295,12 @@ def test_a_card_that_was_open_before_is_named_by_the_command_until_it_is_shown()
 def test_data_that_does_not_fit_everywhere_is_refused(data: str) -> None:
     with pytest.raises(ValueError):
         Button(label="Yes", data=data)
+
+
+def test_a_button_has_a_label_and_a_message_not_too_many_of_them() -> None:
+    button = Button(label="Yes", data="ask:" + "x" * 56)
+
+    with pytest.raises(ValueError):
+        Button(label="  ", data="ask:1")
+    with pytest.raises(ValueError):
+        NewMessage(lane=ADDRESS.key, text="?", buttons=((button,) * 21, (button,) * 20))
