@@ -384,27 +384,27 @@ def cut_lines(source: str, *, block_max: int) -> list[CutPlace]:
                 for line in found[first:end]:
                     line.in_list = True
             case "fence" | "table_open" | "code_block":
-                _hold(found[first:end], token, lines[first : first + 2], block_max=block_max)
+                _hold(found[first:end], token, lines[first:end], block_max=block_max)
     return found
 
 
-def _hold(
-    held: Sequence[CutPlace], token: Token, opening: Sequence[str], *, block_max: int
-) -> None:
+def _hold(held: Sequence[CutPlace], token: Token, lines: Sequence[str], *, block_max: int) -> None:
     """Say of the lines of a block of code, or of a table, how the rest is opened anew."""
     first, *inner = held
     carry, indent = "", 0
     if token.type == "fence":
         carry = f"{first.quote}{token.markup}{token.info}\n"
-        indent = max(opening[0].find(token.markup), 0)
+        indent = max(lines[0].find(token.markup), 0)
     elif token.type == "table_open":
-        carry = "".join(f"{line}\n" for line in opening)
+        carry = "".join(f"{line}\n" for line in lines[:2])
+    first.is_held = sum(map(len, lines)) + len(lines) <= block_max
     for line in inner:
-        line.worth = LINE / INSIDE if len(token.content) <= block_max else LINE
+        line.is_held = first.is_held
+        line.worth = LINE / INSIDE if line.is_held else LINE
         line.carry, line.indent, line.in_fence = carry, indent, token.type == "fence"
         # Code that is indented has no mark that could be written anew inside of a list.
         line.is_sure = token.type != "code_block" or not token.level
         if line.in_fence:
-            line.quote = carry
+            line.quote = carry + first.quote
     if token.type == "table_open" and inner:
         inner[0].is_sure = False  # the line below the header

@@ -211,7 +211,7 @@ class _Cutter:
         return None
 
     def _found(self, until: int) -> Iterator[CutPlace]:
-        from bot.markup.parse import LINE, cut_lines
+        from bot.markup.parse import INSIDE, LINE, cut_lines
 
         since, at = self._since, self._since.at
         known_lines = cut_lines(self._rest(since, until), block_max=self._platform.limit)
@@ -226,9 +226,10 @@ class _Cutter:
                 indent = len(line) - len(line.lstrip(" "))
             yield replace(known, at=at, indent=indent)
             for found in _PLACES.finditer(line):
+                worth = _WORTH[str(found.lastgroup)]
                 yield CutPlace(
                     at=at + (found.start() if found["held"] else found.end()),
-                    worth=_WORTH[str(found.lastgroup)],
+                    worth=worth / INSIDE if known.is_held else worth,
                     carry=known.quote,
                     indent=indent,
                     is_sure=known.in_fence,

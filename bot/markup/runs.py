@@ -55,10 +55,12 @@ class CutPlace:
     indent: int = 0
     is_sure: bool = False
 
-    # Of a line: what stands before a rest that begins within it, and where it is.
+    # Of a line: what stands before a rest that begins within it, where it is, and whether it is
+    # one of a block that should stay whole.
     quote: str = ""
     in_list: bool = False
     in_fence: bool = False
+    is_held: bool = False
 
 
 Styles = tuple[Style, ...]

@@ -289,6 +289,7 @@ def test_on_a_full_disk_whoever_writes_is_told_once_and_commands_are_answered(
             assert "Traceback" not in done.stderr
             assert done.returncode == 0 or "No space is left" in done.stderr
         assert beside[0].returncode == 0, "how the bot is doing is told"
+        assert "The disk is full or nearly full" in beside[0].stdout
         ends_well(running)
 
 

@@ -345,8 +345,7 @@ async def test_an_answer_counts_from_those_alone_whose_it_is_however_it_comes(
     may: set[PersonId],
     presser: Person,
 ) -> None:
-    word = "once"
-    for way, lane in (("button", GROUP), ("command", "")):
+    for way, lane, word in (("button", GROUP, "always"), ("command", "", "deny")):
         (tmp_path / way).mkdir()
         house = Desk(tmp_path / way)
         asked = question(person=asker, lane=lane, owner_alone=owner_alone)
@@ -393,6 +392,8 @@ async def test_where_always_is_no_choice_a_forged_button_does_not_make_it_one(ho
     async with house.opened():
         await house.ask(question(once_only=True))
 
+        offered = [one.label for row in words.buttons(question(once_only=True)) for one in row]
+        assert offered == ["Allow once", "Deny"]
         assert await house.press(ANN, data("always")) == words.NOT_ALWAYS
         assert await house.approve(ANN, "3fa9c1 always") == words.NOT_ALWAYS
         assert await house.desk.outcome(question().id) is None

@@ -301,3 +301,15 @@ async def test_of_a_large_picture_the_smaller_copy_is_taken_that_slack_makes(
 
     (call,) = slack.slack.calls("file")
     assert call.params["path"].endswith("/small.png")
+
+
+async def test_a_file_that_lies_elsewhere_gets_no_token(slack: SlackRig) -> None:
+    elsewhere = {"id": "F1", "url_private": "https://files.slack.com.evil.example/x", "size": 3}
+    slack.slack.fault("files.info", action=answer(200, {"ok": True, "file": elsewhere}), times=None)
+    async with slack.serving_slack(ANN) as bot:
+        slack.writes("look", files={"cat.png": PNG})
+        await eventually(lambda: slack.replies())
+        await slack.quiet(bot)
+
+    assert "not Slack's" in told(slack)
+    assert asked_for(slack.slack) == ["files.info"]

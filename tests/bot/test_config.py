@@ -209,6 +209,7 @@ WEBHOOK = '[telegram]\nmode = "webhook"\nwebhook_url = "https://bot.example/hook
 HIDDEN = "found a value that is kept secret"
 
 REFUSED = [
+    ('[telegram]\nack_reaction = "🦖"', "Telegram has no such reaction"),
     # Names that mean nothing, with the nearest that does.
     ('allow_form = ["5"]', "config.toml: allow_form: unknown key; the nearest is slack.allow_from"),
     (

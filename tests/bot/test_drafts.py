@@ -83,6 +83,19 @@ async def test_a_turn_of_a_moment_shows_no_typing_and_a_longer_one_does(rig: Rig
     assert edits(rig) == []
 
 
+@pytest.mark.usefixtures("slow_model")
+async def test_without_streaming_the_whole_comes_at_the_end(rig: Rig) -> None:
+    rig.set(telegram__streaming="false")
+    rig.model.say(LONG)
+    async with rig.running(OWNER) as bot:
+        rig.says("tell me")
+        await rig.reads(LONG_SHOWN)
+        await rig.quiet(bot)
+
+    assert edits(rig) == []
+    assert set(rig.telegram.actions()) == {"typing"}
+
+
 # --- trouble -----------------------------------------------------------------------------------
 
 

@@ -290,6 +290,13 @@ async def test_somebody_known_is_told_that_nothing_is_looked_at(house: House) ->
     ]
 
 
+async def test_the_side_that_asked_is_told_to_use_the_other(house: House) -> None:
+    code = await house.offered(MEMBER)
+
+    assert "send it from there, not here" in await house.link(MEMBER, code)
+    assert await house.access.recognise(PHONE, is_group=False, link=code) is not None
+
+
 def test_codes_are_many_and_have_no_look_alikes() -> None:
     codes = {new_code() for _ in range(1000)}
 
@@ -350,6 +357,15 @@ async def test_the_last_address_and_those_of_others_stay(
     assert why in await house.link(MEMBER, f"remove {address}")
 
     assert house.access.directory == before
+
+
+async def test_two_at_a_time_cannot_take_the_last_two_addresses(house: House) -> None:
+    await house.access.link(MEMBER, PHONE)
+    stale = house.person(MEMBER)
+
+    await house.access.linking.unlink(stale, PHONE)
+    with pytest.raises(LinkRefused, match="only address"):
+        await house.access.linking.unlink(stale, MEMBER)
 
 
 async def test_a_guest_gets_no_code(house: House) -> None:

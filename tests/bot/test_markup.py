@@ -97,13 +97,32 @@ def test_bold_that_crosses_a_border_is_closed_and_opened_again() -> None:
 
 
 @pytest.mark.case("CH-09")
-def test_a_code_block_that_fits_in_one_part_is_not_cut() -> None:
-    code = "code(1)\n" * 400
-    text = sentences(1_500) + f"\n\n```\n{code}```\n\nafter"
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```\n" + "code(1)\n" * 400 + "```",
+        "```\n" + "if a: b = 1. No more\n" * 150 + "```",
+        "one | two\n--- | ---\n" + "One word. | And two more\n" * 125,
+    ],
+)
+def test_a_block_of_code_or_a_table_that_fits_in_one_part_is_not_cut(block: str) -> None:
+    text = sentences(1_500) + f"\n\n{block}\n\nafter"
 
-    _, second = telegram_parts(text)
+    first, second = telegram_parts(text)
 
-    assert telegram_entities(second.markup)[0] == ("Pre", code.rstrip("\n"), "")
+    assert first.source.rstrip() == sentences(1_500).rstrip()
+    assert [kind for kind, _, _ in telegram_entities(second.markup)] == ["Pre"]
+
+
+def test_a_long_line_of_code_in_a_quotation_stays_quoted_code() -> None:
+    text = "> ```\n> " + "word " * 60 + "\n> more\n> ```"
+
+    parts = telegram_parts(text, limit=128)
+
+    assert len(parts) > 2
+    for part in parts:
+        kinds = {kind for kind, _, _ in telegram_entities(part.markup)}
+        assert kinds == {"BlockQuote", "Pre"}
 
 
 def test_parts_end_with_a_paragraph_where_one_ends_late_enough() -> None:
@@ -204,6 +223,12 @@ def test_a_table_becomes_columns_that_line_up_also_in_wide_scripts() -> None:
         "日本              | 1\n"
         "a (https://x.org) | 🎉"
     )
+
+
+def test_an_address_too_long_for_a_link_is_written_out() -> None:
+    text = "[x](https://x.org/" + "y" * 3_000 + ")"
+
+    assert shown(text) == text
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n\t", "\x00\x1f", "\u200b\ufeff", "\u3164 \u2800"])

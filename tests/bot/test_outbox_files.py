@@ -177,6 +177,14 @@ async def test_each_way_of_a_file(
     assert place.kept() == [], "the copy goes with the row"
 
 
+async def test_words_that_find_no_place_in_the_caption_come_after_the_file(place: Place) -> None:
+    channel = FilesChannel()
+
+    await place.post(channel, caption="Here\n\nand more\n\nand more still")
+
+    assert channel.arrived == [f"{FILE}|Here", "and more", "and more still"]
+
+
 @pytest.mark.parametrize("caption", ["", "The plan for **May**"])
 async def test_a_refusal_becomes_one_sentence_with_the_words_of_the_caption(
     place: Place, caption: str
@@ -255,6 +263,17 @@ async def test_bytes_that_do_not_get_through_are_handed_over_again_and_nothing_i
 
     assert channel.arrived == ["F3|Here"]
     assert channel.looked_up == []
+
+
+async def test_bytes_that_are_refused_are_told(place: Place) -> None:
+    channel = UploadingChannel()
+    channel.uploads = [NO]
+
+    await place.post(channel)
+
+    assert channel.arrived == [
+        "I could not send the file `plan.txt` here: the platform takes no plans."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,15 @@ async def test_each_open_button_has_a_number_of_its_own_and_keeps_it() -> None:
     assert understood(console, "/press 2").data == DENY
 
 
+async def test_messages_of_two_processes_have_different_ids() -> None:
+    ids = []
+    for console in (ConsoleChannel(), ConsoleChannel()):
+        console.attach(lambda event: None)
+        ids.append(await sent(console))
+
+    assert ids[0] != ids[1]
+
+
 def test_other_words_that_begin_like_it_are_said() -> None:
     said = ConsoleChannel().understand(ConsoleChannel.payload("/pressing on", "m1", now_ms=1))
 
@@ -286,3 +295,12 @@ def test_a_card_that_was_open_before_is_named_by_the_command_until_it_is_shown()
 def test_data_that_does_not_fit_everywhere_is_refused(data: str) -> None:
     with pytest.raises(ValueError):
         Button(label="Yes", data=data)
+
+
+def test_a_button_has_a_label_and_a_message_not_too_many_of_them() -> None:
+    button = Button(label="Yes", data="ask:" + "x" * 56)
+
+    with pytest.raises(ValueError):
+        Button(label="  ", data="ask:1")
+    with pytest.raises(ValueError):
+        NewMessage(lane=ADDRESS.key, text="?", buttons=((button,) * 21, (button,) * 20))

@@ -136,6 +136,39 @@ async def test_in_a_group_the_person_decides_and_not_the_chat(
     assert len(telegram.answers()) == 2, "a stranger gets nothing"
 
 
+async def test_a_strangers_press_leaves_its_number_and_starts_nothing(
+    tmp_path: Path, telegram: FakeTelegram, question: Question
+) -> None:
+    async with polling(tmp_path, telegram, {"ask": question.press}) as bot:
+        await bot.card(f"telegram:{STRANGER}")
+        telegram.callback(
+            chat_id=STRANGER, message_id=card_in(telegram, STRANGER), data="ask:treasure"
+        )
+        await eventually(lambda: not telegram.pending())
+        await bot.sent()
+        events = await bot.events()
+
+    assert events == [("refused", "stranger", 0)]
+    assert question.calls == []
+    assert telegram.answers() == []
+    assert len(telegram.chat(STRANGER)) == 1, "no code either: nothing was said"
+    assert b"treasure" not in (tmp_path / "hearthbot.db").read_bytes()
+
+
+async def test_somebody_who_was_let_in_no_longer_is_refused(
+    tmp_path: Path, telegram: FakeTelegram, question: Question
+) -> None:
+    async with polling(tmp_path, telegram, {"ask": question.press}) as bot:
+        await bot.card(f"telegram:{MEMBER}")
+        await bot.access.remove(f"telegram:{MEMBER}")
+        telegram.callback(chat_id=MEMBER, message_id=card_in(telegram, MEMBER), data=ALLOW)
+        await eventually(lambda: not telegram.pending())
+        events = await bot.events()
+
+    assert (question.calls, telegram.answers()) == ([], [])
+    assert [event[0] for event in events] == ["refused"]
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [

@@ -12,10 +12,10 @@ import pytest
 from bot.channels.base import InDoubt, MessagePart, NotSent, SentMessage, aside_to
 from bot.channels.slack.api import SlackWeb
 from bot.channels.slack.channel import SlackChannel
-from bot.channels.slack.send import DIRECTLY, SEEN_ONCE, EphemeralMessages
+from bot.channels.slack.send import DIRECTLY, GOOD_FOR_S, SEEN_ONCE, EphemeralMessages
 from bot.channels.slack.wire import sketch
 from bot.lab.faults import FaultAction, answer, drop
-from bot.lab.slack import TOKEN, FakeSlack, flood
+from bot.lab.slack import TOKEN, FakeSlack, flood, refusal
 from bot.lab.slack_api import RESPONSE_URL_USES
 from bot.lab.slack_state import SeenInSlack
 from memory.records.messages import Address
@@ -148,6 +148,38 @@ async def test_an_address_is_good_for_five_messages_and_then_it_is_whispered() -
         [whisper] = fake.calls("chat.postEphemeral")
         assert whisper.params["parse"] == "none"
         assert "metadata" not in whisper.params
+
+
+async def test_an_address_that_is_over_is_not_tried() -> None:
+    async with channel() as (slack, fake, clock):
+        heard(slack, fake)
+        clock.move(GOOD_FOR_S)
+
+        assert await slack.send(ASIDE, PART) == ALONE
+
+        assert fake.calls("response_url") == []
+        assert len(fake.ephemeral(ANN)) == 1
+
+
+async def test_an_address_that_slack_takes_no_more_is_left_for_the_next_way() -> None:
+    async with channel() as (slack, fake, _):
+        heard(slack, fake)
+        heard(slack, fake)
+        fake.fault("response_url", action=answer(404, '{"ok":false,"error":"used_url"}'))
+
+        assert await slack.send(ASIDE, PART) == ALONE
+
+        assert len(fake.calls("response_url")) == 2
+        assert fake.calls("chat.postEphemeral") == []
+        assert [seen.text for seen in fake.ephemeral(ANN)] == [PART.markup]
+
+
+async def test_with_a_token_that_is_refused_it_waits_and_goes_nowhere_else() -> None:
+    async with channel() as (slack, fake, _):
+        fake.fault("chat.postEphemeral", action=refusal("token_revoked"))
+
+        assert isinstance(await slack.send(ASIDE, PART), NotSent)
+        assert fake.calls("chat.postMessage") == []
 
 
 async def test_somebody_elses_address_is_not_taken() -> None:

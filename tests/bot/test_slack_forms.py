@@ -132,6 +132,24 @@ def sent() -> dict[str, Any]:
     return {"type": "view_submission", "team": team, "user": user, "view": view}
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"type": "shortcut"},
+        {"view": None},
+        {"view": {"type": "home", "private_metadata": "C1"}},
+        {"actions": [7]},
+        {"actions": [{"value": "job:1:done"}]},
+        {"actions": [{"value": "form:fact:x' or 1"}]},
+        {"user": 7},
+        {"team": {"id": 5}},
+    ],
+)
+def test_what_is_no_press_on_it_is_no_wish(odd: dict[str, Any]) -> None:
+    assert form_wish(pressed()) is not None
+    assert form_wish(pressed() | odd) is None
+
+
 def test_a_press_under_a_message_to_one_person_alone_is_a_wish_too() -> None:
     payload = {name: value for name, value in pressed().items() if name != "view"}
 
@@ -153,3 +171,17 @@ def test_a_form_about_a_fact_is_the_command_that_corrects_it() -> None:
     assert found.payload.body["text"] == "memory edit f12 I like tea"
     with pytest.raises(ValueError, match="no "):
         filled(sent() | {"view": view | {"state": {"values": {"x": {}}}}})
+
+
+def test_a_form_of_others_is_none_of_ours() -> None:
+    assert filled(sent() | {"type": "view_closed"}) is None
+    assert filled(sent() | {"view": {"callback_id": "else"}}) is None
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"id": 7}, {"private_metadata": "C0GENERAL"}, {"private_metadata": ""}, {"state": 7}]
+)
+def test_a_form_that_claims_to_be_ours_and_is_not_is_refused(wrong: dict[str, Any]) -> None:
+    assert filled(sent()) is not None
+    with pytest.raises(ValueError, match="no "):
+        filled(sent() | {"view": sent()["view"] | wrong})

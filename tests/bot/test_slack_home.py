@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bot.app.app import App
 from bot.channels.slack.api import NoAnswer
 from bot.channels.slack.app_home import (
+    BLOCKS_MAX,
     STRANGERS_EVERY_S,
     HomeLine,
     HomeSection,
@@ -345,3 +346,13 @@ def test_blocks_are_what_slack_takes(sections: list[HomeSection], said: str) -> 
     if blocks:  # a home is never without any
         judge_view(view)
     assert "<!" not in words_of([b for b in blocks if b["type"] == "section"])
+
+
+def test_what_does_not_fit_is_said_to_be_left_out() -> None:
+    done = Button(label="Done", data="job:1:done")
+    lines = tuple(HomeLine(text=f"- {n}", buttons=(done,)) for n in range(150))
+
+    blocks = home_blocks([HomeSection(title="Next", lines=lines)])
+
+    assert len(blocks) == BLOCKS_MAX
+    assert blocks[-1]["text"]["text"] == "… and more than fits here."

@@ -19,12 +19,16 @@ from bot.channels.base import (
     NotSent,
     SentMessage,
 )
+from bot.channels.slack.api import RETRY_AFTER_S
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.lookup import EVENT_TYPE, PAGE
+from bot.channels.slack.send import marked_blocks
 from bot.channels.throttle import BURST, EditPace
 from bot.lab.faults import FaultAction, answer, bad_gateway, drop
 from bot.lab.slack import TOKEN, FakeSlack, flood, refusal
+from bot.markup.render import slack_parts
 from memory.records.messages import Address
+from memory.records.rows import Button
 from scheduler.clock.machine import SystemClock
 from tests.bot.kit import eventually, slack_settings
 from tests.memory.kit import StillClock
@@ -62,19 +66,50 @@ async def test_a_message_goes_out_as_mrkdwn_with_its_mark_and_opens_no_links() -
 
 
 @pytest.mark.parametrize(
-    ("asked", "pause_s"), [("3", 3.0), ("nan", 1.0), ("-9", 1.0), ("inf", PAUSE_MAX_S)]
+    ("asked", "pause_s"),
+    [("3", 3.0), ("nan", 1.0), ("-9", 1.0), ("inf", PAUSE_MAX_S), (None, RETRY_AFTER_S)],
 )
 async def test_a_pause_that_cannot_be_meant_is_not_taken_as_it_is(
-    asked: str, pause_s: float
+    asked: str | None, pause_s: float
 ) -> None:
     async with channel() as (slack, fake):
-        refused = answer(429, "", headers={"Retry-After": asked})
+        refused = answer(429, "", headers={"Retry-After": asked} if asked else {})
         fake.fault("chat.postMessage", action=refused)
 
         found = await slack.send(DIRECT, PART)
 
         assert isinstance(found, NotSent)
         assert found.retry_after_s == pause_s
+
+
+def test_code_that_began_in_the_message_before_is_code_above_the_buttons_too() -> None:
+    code = "\n".join(f"echo **{n}** [docs](https://evil.example/{n})" for n in range(170))
+    last = slack_parts(f"May I?\n\n```\n{code}\n```\n\nwhy")[-1]
+    buttons = ((Button(label="Yes", data="ask:1"),),)
+
+    *sections, _ = marked_blocks(
+        MessagePart(markup=last.markup, source=last.source, buttons=buttons)
+    )
+
+    assert len(sections) > 1
+    for section in sections:
+        shown = section["text"]["text"]
+        assert shown.startswith("```\necho **")
+        assert "<https" not in shown
+
+
+async def test_what_the_owner_can_mend_is_said_with_what_to_do() -> None:
+    async with channel() as (slack, fake):
+        fake.add_channel(channel="C1", bot_inside=False)
+        outside = await slack.send(Address(channel="slack", chat_id=f"{TEAM}.C1"), PART)
+        fake.rules.bot_scopes.discard("chat:write")
+        scopeless = await slack.send(DIRECT, PART)
+
+    assert isinstance(outside, DeliveryRefused)
+    assert "invite it there" in outside.reason
+    assert isinstance(scopeless, NotSent)
+    assert "needs the scope chat:write" in scopeless.reason
+    assert "reinstall the app" in scopeless.reason
 
 
 @pytest.mark.case("CH-21")

@@ -122,6 +122,16 @@ async def test_a_status_that_an_answer_overtook_is_taken_away() -> None:
         assert slack.status(DIRECT, address.thread_id) is None
 
 
+async def test_elsewhere_nothing_is_asked_of_slack() -> None:
+    async with panes_of(FixedClock()) as (slack, panes, address):
+        for chat_id, thread in ((f"{TEAM}.C1", "1.1"), (address.chat_id, None)):
+            place = Address(channel="slack", chat_id=chat_id, thread_id=thread)
+            panes.doing(place, "reading a file …")
+            await panes.typing(place)
+
+        assert slack.calls() == []
+
+
 async def test_what_fails_in_a_pane_is_left_out_and_the_next_thing_is_done() -> None:
     async with panes_of(FixedClock()) as (slack, panes, address):
         assert address.thread_id is not None

@@ -98,6 +98,20 @@ def test_where_slack_does_not_say_who_we_are_a_mention_still_counts_once() -> No
     assert message(mention).mentions_bot
 
 
+def test_posts_of_another_workspace_or_channel_have_keys_of_their_own() -> None:
+    here = kept(wrapped(post()))
+    elsewhere = kept(wrapped(post(), authorizations=[{**INSTALLED, "team_id": "T0OTHER"}]))
+    beside = kept(wrapped(post(channel="D2")))
+
+    assert len({(one.source, one.event_id) for one in (here, elsewhere, beside)}) == 3
+
+
+def test_in_a_shared_channel_the_workspace_is_the_one_where_we_are_installed() -> None:
+    shared = wrapped(post(channel="C1"), team_id="T0GUEST")
+
+    assert kept(shared).payload.team == TEAM
+
+
 def test_a_command_is_known_by_its_trigger_and_its_tokens_are_not_kept() -> None:
     payload = {
         "command": "/hearth",
@@ -357,6 +371,24 @@ def test_the_slash_command_takes_our_commands_and_hands_on_the_rest(text: str, s
 # --- odd shapes ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"type": "event_callback", "team_id": TEAM},
+        wrapped(post(channel="general")),
+        wrapped(post(ts="yesterday")),
+        wrapped(post(user="ann smith")),
+        wrapped(post(), team_id="x y", authorizations=[]),
+        wrapped({"type": "message", "subtype": "message_changed", "channel": "D1"}),
+        {"command": "/hearth", "team_id": TEAM, "channel_id": "D1", "user_id": ANN},
+        {"type": "block_actions", "actions": [3], "user": {"id": ANN}},
+    ],
+)
+def test_what_claims_to_be_something_and_is_not_is_refused(payload: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        sketch(payload)
+
+
 # --- the home tab --------------------------------------------------------------------------------
 
 OPENED = {"type": "app_home_opened", "user": ANN, "channel": "D1", "tab": "home"}
@@ -389,3 +421,18 @@ def test_a_press_on_a_home_is_in_its_persons_chat_and_under_no_message() -> None
     assert (found.message_id, found.data) == ("home:11.5", "job:1:done")
     assert found.sender == f"slack:{TEAM}:{ANN}"
     assert "secret" not in kept(ON_HOME).payload.to_json()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        wrapped({**OPENED, "channel": "C1"}),
+        wrapped({**OPENED, "user": None}),
+        wrapped(OPENED, event_id=7),
+        {**ON_HOME, "view": {"type": "home", "private_metadata": "C1"}},
+        {**ON_HOME, "view": {"type": "home"}},
+    ],
+)
+def test_an_odd_home_is_refused(payload: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^no |no direct message"):
+        sketch(payload)

@@ -83,6 +83,24 @@ async def test_what_keeps_a_socket_from_opening_is_waited_out_and_told_once(
     assert troubles == 1
 
 
+@pytest.mark.parametrize(
+    ("reason", "event", "said"),
+    [
+        ("link_disabled", "slack.socket_mode_off", "switch it on there"),
+        ("too_many_websockets", "slack.too_many_sockets", "other copies of this bot"),
+    ],
+)
+async def test_a_reason_to_go_that_the_owner_can_mend_is_said(
+    rig: SlackRig, logs: Logs, reason: str, event: str, said: str
+) -> None:
+    async with rig.serving_slack(ANN, hurry=50):
+        rig.slack.refresh(reason=reason)
+        await eventually(lambda: len(rig.slack.calls("apps.connections.open")) == 2)
+
+    [why] = [entry["why"] for entry in logs if entry["event"] == event]
+    assert said in why
+
+
 # --- who we are ----------------------------------------------------------------------------------
 
 

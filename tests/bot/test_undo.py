@@ -179,6 +179,26 @@ async def test_what_others_or_what_one_typed_elsewhere_stays(chat: Chat) -> None
     assert await chat.known() == ["Ann has a dog."]
 
 
+async def test_a_crash_in_the_middle_of_taking_back_a_command_is_made_up_for(chat: Chat) -> None:
+    await remembers(chat, "Ann has a dog.", "8")
+    chat.clock.move(1)
+    await chat.turns.undone([typed_run(ME, LANE, "8")])
+
+    assert "“Ann has a dog.”" in await chat.undo()
+    assert await chat.known() == []
+
+
+async def test_what_was_done_later_can_be_taken_back_again(chat: Chat) -> None:
+    await chat.turn("in-1")
+    await chat.learns("Ann plays the oboe.", "in-1")
+    await chat.undo()
+    await chat.turn("in-2")
+    await chat.learns("Ben has a boat.", "in-2")
+
+    assert "Ben has a boat." in await chat.undo()
+    assert await chat.known() == []
+
+
 async def test_what_cannot_be_taken_back_is_said(chat: Chat) -> None:
     await chat.turn(
         "in-1",
@@ -245,6 +265,13 @@ async def test_nothing_is_taken_back_after_a_day_elsewhere_or_for_another(chat: 
     chat.clock.move(24 * 3600 + 1)
     assert await chat.undo() == NOTHING
     assert await chat.known() == ["Ann plays the oboe."]
+
+
+async def test_a_turn_that_is_not_over_is_left(chat: Chat) -> None:
+    await chat.turn("in-1", ends=False)
+    await chat.learns("Ann plays the oboe.", "in-1")
+
+    assert await chat.undo() == NOTHING
 
 
 async def test_what_a_crash_left_is_taken_back_when_it_is_asked_for_again(chat: Chat) -> None:

@@ -63,13 +63,17 @@ ROW_BUTTONS_MAX = 25
 LABEL_CHARS_MAX = 75
 
 _STYLES = {"good": "primary", "bad": "danger"}
+_FENCE = "```"
 
 
 def marked_blocks(part: MessagePart) -> list[Block]:
     """The message with its markup, which is mrkdwn."""
     texts = [part.markup]
     if len(part.markup) > SECTION_CHARS_MAX:
-        texts = [one.markup for one in slack_parts(part.source, limit=SECTION_CHARS_MAX)]
+        source = part.source.lstrip("\n")
+        if part.markup.startswith(_FENCE) and not source.startswith((_FENCE, "~~~", "|")):
+            source = f"{_FENCE}\n{source}"  # it begins in the middle of a block of code
+        texts = [one.markup for one in slack_parts(source, limit=SECTION_CHARS_MAX)]
     return [*map(marked, texts), *_actions(part.buttons)]
 
 
