@@ -17,6 +17,7 @@ from bot.channels.base import Pressed
 from bot.markup.command_text import as_typed
 from bot.people.access import Access
 from bot.people.timezone import zone_of
+from memory.records.errors import StorageError
 from memory.records.messages import PersonId
 from memory.records.ports import Clock
 from memory.records.rows import Button, NewMessage, Person
@@ -96,7 +97,12 @@ class ZoneQuestions:
         if person_id is None:
             return
         if not self.is_open(person_id) and (command := self._commands.pop(person_id, None)):
-            await self._post(NewMessage(lane=lane, text=as_typed(await command(), lane)))
+            try:
+                await self._post(NewMessage(lane=lane, text=as_typed(await command(), lane)))
+            except StorageError:
+                # Nobody was answered: the next answer here tries again, unless a newer one waits.
+                self._commands.setdefault(person_id, command)
+                raise
         if person_id not in self._waiting or not self.is_open(person_id):
             self._waiting.discard(person_id)
             return
