@@ -358,14 +358,15 @@ async def test_a_window_without_room_ends_in_a_digest_and_a_small_one_is_used(
         assert estimate_tokens(prompt) <= window * 3 // 4
 
 
+@pytest.mark.parametrize("trouble", [Overloaded("no"), TimeoutError()], ids=["fails", "too long"])
 async def test_facts_are_looked_for_first_and_their_failure_stops_nothing(
-    talks: Talks, conversation: ConversationId
+    talks: Talks, conversation: ConversationId, trouble: Exception
 ) -> None:
     order: list[str] = []
 
     async def extract(conversation: ConversationId) -> None:
         order.append(f"extract {conversation}")
-        raise Overloaded("no")
+        raise trouble
 
     def answer(prompt: str) -> str:
         order.append("ask")
