@@ -233,6 +233,20 @@ async def test_an_unsure_early_or_impossible_boundary_is_none(
 # --- by what -------------------------------------------------------------------------------------
 
 
+async def test_a_cut_is_never_within_a_turn(
+    talks: Talks, conversation: ConversationId, conversations: SqliteConversations
+) -> None:
+    turns: list[list[Entry]] = [work_done("do", "w", "{}") for _ in range(14)]
+    await talks.add(turns)
+    # A boundary in the middle of a turn: it is cut where that turn begins.
+    await talks.compact(says("x", boundary=38))
+
+    history, _ = since_compaction(await conversations.history(conversation))
+
+    assert isinstance(history.entries[0].entry, Said)
+    assert len(history.entries) % 4 == 0
+
+
 async def test_up_to_ten_messages_need_one_call_and_more_need_halves_and_a_merge(
     talks: Talks,
 ) -> None:
