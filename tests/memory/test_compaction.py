@@ -172,6 +172,13 @@ async def test_three_model_calls_lie_between_two_of_them_even_where_the_window_i
     assert is_due or await work.compact(forced) is None
 
 
+async def test_nothing_is_done_where_next_to_nothing_would_be_saved(talks: Talks) -> None:
+    """Two huge exchanges stay whole whatever their size: what little is before them may wait."""
+    await talks.add([talk("q"), talk(LONG * 60), talk(LONG * 60)])
+
+    assert await talks.compact(says("x")) is None
+
+
 async def test_what_the_provider_counted_for_the_whole_request_tells_a_full_window(
     talks: Talks,
 ) -> None:
