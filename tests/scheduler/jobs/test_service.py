@@ -396,6 +396,19 @@ async def test_what_failed_and_is_done_or_put_off_waits_for_nothing(all_of_it: S
     assert await keys(all_of_it) == []
 
 
+async def test_of_what_runs_again_and_again_one_reminder_is_put_off_once(
+    all_of_it: Services,
+) -> None:
+    often = await all_of_it.want("every day at 12:00")
+    await all_of_it.to(NOON)
+
+    for _ in range(2):
+        await all_of_it.jobs.snooze(often, "10m", key="later-1")
+        all_of_it.clock.move(60)
+
+    assert len(await keys(all_of_it)) == 2
+
+
 # --- misfires -------------------------------------------------------------------------------------
 
 
