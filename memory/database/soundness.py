@@ -123,9 +123,7 @@ def _examine_length(opening: DatabasePlace, size: int) -> None:
     with opening.path.open("rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-        # As its header says (sqlite.org/fileformat.html#walformat, bytes 8 to 11).
-        wal_header = opening.wal.read_bytes()[:12] if opening.wal.exists() else b""
-        if 1 in _pages_in_wal(opening.wal, int.from_bytes(wal_header[8:], "big")):
+        if 1 in _pages_in_wal(opening.wal, _page_bytes_of(opening.wal)):
             return  # which SQLite reads in its place
         raise damaged(opening, "it does not begin like a database")
     (page_bytes,) = struct.unpack(">H", header[16:18])
@@ -135,6 +133,15 @@ def _examine_length(opening: DatabasePlace, size: int) -> None:
     last_page, cut = divmod(size, page_bytes)
     if cut and last_page + 1 not in _pages_in_wal(opening.wal, page_bytes):
         raise damaged(opening, "its end is cut off")
+
+
+def _page_bytes_of(wal: Path) -> int:
+    """As its header says (sqlite.org/fileformat.html#walformat, bytes 8 to 11); 0 without one."""
+    try:
+        with wal.open("rb") as file:
+            return int.from_bytes(file.read(12)[8:], "big")
+    except OSError:
+        return 0
 
 
 def _pages_in_wal(wal: Path, page_bytes: int) -> set[int]:

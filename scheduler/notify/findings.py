@@ -11,7 +11,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 SAME_COSINE = 0.9
@@ -100,8 +100,10 @@ _LENGTH = (
 )
 _AGE = re.compile(rf"\b{_LENGTH}(?:,? (?:and )?{_LENGTH}){{0,2}} ago\b")
 _BARE = (
-    r"(?<![\w:.-])(?:(?P<date>\d{4}-\d\d-\d\d)(?:(?:t|,? )(?P<at>\d{1,2}:\d{2})(?::\d{2})?)?"
-    r"|(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?)?(?: ?(?P<half>[ap])\.?m\b\.?)?)"
+    r"(?<![\w:.-])(?:(?P<date>\d{4}-\d\d-\d\d)"
+    r"(?:(?:t|,? )(?P<at>\d{1,2}:\d{2})(?::\d{2}(?:\.\d{1,9})?)?)?"
+    r"|(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2}(?:\.\d{1,9})?)?)?"
+    r"(?: ?(?P<half>[ap])\.?m\b\.?)?)(?P<utc> ?(?:z|utc|gmt)\b(?![+-]\d))?"
 )
 _TIME = re.compile(rf"{_BARE}(?![\w:%@])")
 _OVER = re.compile(rf"(?P<time>{re.sub('[?]P<[a-z]+>', '?:', _BARE)})@")
@@ -111,6 +113,8 @@ def _is_over(time: re.Match[str], now: datetime) -> bool:
     """Return whether it is a time of today that is over, or a day before today. A bare number is
     none."""
     date, hour, minute, half = time["date"], time["hour"], time["minute"], time["half"]
+    if time["utc"]:
+        now = now.astimezone(UTC)
     try:
         if date is not None:
             at = datetime.fromisoformat(f"{date} {(time['at'] or '23:59').zfill(5)}")

@@ -73,6 +73,28 @@ async def test_a_stranger_is_answered_once_an_hour(people: SqlitePeople, clock: 
     assert "CODE0002" in later
 
 
+@pytest.mark.parametrize("policy", ["allowlist", "open"])
+async def test_without_pairing_there_is_no_code(
+    people: SqlitePeople, clock: StillClock, policy: Policy
+) -> None:
+    door = await access(people, clock, policy)
+
+    assert await door.answer_stranger("telegram:9") is None
+
+
+async def test_who_asked_long_ago_is_forgotten_but_not_who_was_shut_out(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await access(people, clock)
+    await door.answer_stranger("telegram:1")
+    await door.deny("telegram:2")
+    clock.move(25 * HOUR_S)
+
+    await door.answer_stranger("telegram:3")
+
+    assert {p.address for p in door.directory.pairings} == {"telegram:2", "telegram:3"}
+
+
 async def test_the_hour_is_kept_over_a_restart(people: SqlitePeople, clock: StillClock) -> None:
     await (await access(people, clock)).answer_stranger("telegram:9")
 
@@ -358,6 +380,21 @@ async def test_who_was_removed_is_not_let_in_again_by_the_settings(
     assert await door.answer_stranger("telegram:2") is None
 
 
+async def test_one_address_that_is_shut_out_leaves_the_others_and_says_so(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await access(people, clock)
+    await door.approve("telegram:1")
+    await door.approve("telegram:2")
+    await door.link("telegram:2", "telegram:22")
+
+    text = await door.deny("telegram:22")
+
+    assert "Its person still has telegram:2" in text
+    assert role_of(door, "telegram:2") is Role.MEMBER
+    assert role_of(door, "telegram:22") is None
+
+
 @pytest.mark.case("SE-01")
 @pytest.mark.parametrize("nobody", ["", " ", "@ann", "Ann", "telegram:77", "telegram:-100", "p99"])
 @pytest.mark.threat("T1")
@@ -390,6 +427,20 @@ async def test_one_address_that_is_shut_out_leaves_the_others_and_says_so(
 
 
 # --- groups ------------------------------------------------------------------------------------
+
+
+async def test_a_group_is_admitted_with_all_its_topics_until_it_is_shut_out(
+    people: SqlitePeople, clock: StillClock
+) -> None:
+    door = await access(people, clock)
+    topic = Address(channel="telegram", chat_id="-100", thread_id="7")
+    assert not door.is_admitted(topic)
+
+    await door.approve("telegram:-100")
+    assert door.is_admitted(topic)
+
+    await door.deny("telegram:-100")
+    assert not door.is_admitted(topic)
 
 
 async def test_the_hint_about_a_chat_comes_once_an_hour_and_not_for_one_that_was_shut(

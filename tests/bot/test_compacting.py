@@ -92,6 +92,19 @@ async def test_where_there_is_nothing_to_do_that_is_told(chat: Chat) -> None:
     assert await chat.restore() == NOTHING_TO_RESTORE
 
 
+async def test_where_a_summary_saves_nothing_that_is_told_and_nothing_is_changed(
+    chat: Chat,
+) -> None:
+    await chat.said(*[talk("q")] * 3)
+
+    told = await chat.compact()
+
+    assert len(chat.cheap.asked) == 1
+    assert told.startswith("There is nothing to gain by summing up here yet. What I send along: 3 ")
+    assert "/restore" not in told
+    assert await chat.restore() == NOTHING_TO_RESTORE
+
+
 async def test_a_new_topic_and_a_missing_model_are_told(chat: Chat) -> None:
     await chat.said(*[talk("q")] * 6)
     chat.cheap.answer = lambda prompt: detected("ignored", boundary=11)

@@ -26,7 +26,7 @@ from bot.settings.home import (
     write_private,
 )
 from bot.settings.load import load
-from memory.records.errors import HomeBusy, SettingsWrong, StorageFull
+from memory.records.errors import AssistantError, HomeBusy, SettingsWrong, StorageFull
 
 TOKEN = "123456:SECRETSECRET"
 STARTED = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -119,6 +119,8 @@ def test_settings_with_a_token_that_others_can_read_are_reported_and_left_alone(
     assert [finding.fix for finding in findings] == [f"chmod 600 {home.config}"] * warned
     assert "SECRETSECRET" not in str(findings)
     assert mode(home.config) == bits
+    home.config.write_text('[llm]\nmodel = "m"\n')
+    assert prepare(home) == [], "without a secret others may read it"
 
 
 def test_folders_that_others_can_open_are_reported(home: Home) -> None:
@@ -266,6 +268,13 @@ def test_a_second_bot_is_refused_with_the_process_that_runs(
     assert f"kill {holder.pid}" in text
     assert str(home.path) in text
     assert "HEARTHBOT_HOME" in text
+
+
+def test_a_lock_that_cannot_be_opened_is_told(home: Home) -> None:
+    home.lock.mkdir()
+
+    with pytest.raises(AssistantError, match="cannot be used: Is a directory"):
+        HomeLock(home, started_at=STARTED).__enter__()
 
 
 def test_a_killed_bot_leaves_the_home_free(home: Home, holder: subprocess.Popen[str]) -> None:

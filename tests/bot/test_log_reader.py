@@ -227,6 +227,8 @@ async def test_the_newest_troubles_of_a_day_are_told_in_plain_words(file: Path) 
     assert told == [
         f"28 Nov 17:00:0{n}, warning: door no {n}, \\*\\[redacted]\\*" for n in (3, 2, 1)
     ]
+    write(file, old, loud[0])
+    assert len(await desk(file, SECRET).lately(NOW, OSLO)) == 1, "the other is of the day before"
 
 
 async def test_a_log_that_is_not_there_has_no_troubles_and_an_unreadable_one_is_told(

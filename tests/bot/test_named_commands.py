@@ -146,8 +146,11 @@ async def test_the_brake_says_how_to_go_on(rig: SlackRig) -> None:
         status = (await told(rig, 4))[-1]
         rig.slack.command(text="usage")
         await told(rig, 5)
+        rig.slack.command(text="job j99")
+        failed = (await told(rig, 6))[-1]
         await rig.quiet(bot)
 
+    assert "There is no job 'j99'; `/hearth jobs` lists them." in failed
     notice = next(text for text in texts_now if text.startswith("⚠️ I have stopped asking models"))
     assert "send `/hearth resume` and I go on; `/hearth usage` shows what used it." in notice
     assert texts_now[-1].startswith("I have paused myself: ")

@@ -171,6 +171,13 @@ async def test_an_answer_after_a_command_is_the_last_one_again(chat: Chat) -> No
     assert await chat.known() == ["Ann has a dog."]
 
 
+async def test_a_turn_that_is_not_over_is_left(chat: Chat) -> None:
+    await chat.turn("in-1", ends=False)
+    await chat.learns("Ann plays the oboe.", "in-1")
+
+    assert await chat.undo() == NOTHING
+
+
 async def test_what_others_or_what_one_typed_elsewhere_stays(chat: Chat) -> None:
     await remembers(chat, "Ben plays the oboe.", "7", by=PersonId("p2"))
     await remembers(chat, "Ann has a dog.", "8")

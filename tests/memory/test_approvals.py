@@ -211,6 +211,7 @@ async def test_what_was_agreed_to_for_good_is_listed_once_and_can_be_taken_back(
         Grant(person_id=ANN, agent="work", tool="exec", granted_ms=START_MS),
     ]
     assert not await approvals.is_always(BOB, "default", "exec")
+    assert not await approvals.is_always(ANN, "third", "exec")
     assert not await approvals.is_always(ANN, "default", "execute")
     assert await approvals.revoke(BOB, "exec") == 0
     assert await approvals.revoke(ANN, "mail") == 0

@@ -172,6 +172,13 @@ async def test_three_model_calls_lie_between_two_of_them_even_where_the_window_i
     assert is_due or await work.compact(forced) is None
 
 
+async def test_nothing_is_done_where_next_to_nothing_would_be_saved(talks: Talks) -> None:
+    """Two huge exchanges stay whole whatever their size: what little is before them may wait."""
+    await talks.add([talk("q"), talk(LONG * 60), talk(LONG * 60)])
+
+    assert await talks.compact(says("x")) is None
+
+
 async def test_what_the_provider_counted_for_the_whole_request_tells_a_full_window(
     talks: Talks,
 ) -> None:
@@ -231,6 +238,20 @@ async def test_an_unsure_early_or_impossible_boundary_is_none(
 
 
 # --- by what -------------------------------------------------------------------------------------
+
+
+async def test_a_cut_is_never_within_a_turn(
+    talks: Talks, conversation: ConversationId, conversations: SqliteConversations
+) -> None:
+    turns: list[list[Entry]] = [work_done("do", "w", "{}") for _ in range(14)]
+    await talks.add(turns)
+    # A boundary in the middle of a turn: it is cut where that turn begins.
+    await talks.compact(says("x", boundary=38))
+
+    history, _ = since_compaction(await conversations.history(conversation))
+
+    assert isinstance(history.entries[0].entry, Said)
+    assert len(history.entries) % 4 == 0
 
 
 async def test_up_to_ten_messages_need_one_call_and_more_need_halves_and_a_merge(
@@ -358,14 +379,15 @@ async def test_a_window_without_room_ends_in_a_digest_and_a_small_one_is_used(
         assert estimate_tokens(prompt) <= window * 3 // 4
 
 
+@pytest.mark.parametrize("trouble", [Overloaded("no"), TimeoutError()], ids=["fails", "too long"])
 async def test_facts_are_looked_for_first_and_their_failure_stops_nothing(
-    talks: Talks, conversation: ConversationId
+    talks: Talks, conversation: ConversationId, trouble: Exception
 ) -> None:
     order: list[str] = []
 
     async def extract(conversation: ConversationId) -> None:
         order.append(f"extract {conversation}")
-        raise Overloaded("no")
+        raise trouble
 
     def answer(prompt: str) -> str:
         order.append("ask")

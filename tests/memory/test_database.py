@@ -15,6 +15,7 @@ import pytest
 
 from memory.database.connection import Database
 from memory.records.errors import (
+    StorageError,
     StorageFull,
     StorageLocked,
     StorageReadOnly,
@@ -145,6 +146,8 @@ async def test_closing_finishes_what_was_asked_for(path: Path) -> None:
     await asyncio.gather(*tasks)
     assert len(kept(path)) == 9
     assert not path.with_name("hearthbot.db-wal").exists()
+    with pytest.raises(StorageError, match="closed"):
+        await database.write(partial(keep, digest="late"))
 
 
 @pytest.mark.parametrize("trouble", ["raise SystemExit(3)", "raise ValueError", "pass"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from agent.learning.extraction import Extracted, Extractor, Skipped
 from agent.learning.proposals import FactRefusal
@@ -21,7 +23,7 @@ from memory.records.facts import FactSource, NewFact, StoredFact, Whose
 from memory.records.messages import ConversationId
 from memory.records.section import ExtractionSettings
 from memory.records.transcript import Answered, ModelTraits, Said
-from memory.records.usage import SpendingRefused
+from memory.records.usage import Purpose, SpendingRefused
 from memory.stores.lines import SqliteLines
 from memory.stores.people import SqlitePeople
 from tests.memory.extraction_kit import (
@@ -151,6 +153,35 @@ async def test_only_a_fact_that_was_shown_and_is_theirs_can_be_replaced(
 
 
 @pytest.mark.case("ME-05")
+async def test_the_call_is_on_the_account_of_who_spoke_last(house: House) -> None:
+    await house.talk.in_group(ANA, "I like tea and never coffee")
+    conversation = await house.talk.in_group(BOB, "I play chess on Fridays")
+    model = Cheap(answer())
+
+    await house.extractor(model)(conversation)
+
+    (charge,) = model.charges
+    assert (charge.purpose, charge.person_id, charge.is_owner, charge.lane) == (
+        Purpose.EXTRACTION,
+        BOB.id,
+        False,
+        "telegram:-100:7",
+    )
+
+
+async def test_the_log_has_counts_and_no_word_of_anybody(house: House) -> None:
+    conversation = await house.moved()
+    lines = answer(BERGEN, a_fact("Ana likes boats.", "I like boats"))
+
+    with capture_logs() as logs:
+        await house.extract(conversation, lines)
+
+    (line,) = [one for one in logs if one["log_level"] == "info"]
+    assert line["event"] == "extraction.done"
+    assert (line["stored"], line["asked"], line["refused"]) == (1, 1, {"no_quote": 1})
+    assert not re.search("Bergen|boats|Ana", json.dumps(line))
+
+
 async def test_looking_at_the_same_messages_again_adds_nothing(
     house: House, database: Database
 ) -> None:

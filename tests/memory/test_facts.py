@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from memory.database.connection import Database
 from memory.facts.store import USES_KEPT_MS, SqliteFacts
@@ -239,6 +242,18 @@ async def test_nobody_else_and_no_other_place_sees_a_fact(either: SqliteFacts) -
     assert await either.forget(BEN, [private]) == 0
 
 
+async def test_only_what_is_ones_own_in_the_same_place_is_replaced(facts: SqliteFacts) -> None:
+    (bens,) = await told(facts, "Ben plays chess.", of=BEN)
+    await told(facts, "Ada lives in Oslo.")
+
+    named = await facts.store(fact("Ada plays chess on Sundays.", replaces=bens))
+    moved = await facts.store(fact("Ada moved to Bergen last week.", ADA_IN_GROUP))
+
+    assert (named.outcome, moved.outcome) == (Storing.STORED, Storing.STORED)
+    assert await texts(facts, BEN) == {"Ben plays chess."}
+    assert await texts(facts) == {"Ada lives in Oslo.", "Ada plays chess on Sundays."}
+
+
 # --- forgetting and taking back ---------------------------------------------------------
 
 
@@ -283,6 +298,8 @@ async def test_taking_a_turn_back_undoes_what_it_stored(either: SqliteFacts) -> 
     await either.store(fact("Ada is allergic to nuts.", run_id="r2"))
     await either.search(ADA, "violin", k=5)
 
+    for of, run_id in ((BEN, "r1"), (ADA_IN_GROUP, "r1"), (ADA, "")):
+        assert await either.undo(of, RunId(run_id)) == ([], [])
     gone, back = await either.undo(ADA, RunId("r1"))
 
     assert {one.text for one in gone} == {"Ada moved to Bergen last week.", "Ada plays the violin."}
@@ -305,6 +322,7 @@ async def test_what_a_later_turn_corrected_stays_corrected(facts: SqliteFacts) -
 
     assert back == []
     assert [one.id for one in await facts.past(ADA, rome)] == [oslo]
+    assert await facts.past(BEN, rome) == []
     assert await texts(facts) == {"Ada lives in Rome."}
 
 
@@ -384,6 +402,21 @@ async def test_uses_are_counted_without_a_commit_for_each_message(
     assert after is not None
     assert (before.uses, after.uses) == (0, 4)
     assert after.last_used_ms == START_MS + USES_KEPT_MS
+
+
+async def test_uses_that_cannot_be_written_keep_nobody_from_an_answer(
+    path: Path, facts: SqliteFacts, clock: StillClock
+) -> None:
+    await told(facts, "Ada plays the violin.")
+    await facts.recall(ADA, "violin", k=5)
+    clock.move(USES_KEPT_MS / 1000)
+
+    with closing(sqlite3.connect(path)) as other, capture_logs() as logs:
+        other.execute("begin immediate")
+        recalled = await facts.recall(ADA, "violin", k=5)
+
+    assert [one.text for one in recalled] == ["Ada plays the violin."]
+    assert [entry["event"] for entry in logs] == ["uses_not_counted"]
 
 
 async def test_what_is_asked_at_the_end_of_a_long_message_is_found(either: SqliteFacts) -> None:

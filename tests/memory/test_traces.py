@@ -11,11 +11,12 @@ from structlog.testing import capture_logs
 from memory.database.connection import Database
 from memory.records.erasure import FileChange
 from memory.records.jobs import Due, Held, Notification, SlotState, Taken, Taking
-from memory.records.messages import Address, ConversationId, OutboxId, PersonId, RunId
+from memory.records.messages import Address, ConversationId, OutboxId, PersonId, Role, RunId
 from memory.records.ports import Json
-from memory.records.rows import NewMessage, OutPart, PartState
+from memory.records.rows import NewApproval, NewMessage, OutPart, PartState
 from memory.records.transcript import Answered, Said
 from memory.records.turns import Behind, DueSlot
+from memory.stores.approvals import SqliteApprovals
 from memory.stores.conversations import SqliteConversations
 from memory.stores.jobs import SqliteJobs
 from memory.stores.outbox import SqliteOutbox
@@ -165,6 +166,35 @@ async def test_a_reminder_leads_to_its_due_time_as_long_as_the_job_is_there(chat
     assert kept == Behind(sent_ms=START_MS, slots=(DueSlot(job_id=1, due_ms=START_MS),))
     assert removed == Behind(sent_ms=START_MS, gone="by the job j1 (tea)")
     assert await behind(chat, command) == Behind(sent_ms=START_MS)
+
+
+async def test_a_question_leads_to_its_turn_where_that_runs_and_nowhere_else(chat: Chat) -> None:
+    approvals = SqliteApprovals(chat.database)
+    for number, lane in enumerate((LANE, "telegram:7"), start=1):
+        await chat.journal.submit(run(f"r{number}", lane=lane))
+        ready = await approvals.add(
+            NewApproval(
+                id=f"a{number}",
+                run_id=RunId(f"r{number}"),
+                lane=lane,
+                person_id=PersonId("p1"),
+                agent="default",
+                tool="exec",
+                digest="d",
+                shows="ls",
+                why="it runs a program",
+            ),
+            role=Role.OWNER,
+            expires_ms=START_MS + 60_000,
+            card=NewMessage(lane=LANE, text="May I?"),
+        )
+        assert ready is not None
+        await chat.sent(ready[0][1], f"card-{number}")
+
+    own, others = await behind(chat, "card-1"), await behind(chat, "card-2")
+
+    assert own == Behind(sent_ms=START_MS, run_id=RunId("r1"))
+    assert others == Behind(sent_ms=START_MS), "the owner is asked, and is not in that chat"
 
 
 async def test_the_newest_is_the_last_answer_or_reminder_of_the_open_conversation(

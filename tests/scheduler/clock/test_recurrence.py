@@ -298,6 +298,12 @@ def test_longer_steps_pick_days_by_a_pattern(
     assert [slot[:10] for slot in local(when, datetime(2026, 1, 1, tzinfo=UTC), 3)] == due
 
 
+@pytest.mark.parametrize("count", [0, -1, 10_001])
+def test_a_step_is_bounded(count: int) -> None:
+    with pytest.raises(ValueError, match="a step is 1 to"):
+        Every(count=count, unit=RecurrenceUnit.HOUR, start=START, zone=HOME)
+
+
 def test_cron_text_may_begin_later_and_its_beginning_is_due() -> None:
     when = Cron(expression="0 9 * * *", zone=HOME, start=START)
 

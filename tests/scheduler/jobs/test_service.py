@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from memory.records.errors import Permanent
 from memory.records.jobs import (
     OPERATOR,
     Asker,
@@ -24,6 +26,7 @@ from memory.records.jobs import (
 from memory.records.messages import PersonId, Role
 from memory.records.schedule import JobChanges, TimeAsked
 from scheduler.clock.misfire import NAGS_MAX
+from scheduler.jobs import service
 from scheduler.jobs.rules import JobRefused, NotYours, UnknownJob
 from scheduler.jobs.service import MADE_UP
 from scheduler.jobs.times import TimeReader
@@ -288,6 +291,16 @@ async def test_a_job_that_is_to_come_once_is_made_up_for_however_late(all_of_it:
 # --- going on -------------------------------------------------------------------------------------
 
 
+async def test_a_reminder_that_stood_still_before_its_time_keeps_it(all_of_it: Services) -> None:
+    job = await all_of_it.want("tomorrow at 5pm")
+    await all_of_it.jobs.snooze(job, "1d", key="later-1")
+    later = await all_of_it.now(job)
+
+    await all_of_it.jobs.pause(job.key, by=BY_ANN)
+
+    assert (await all_of_it.jobs.resume(job.key, by=BY_ANN)).next == later.next
+
+
 async def test_a_reminder_that_stood_still_over_its_time_is_sent_when_it_goes_on(
     all_of_it: Services,
 ) -> None:
@@ -383,6 +396,19 @@ async def test_what_failed_and_is_done_or_put_off_waits_for_nothing(all_of_it: S
     assert await keys(all_of_it) == []
 
 
+async def test_of_what_runs_again_and_again_one_reminder_is_put_off_once(
+    all_of_it: Services,
+) -> None:
+    often = await all_of_it.want("every day at 12:00")
+    await all_of_it.to(NOON)
+
+    for _ in range(2):
+        await all_of_it.jobs.snooze(often, "10m", key="later-1")
+        all_of_it.clock.move(60)
+
+    assert len(await keys(all_of_it)) == 2
+
+
 # --- misfires -------------------------------------------------------------------------------------
 
 
@@ -404,7 +430,24 @@ async def test_a_kill_between_the_answer_and_the_run_loses_no_run(all_of_it: Ser
     assert all_of_it.taken == ["call Bob"]
 
 
-# --- quiet hours ----------------------------------------------------------------------------------
-
-
 # --- what a job will take -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slow", [True, False])
+async def test_an_estimate_that_fails_or_takes_long_is_left_out(
+    all_of_it: Services, slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def told(job: Job) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    draft = all_of_it.draft("in 2 hours")
+    all_of_it.estimate = "about 9,000 tokens a run"
+    assert await all_of_it.jobs.estimate(draft) == all_of_it.estimate
+    assert await all_of_it.jobs.estimate(replace(draft, deliver_to=BENS)) == "", "it is refused"
+
+    all_of_it.estimate = Permanent("no model")
+    if slow:
+        all_of_it.jobs._estimate = told
+        monkeypatch.setattr(service, "ESTIMATE_S_MAX", 0)
+    assert await all_of_it.jobs.estimate(draft) == ""

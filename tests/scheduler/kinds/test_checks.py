@@ -161,6 +161,11 @@ async def test_marks_outlive_a_restart_and_are_private(
     assert list(json.loads(path.read_text())) == [page]
 
 
+def test_marks_that_cannot_be_kept_are_trouble(tmp_path: Path) -> None:
+    with pytest.raises(CheckFailed, match="cannot be written"):
+        FileMarks(tmp_path / "missing" / "checks.json").put("a", "b")
+
+
 @pytest.mark.parametrize(
     "text", ["", "file:", "url:ftp://x", "page:x", "todo.md", "tool:" + "x" * 3000]
 )

@@ -96,6 +96,16 @@ async def test_a_silent_conversation_is_worked_on_once(house: House) -> None:
     assert act.done == [conversation]
 
 
+async def test_a_closed_conversation_does_not_wait(house: House) -> None:
+    act = Acts()
+    conversation = await house.turn()
+
+    await house.conversations.start_new(LANE)
+    await house.timers(act).work_off()
+
+    assert act.done == [conversation]
+
+
 async def test_it_waits_while_a_turn_runs_there_and_others_do_not_wait(house: House) -> None:
     act = Acts()
     mine, other = await house.turn(), await house.turn("telegram:6")
@@ -270,6 +280,25 @@ async def test_it_looks_again_and_again_by_itself(house: House) -> None:
 
     assert house.clock.pauses[0] == 30.0
     assert len(house.clock.pauses) >= 5 * MINUTE / 30
+
+
+async def test_trouble_with_storage_is_told_once_and_so_is_its_end(house: House) -> None:
+    failures = [StorageFull("No space is left.")] * 3
+    done = asyncio.Event()
+
+    async def act(conversation: ConversationId) -> None:
+        if failures:
+            raise failures.pop()
+        house.clock.hold()
+        done.set()
+
+    await house.turn()
+    with capture_logs() as logs:
+        async with house.timers(act):
+            await asyncio.wait_for(done.wait(), 10)
+            await asyncio.wait_for(house.clock.asleep.wait(), 10)
+
+    assert [line["event"] for line in logs] == ["idle.trouble", "idle.trouble.over"]
 
 
 async def test_storage_in_trouble_within_an_act_counts_for_no_failure(house: House) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -162,6 +163,8 @@ def is_told(
         ("Rent is due", "- **Rent** is due!"),
         ("Disk is 91 % full (checked 10:00)", "disk is 91% full (checked 10:30)"),
         ("All paid but one (as of 10:05)", "All paid but one (as of 11:05)"),
+        ("Rent is due. Last check: 10:05 UTC", "Rent is due. Last check: 11:05 UTC"),
+        ("Rent is due (2026-11-28T10:05:31Z)", "Rent is due (2026-11-28T11:35:02.417Z)"),
         ("Disk is 91 % full (10:00)", "disk is 91 % full (11:00)."),
         ("Ana has not answered since 2026-05-01 08:00.", "Ana has not answered since 2026-05-02!"),
         ("Backup failed 20 minutes ago", "Backup failed 50 minutes ago"),
@@ -195,6 +198,14 @@ def test_the_same_looked_at_later_is_no_news(one: str, other: str) -> None:
 def test_another_value_is_news_even_to_a_likeness_that_sees_none(one: str, other: str) -> None:
     assert not is_told(other, [finding(one)])
     assert not is_told(other, [finding(one)], likeness=lambda a, b: 0.89)
+
+
+def test_a_time_of_looking_in_utc_is_over_wherever_its_reader_lives() -> None:
+    morning = NOON.astimezone(ZoneInfo("America/New_York"))
+    former = [finding("Disk is 91 % full (checked 11:35 UTC)", morning)]
+
+    assert is_told("Disk is 91 % full (checked 11:50 UTC)", former, morning)
+    assert not is_told("Disk is 91 % full (until 12:30 UTC)", former, morning)
 
 
 def test_a_time_that_is_over_meanwhile_makes_no_news() -> None:
