@@ -411,21 +411,6 @@ async def test_nobody_is_found_by_a_name(
         await door.remove(nobody)
 
 
-async def test_one_address_that_is_shut_out_leaves_the_others_and_says_so(
-    people: SqlitePeople, clock: StillClock
-) -> None:
-    door = await access(people, clock)
-    await door.approve("telegram:1")
-    await door.approve("telegram:2")
-    await door.link("telegram:2", "telegram:22")
-
-    text = await door.deny("telegram:22")
-
-    assert "Its person still has telegram:2" in text
-    assert role_of(door, "telegram:2") is Role.MEMBER
-    assert role_of(door, "telegram:22") is None
-
-
 # --- groups ------------------------------------------------------------------------------------
 
 

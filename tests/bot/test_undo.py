@@ -274,13 +274,6 @@ async def test_nothing_is_taken_back_after_a_day_elsewhere_or_for_another(chat: 
     assert await chat.known() == ["Ann plays the oboe."]
 
 
-async def test_a_turn_that_is_not_over_is_left(chat: Chat) -> None:
-    await chat.turn("in-1", ends=False)
-    await chat.learns("Ann plays the oboe.", "in-1")
-
-    assert await chat.undo() == NOTHING
-
-
 async def test_what_a_crash_left_is_taken_back_when_it_is_asked_for_again(chat: Chat) -> None:
     await chat.turn("in-1")
     await chat.learns("Ann plays the oboe.", "in-1")
