@@ -457,7 +457,7 @@ def test_a_limit_beside_metadata_is_an_error_and_another_key_a_warning() -> None
 
 
 @pytest.mark.case("SK-05")
-@pytest.mark.parametrize("space", ["openclaw", "nanobot", "hearthbot"])
+@pytest.mark.parametrize("space", ["openclaw", "clawdbot", "moltbot", "nanobot", "hearthbot"])
 def test_requirements_are_read_from_one_line_of_json_in_any_namespace(space: str) -> None:
     block = {
         "emoji": "🎬",
