@@ -204,6 +204,7 @@ async def test_nothing_outside_the_workspace_and_no_link_is_sent(house: House, p
         ("blob.bin", b"\xff\xfe\xfd" + TOKEN.encode()),
         ("key.txt", b"x\n-----BEGIN OPENSSH" + b" PRIVATE KEY-----\n"),
         ("empty.txt", b""),
+        ("large.txt", b"x" * 1_001),
     ],
 )
 async def test_what_is_hidden_sets_something_or_holds_a_secret_stays(
