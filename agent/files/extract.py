@@ -226,25 +226,25 @@ def file_text(name: str, content: bytes, *, chars_max: int = CHARS_MAX) -> FileT
             except NotReadable as error:
                 raise DocumentWrong("cannot be read as a web page") from error
             note = "" if page.whole else "it is so long that its end was left out"
-            read = DecodedText(text=f"# {page.title}\n\n{page.markdown}", note=note)
-            if not page.title:
-                read = replace(read, text=page.markdown)
+            title = f"# {page.title}\n\n" if page.title else ""
+            read = DecodedText(text=f"{title}{page.markdown}", note=note)
         case DocumentKind.JSON:
             read = decoded(content)
             # A line for each value; what is no JSON, or too deep, stays as it is. A deep value
-            # grows with every line: the memory of the process ends what grows without end.
+            # grows with every line, so it is laid out no further than it may be read.
             with suppress(ValueError, RecursionError):
-                shown = json.dumps(json.loads(read.text), ensure_ascii=False, indent=1)
+                shown, encoder = "", json.JSONEncoder(ensure_ascii=False, indent=1)
+                for part in encoder.iterencode(json.loads(read.text)):
+                    shown += part
+                    if len(shown) > chars_max:
+                        raise too_long(chars_max)
                 read = replace(read, text=shown)
         case DocumentKind.TEXT | DocumentKind.MARKDOWN | DocumentKind.TABLE:
             read = decoded(content)
     text = _GAP.sub("\n\n", clean(read.text)).strip()
     if not text:
-        raise DocumentWrong(
-            "has no text in it: it may hold pictures of pages alone"
-            if kind is DocumentKind.PDF
-            else "has no text in it"
-        )
+        of_pages = ": it may hold pictures of pages alone" if kind is DocumentKind.PDF else ""
+        raise DocumentWrong(f"has no text in it{of_pages}")
     if len(text) > chars_max:
         raise too_long(chars_max)
     return FileText(text=text, kind=kind.value, note=read.note)

@@ -175,7 +175,7 @@ async def _picked(url: str, repository: str, *, token: str, path: str, quant: st
     if path:
         found = [file for file in whole if file.path == path]
     else:
-        marks = (quant.lower(),) if quant else PREFERRED
+        marks = (quant.lower().replace("-", "_"),) if quant else PREFERRED
         found = [] if quant else whole
         for mark in marks:
             if some := [f for f in whole if mark in f.path.lower().replace("-", "_")]:

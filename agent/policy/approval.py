@@ -219,7 +219,8 @@ def _usual(
         return "it acts outside, where it may not be possible to undo"
     if caller.described:
         # What leaves nothing behind that acts later needs no question here.
-        risk = needs.risk or ("" if card.name in ENDING else _lasting(policy, card))
+        is_harmless = card.name in ENDING and card.name not in policy.tainted_tools
+        risk = needs.risk or ("" if is_harmless else _lasting(policy, card))
         if risk:
             others = "names or descriptions that others chose are part of this conversation"
             return f"{risk}, and {others}"

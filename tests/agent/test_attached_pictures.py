@@ -75,6 +75,7 @@ async def test_a_small_picture_without_notes_is_shown_as_it_is(
         jpeg(1_569, 900),
         NOTED,
         png(8, 8) + b"eXIf",
+        png(8, 8) + b"XML:com.adobe.xmp",
         jpeg(9, 9, mark=b"http://ns.adobe.com/xap/1.0/"),
         jpeg(9, 9, mark=b"Photoshop 3.0"),
         gif(9, 9) + b"NETSCAPE2.0",

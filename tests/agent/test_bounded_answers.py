@@ -15,7 +15,7 @@ from agent.turn.loop import SURPLUS_GONE
 from agent.turn.progress import CALLS_MAX
 from agent.turn.steps.tools import NOT_SO_MANY, TOO_MANY
 from memory.records.rows import Outcome
-from memory.records.transcript import Entry, ModelTraits, Note, ToolResult
+from memory.records.transcript import Answered, Entry, ModelTraits, Note, ToolResult
 from tests.agent.house import FakeTool, House, model
 from tests.agent.test_assistant import fill_history, results
 from tests.fakes import calls
@@ -196,3 +196,24 @@ def test_the_results_of_a_round_come_to_no_more_than_they_may(tokens_max: int) -
     least = sum(estimate_tokens("o" * 420) for _ in range(7))
     assert sum(estimate_tokens(text_of(one)) for one in cut[1:]) <= max(tokens_max, least) * 1.05
     assert share_out(cut, max(tokens_max, least) * 2) == cut
+
+
+def words_of(entries: tuple[Entry, ...]) -> list[int]:
+    return [entry.content.count("o") for entry in entries if isinstance(entry, ToolResult)]
+
+
+def test_results_that_were_answered_are_left_alone() -> None:
+    before = [*a_round(9_000, 9_000), Answered(text="Read.")]
+    entries = [*before, *a_round(9_000)]
+
+    assert list(share_out(entries, 1_000))[: len(before)] == before
+
+
+def test_short_results_stay_whole_and_what_they_leave_is_the_newest_ones() -> None:
+    entries = a_round(3_000, 10, 3_000, 10, 3_000)
+
+    first, second, third, fourth, fifth = words_of(share_out(entries, 6_000))
+
+    assert (second, fourth) == (10, 10)
+    assert abs(first - third) < 50
+    assert fifth > first + 500

@@ -179,6 +179,20 @@ def test_a_clock_that_is_set_changes_nothing_while_it_runs(
     assert brake.add(1_000) is None
 
 
+def test_neither_the_future_nor_what_was_before_a_release_counts_after_a_restart(
+    clock: HandClock,
+) -> None:
+    here = int(NOON.timestamp() // 60)
+    minutes = {here + 90: 400_000, here - 5: 100, here - 20: 7_000, here - 70: 900_000}
+    released = Paused(kind=Pause.BRAKE, since_ms=(here - 10) * 60_000, is_on=False)
+
+    for paused, counted in ((None, 7_100), (released, 100)):
+        brake = Brake(BrakeOptions(), clock)
+        brake.restore(minutes, paused)
+
+        assert brake.rush().hour == counted
+
+
 # --- stopping and going on -----------------------------------------------------------------------
 
 
@@ -270,7 +284,10 @@ def test_switching_the_brake_off_lets_go_what_it_held(clock: HandClock) -> None:
 # --- several agents ------------------------------------------------------------------------------
 
 
-async def test_an_agent_that_runs_wild_stops_no_other_also_after_a_restart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gone_for", [timedelta(minutes=5), timedelta(days=3)])
+async def test_an_agent_that_runs_wild_stops_no_other_also_after_a_restart(
+    tmp_path: Path, gone_for: timedelta
+) -> None:
     path, clock = tmp_path / "bot.db", HandClock()
     work = charge(agent="work")
     async with purse(path, brake=BrakeOptions(), clock=clock) as one:
@@ -285,7 +302,7 @@ async def test_an_agent_that_runs_wild_stops_no_other_also_after_a_restart(tmp_p
     assert "(the agent `work`)" in paused.words
     assert len(told) == 1
     assert (refused.verdict, other.verdict) == (Verdict.REFUSE, Verdict.GO)
-    later = HandClock(clock.now() + timedelta(minutes=5))
+    later = HandClock(clock.now() + gone_for)
     async with purse(path, brake=BrakeOptions(), clock=later) as again:
         assert (await again.spend(work, 10)).verdict is Verdict.REFUSE
         assert (await again.spend(charge(), 10)).verdict is Verdict.GO

@@ -213,3 +213,30 @@ def test_adding_twice_is_adding_once(before: list[str], added: list[str]) -> Non
 
     assert news_of(once, text, day=TODAY) == ""
     assert {line for line in text.split("\n") if line} <= set(once.split("\n"))
+
+
+def test_a_file_in_another_encoding_is_left_as_it_is(notes: Notes, root: Path) -> None:
+    path = root / "memory" / "MEMORY.md"
+    path.parent.mkdir()
+    path.write_bytes("Größe".encode("latin-1"))
+
+    with pytest.raises(PathRefused, match="not UTF-8 text, so nothing was added"):
+        add(notes, OWNER, "new", None)
+
+    assert path.read_bytes() == "Größe".encode("latin-1")
+
+
+def test_days_are_listed_newest_first_and_other_files_are_none(notes: Notes, root: Path) -> None:
+    for day in (date(2026, 7, 31), date(2026, 8, 3), date(2025, 12, 1)):
+        add(notes, OWNER, "abc", day)
+    for stray in ("memory/202608/20260931.md", "memory/202608/20260701.md", "memory/202608/x.md"):
+        (root / stray).write_text("stray")
+    (root / "memory" / "people").mkdir()
+    (root / "memory" / "202608" / "20260804.md").mkdir()
+
+    assert notes.days(OWNER) == [
+        (date(2026, 8, 3), 4),
+        (date(2026, 7, 31), 4),
+        (date(2025, 12, 1), 4),
+    ]
+    assert notes.days(MEMBER) == []

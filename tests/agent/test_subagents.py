@@ -848,3 +848,13 @@ def test_drafts_of_subagents_are_shown_to_nobody() -> None:
     drafts.open(RunId("in-1"), address).text("seen too")
 
     assert kept.shown() == ["seen", "seen too"]
+
+
+async def test_minutes_bound_its_run_and_are_five_where_none_are_named(home: Home) -> None:
+    async with home.lived_in(model("a", "b")):
+        await home.ordered(order(waited("short"), waited("long", minutes=30)))
+        limits = await home.rows(
+            "select head, limit_s from children join turns using (run_id) order by number"
+        )
+
+    assert limits == [("short", 300.0), ("long", 1800.0)]

@@ -108,3 +108,17 @@ def test_forwarded_words_are_nobodys_here() -> None:
 def test_what_somebody_says_of_themselves_is_theirs_whatever_their_name(name: str) -> None:
     assert is_said_now([f"{name} likes tea"], [Said(text="I like tea")], name=name)
     assert not is_said_now([f"{name} likes 5 teas"], [Said(text="I like tea")], name=name)
+
+
+def test_a_marked_answer_taints_by_itself() -> None:
+    kept = marked(TURN, was_tainted=False, person_id="p1")
+
+    assert tainted_by([kept[-1]], person_id="p1")
+    assert not tainted_by([TURN[-1]], person_id="p1")
+
+
+def test_where_there_was_outside_text_before_every_answer_is_marked() -> None:
+    kept = marked(TURN[:2], was_tainted=True, person_id="p1")
+
+    assert [one.tainted for one in kept if isinstance(one, Answered)] == [True]
+    assert marked(TURN[:2], was_tainted=False, person_id="p1") == tuple(TURN[:2])

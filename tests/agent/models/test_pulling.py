@@ -293,6 +293,7 @@ async def test_the_token_goes_to_the_hub_alone(hub: Hub, tmp_path: Path) -> None
     [
         ("ann/big-GGUF", "big-Q4_K_M.gguf"),
         ("ann/big-GGUF:Q5", "big-Q5_K_M.gguf"),
+        ("ann/big-GGUF:UD-Q6_K", "big-UD-Q6_K.gguf"),
         ("ann/big-GGUF/sub/big-F16.gguf", "big-F16.gguf"),
     ],
 )
@@ -307,6 +308,7 @@ BIG = (
     "README.gguf.md",
     "big-Q4_K_M.gguf",
     "big-Q5_K_M.gguf",
+    "big-UD-Q6_K.gguf",
     "big-Q8_0.gguf",
     "sub/big-F16.gguf",
     "big-F32-00001-of-00002.gguf",

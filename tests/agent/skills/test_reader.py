@@ -457,7 +457,7 @@ def test_a_limit_beside_metadata_is_an_error_and_another_key_a_warning() -> None
 
 
 @pytest.mark.case("SK-05")
-@pytest.mark.parametrize("space", ["openclaw", "nanobot", "hearthbot"])
+@pytest.mark.parametrize("space", ["openclaw", "clawdbot", "moltbot", "nanobot", "hearthbot"])
 def test_requirements_are_read_from_one_line_of_json_in_any_namespace(space: str) -> None:
     block = {
         "emoji": "🎬",
@@ -475,3 +475,19 @@ def test_requirements_are_read_from_one_line_of_json_in_any_namespace(space: str
     )
     assert [reading.requires for reading in readings] == [wanted, wanted]
     assert all(reading.skill is not None for reading in readings)
+
+
+def test_a_long_description_is_cut_with_a_warning() -> None:
+    reading = read(f"---\nname: trains\ndescription: {'word ' * 300}\n---\nText")
+
+    assert reading.skill is not None
+    assert len(reading.skill.description) <= 1_024
+    assert "cut to 1,024" in warnings(reading)[0]
+
+
+def test_the_name_of_the_file_counts_and_a_different_folder_is_a_warning() -> None:
+    reading = read(with_front(), folder="railways")
+
+    assert reading.skill is not None
+    assert reading.skill.name == "trains"
+    assert "SKILL.md:2: the folder should be called trains too" in warnings(reading)[0]

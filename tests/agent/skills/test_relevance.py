@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.skills.matcher import Relevance
+from agent.skills.skill import SkillSchedule, SkillState
 from tests.agent.skills.shelves import shelf, skill
 
 ABOUT = {
@@ -66,3 +67,15 @@ def test_a_score_lies_between_none_and_all(name: str, about: str, text: str) -> 
     for one in relevance.scores(text):
         assert 0 < one.score <= 1
         assert one.found
+
+
+def test_only_usable_skills_without_keywords_and_schedule_are_scored() -> None:
+    relevance = Relevance(
+        shelf(
+            skill("weather", state=SkillState.QUARANTINED),
+            skill("weather-book", "weather"),
+            skill("weather-clock", schedule=SkillSchedule(interval_minutes=5)),
+        )
+    )
+
+    assert relevance.scores("weather") == ()

@@ -57,6 +57,14 @@ def test_a_skills_trigger_names_itself_behind_the_rules_of_the_settings() -> Non
     assert forced.auto_invokes == (SEARCH,)
 
 
+def test_the_trigger_of_a_skill_that_is_not_used_does_nothing() -> None:
+    waiting = skill("waiting", patterns=("x",), instruction="Do.", state=SkillState.QUARANTINED)
+
+    forced = RuleBook(shelf(waiting)).forced("x")
+
+    assert (forced.skills, forced.hits) == ((), ())
+
+
 def test_a_rule_cannot_bring_a_skill_that_is_not_used() -> None:
     waiting = skill("waiting", state=SkillState.QUARANTINED)
     book = RuleBook(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from agent.skills.archives import InstallRefused
 from agent.skills.install import FORMER, NotRewritable, changed_text, skill_text
-from agent.skills.reader import SkillFile, read_skill
+from agent.skills.reader import DESCRIPTION_MAX, SkillFile, read_skill
 from agent.skills.service import CHANGED, WAITING_MAX, WRITTEN
 from agent.skills.skill import SkillPlace, SkillRefused, SkillState
+from agent.skills.suspicious import TEXT_CHARS_MAX, fault_of, playbook_warnings, tidied
 from memory.records.rows import SkillRecord
 from tests.agent.skills.given import put, text_of
 from tests.agent.skills.workbench import Workbench, playbook, workbench
@@ -314,3 +316,36 @@ def test_a_change_keeps_all_that_it_was_not_asked_to_change(description: str, bo
 def test_a_file_that_cannot_be_kept_is_not_rewritten(former: str) -> None:
     with pytest.raises(NotRewritable):
         changed_text(former, description="Two.")
+
+
+def test_a_keyword_that_hits_everywhere_and_what_is_suspicious_are_told() -> None:
+    told = playbook_warnings(playbook("mine", "a", "C#", "日历", "tax", text="curl x | sh"))
+
+    assert told == (
+        "the keyword 'a' is so short that it will stand in many messages",
+        "instructions:2: runs what it downloads",
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"text": "  \n"}, "needs instructions"),
+        ({"text": "x" * (TEXT_CHARS_MAX + 1)}, "longer than 20,000"),
+        ({"description": "x" * (DESCRIPTION_MAX + 1)}, "longer than 1,024"),
+        ({"keywords": ("", " ", "\x00")}, "at least one keyword"),
+        ({"keywords": tuple(map(str, range(51)))}, "more than 50"),
+        ({"keywords": ("x" * 101,)}, "longer than 100"),
+        ({"priority": 1_001}, "between -1000 and 1000"),
+    ],
+    ids=range(7),
+)
+def test_a_playbook_that_cannot_be_used_is_refused(more: dict[str, object], why: str) -> None:
+    assert why in fault_of(tidied(replace(playbook(), **more)))  # type: ignore[arg-type]
+
+
+async def test_a_skill_in_a_folder_of_another_name_is_left_to_its_owner(bench: Workbench) -> None:
+    put(bench.folder, "mine").rename(bench.folder / "Other Name")
+
+    with pytest.raises(SkillRefused, match="lies in a folder of another name"):
+        await bench.service.remove("mine")

@@ -31,7 +31,7 @@ from agent.tools.groups.files import ResultStore
 from agent.tools.tool import Tool, tools_of
 from agent.tools.workspace import PathRefused, Workspace, results_folder
 from tests.agent.sandbox.given import AGREED, KEYS, Home, needs_sandbox, ran
-from tests.agent.tools.given import GROUP, OWNER
+from tests.agent.tools.given import GROUP, GUEST, MEMBER, OWNER, call, run_tool
 from tests.agent.tools.given import needs as needs_of
 from tests.checkout import ROOT
 from tests.thorough import rounds
@@ -495,3 +495,12 @@ def test_an_ordinary_users_bot_can_close_its_own_environment_to_programs() -> No
     )
 
     assert done.stdout == "True False\n", done.stderr
+
+
+async def test_nobody_but_the_owner_runs_anything(home: Home) -> None:
+    for who in (MEMBER, GUEST):
+        result = await run_tool(exec_tool(home.runner()), call("exec", {"command": ["true"]}), who)
+
+        assert not result.ok
+        with pytest.raises(ProgramNotRun, match="only the owner"):
+            await ran(home.runner(), "true", who=replace(who, agreed=True))

@@ -275,3 +275,21 @@ def test_what_steers_is_written_only_as_far_as_the_owner_can_read_it(
     assert "Write it in parts" in needs("AGENTS.md", long).refused
     assert "may change what programs do" in needs(".bashrc", long).refused
     assert needs("notes.txt", long) == Needs()
+
+
+async def test_a_binary_file_is_refused_with_size_and_type(desk: Desk) -> None:
+    (desk.root / "a.png").write_bytes(b"\x89PNG\r\n\0\0" + b"\0" * 92)
+
+    result = await desk.use("read_file", path="a.png")
+
+    assert not result.ok
+    assert result.content == "read_file: this is no text file: 100 bytes, image/png"
+
+
+async def test_a_large_folder_is_cut_and_says_so(desk: Desk) -> None:
+    for number in range(505):
+        (desk.root / f"{number:03}.txt").touch()
+
+    lines = (await desk.use("list_dir", path=".")).content.split("\n")
+
+    assert lines[499:] == ["499.txt (0 bytes)", "[the first 500 of 505 entries]"]

@@ -442,3 +442,39 @@ async def test_what_the_assistant_is_made_of_is_changed_only_with_the_owners_yes
 
     assert result.ok == (path == "persona.system_prompt")
     assert len(await given.changes()) == result.ok
+
+
+@pytest.mark.case("ME-11")
+async def test_a_correction_closes_the_former_fact(given: Given) -> None:
+    await given.seed("Ada lives in Oslo.", MINE)
+
+    told = await given.told(
+        "store_fact", text="Ada lives in Bergen.", category="background", replaces="f1"
+    )
+    again = await given.told(
+        "store_fact", text="Ada lives in Bergen.", category="background", replaces="f1"
+    )
+
+    assert told == "Remembered as f2: Ada lives in Bergen.\nIt replaces f1: Ada lives in Oslo."
+    assert again == "Known already, as f2: Ada lives in Bergen."
+    assert "Oslo" not in await given.told("list_facts")
+    assert "  before: f1: Ada lives in Oslo." in await given.told("list_facts", past=True)
+
+
+@pytest.mark.parametrize("as_of", ["last spring", "2026-13-01", "0000-00-00", "2026-03-01; drop"])
+async def test_as_of_that_is_no_date_is_refused(given: Given, as_of: str) -> None:
+    told = await given.refused("search_memories", query="x", as_of=as_of)
+
+    assert told == "search_memories: as_of is no date: write it like 2026-03-01"
+
+
+def test_who_is_asked_reads_exactly_what_will_be_remembered(given: Given) -> None:
+    assert given.needs("store_fact", text="Ada\n likes\x1b[1m tea.", category="pattern") == Needs(
+        shows=("remember: Ada likes tea.",)
+    )
+    in_group = given.needs("store_fact", GROUP, text="x", category="pattern")
+    assert in_group.shows == ("remember: x", "(for this group, whoever reads it)")
+    assert given.needs("update_fact", id="12", text="x").shows == (
+        "remember: x",
+        "(in place of f12)",
+    )

@@ -35,6 +35,7 @@ class House:
         (path / "config.toml").write_text(f'token = "{TOKEN}"')
         self.said: list[tuple[str, str, bool]] = []
         self.sent: list[tuple[str, FileToSend, bool | None]] = []
+        self.captions: list[str] = []
         self.reactions: list[tuple[str, str, str]] = []
         files = SendableFiles(
             Workspace(self.workspace),
@@ -53,6 +54,7 @@ class House:
         self, lane: str, file: FileToSend, *, caption: str, untrusted: bool | None
     ) -> None:
         self.sent.append((lane, file, untrusted))
+        self.captions.append(caption)
 
     async def react(self, address: Address, message_id: str, emoji: str) -> str:
         self.reactions.append((address.key, message_id, emoji))
@@ -97,8 +99,9 @@ async def test_a_chat_that_is_not_the_persons_becomes_the_current_one(
     house.put("a.txt")
 
     await house.use("send_message", text="hi", chat=chat)
-    await house.give("a.txt", chat=chat)
+    await house.give("a.txt", caption=" **Here** ", chat=chat)
 
+    assert house.captions == ["**Here**"]
     [(said_to, text, _)], [(sent_to, file, noted)] = house.said, house.sent
     assert (said_to, text) == (lane, "hi")
     assert (sent_to, file.content) == (lane, b"hello")
@@ -193,6 +196,7 @@ async def test_nothing_outside_the_workspace_and_no_link_is_sent(house: House, p
         (".git/config", b"x"),
         ("Config.TOML", b"x = 1"),
         ("keys/id_ed25519", b"x"),
+        ("server.pem", b"x"),
         ("data.sqlite3", b"x"),
         ("notes.txt", f"the door: {TOKEN}!".encode()),
         ("notes-16.txt", f"the door: {TOKEN}!".encode("utf-16")),
@@ -200,6 +204,7 @@ async def test_nothing_outside_the_workspace_and_no_link_is_sent(house: House, p
         ("blob.bin", b"\xff\xfe\xfd" + TOKEN.encode()),
         ("key.txt", b"x\n-----BEGIN OPENSSH" + b" PRIVATE KEY-----\n"),
         ("empty.txt", b""),
+        ("large.txt", b"x" * 1_001),
     ],
 )
 async def test_what_is_hidden_sets_something_or_holds_a_secret_stays(

@@ -476,3 +476,64 @@ def unseen(text: str) -> str:
 
     bare = re.sub("\n(‹⏎×[0-9,]+›)\n", r"\1", text)
     return re.sub("‹(U\\+[0-9A-F]{4,6}|.)(?:×([0-9,]+))?›", signs, bare).replace("⏎", "\n")
+
+
+@pytest.mark.parametrize("name", ["store_fact", "update_fact", "update_profile", "append_notes"])
+@pytest.mark.parametrize("column", COLUMNS, ids=str)
+def test_lasting_facts_are_asked_about_in_a_tainted_turn(
+    name: str, column: tuple[Role, bool, bool]
+) -> None:
+    role, _, tainted = column
+
+    found = words(card(group="memory", effect=Effect.PERSON, name=name), column)
+
+    assert found == ("xxxx" if role is Role.GUEST else "111x" if tainted else "..?x")
+
+
+@pytest.mark.parametrize("always", [False, True])
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("tainted", [False, True])
+def test_what_a_call_could_do_for_somebody_else_is_asked_about_in_a_tainted_turn(
+    role: Role, tainted: bool, always: bool
+) -> None:
+    """Such as forgetting a fact: what it erases cannot be had back."""
+    tool = card(group="memory", effect=Effect.PERSON, name="forget_fact")
+    needs = Needs(risk="it erases what is remembered")
+
+    verdict = judged(
+        tool,
+        caller(role, tainted=tainted),
+        PolicyRule(action=Action.ALLOW),
+        needs=needs,
+        always=always,
+    )
+
+    assert sign(verdict) == ("x" if role is Role.GUEST else "1" if tainted else ".")
+    if isinstance(verdict, AskFirst):
+        assert verdict.why.startswith("It erases what is remembered, and text from others is")
+
+
+def test_a_tools_own_words_come_first_and_hide_no_argument() -> None:
+    needs = Needs(shows=("$ sh -c ls", "(in sub)"))
+    arguments = {"to": "sub", "command": ["sh", "-c", "ls"], "body": "rm -rf notes"}
+
+    lines = body_of(shown(MAIL, json.dumps(arguments), needs))
+
+    assert lines == ["$ sh -c ls", "(in sub)", 'to: "sub"', 'body: "rm -rf notes"']
+    assert body_of(shown(card(), "", Needs())) == ["(nothing further)"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"n": 1}', '{"n": "1"}'),
+        ('{"n": 1}', '{"n": true}'),
+        ('{"a": ["b", "c"]}', '{"a": ["bc"]}'),
+        ("{", "[["),
+        ("[" * 100_000, "9" * 5_000),
+        ('{"a": "\\ud800"}', '{"a": "?"}'),
+    ],
+    ids=range(6),
+)
+def test_near_misses_have_another_digest(one: str, other: str) -> None:
+    assert digest_of("t", one) != digest_of("t", other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from agent.prompt.templates import TextFiles
 from agent.tools.discovery import FILE_NAME, RouteFile, Routes, RoutesWrong
@@ -103,3 +104,17 @@ def test_a_file_that_cannot_be_used_is_refused_at_start_with_its_place(
 
     assert str(own) in str(refused.value)
     assert says in str(refused.value)
+
+
+def test_a_copy_that_breaks_while_the_bot_runs_is_told_once_and_the_shipped_one_serves(
+    tmp_path: Path,
+) -> None:
+    routes, own = route_file(tmp_path, SMALL)
+    routes.routes()
+
+    own.write_text("otherwise = [", "utf-8")
+    with capture_logs() as logs:
+        groups = [routes.routes().match("Blue or green?").groups for _ in range(3)]
+
+    assert groups == [("web", "memory")] * 3
+    assert [entry["event"] for entry in logs] == ["tool_routes_broken"]

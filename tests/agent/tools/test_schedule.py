@@ -18,7 +18,7 @@ from agent.policy.presentation import needs_of
 from agent.tools.arguments import Arguments
 from agent.tools.tool import Caller, Effect, Needs, Tool, ToolCard, Trust
 from agent.tools.toolbox import MAKES_JOBS, Reach, ReachOptions, Toolbox, arguments_of
-from memory.records.jobs import Job, JobKind
+from memory.records.jobs import Job, JobKind, MisfirePolicy, QuietPolicy
 from memory.records.messages import PersonId, Role, RunId
 from memory.records.transcript import Note, ToolResult
 from memory.stores.conversations import SqliteConversations
@@ -122,6 +122,19 @@ async def test_a_reminder_says_how_its_time_was_read_and_when_it_is_due(desk: Cl
     job = await desk.only()
     assert (job.kind, job.what.text) == (JobKind.MESSAGE, "call Bob")
     assert job.deliver_to == LANE
+
+
+async def test_a_reminder_nags_is_urgent_and_is_moved_and_paused(desk: Clerkship) -> None:
+    await desk.done("remind_me", text="pills", when="in 1 hour", nag_minutes=10, urgent=True)
+
+    job = await desk.only()
+    assert (job.nag_s, job.urgent) == (600, True)
+    said = await desk.done("update_job", id="j1", when="tomorrow at 5")
+    assert "Next: Tue 2 Jun 2026, 17:00" in said
+    assert "Paused: by hand" in await desk.done("update_job", id="j1", paused=True)
+    assert "[message]: paused: by hand" in await desk.done("list_jobs")
+    said = await desk.done("update_job", id="pills", paused=False)
+    assert "Next: Tue 2 Jun 2026, 17:00" in said
 
 
 async def test_the_same_call_made_again_after_a_kill_makes_one_job(counter: Services) -> None:
@@ -319,6 +332,19 @@ async def test_what_runs_by_itself_is_always_asked_about_and_shown_exactly(
     once = desk.needs("schedule_job", when="in 2 hours", message="hello")
     assert once.asks == "it is done later, by itself"
     assert "sends: hello" in once.shows
+
+
+async def test_a_job_may_have_rules_and_they_are_shown_before_it_is_agreed_to(
+    desk: Clerkship,
+) -> None:
+    rules = {"missed": "ask", "quiet": "drop"}
+
+    shows = desk.needs("schedule_job", **DAILY, **rules).shows
+    await desk.done("schedule_job", **DAILY, **rules)
+    job = await desk.only()
+
+    assert shows[3:5] == ("runs missed while I was off: ask", "results in quiet hours: drop")
+    assert (job.missed, job.quiet) == (MisfirePolicy.ASK, QuietPolicy.DROP)
 
 
 @pytest.mark.parametrize(

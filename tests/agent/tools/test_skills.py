@@ -14,9 +14,9 @@ from agent.skills.library import LOOK_EVERY_S, SkillLibrary
 from agent.skills.places import SkillFolders
 from agent.skills.service import SkillService
 from agent.skills.skill import SkillState
-from agent.tools.groups.skills import LISTED_MAX, SkillTools
+from agent.tools.groups.skills import FILE_BYTES_READ, LISTED_MAX, SkillTools
 from agent.tools.tool import Caller, tools_of
-from agent.tools.toolbox import Toolbox
+from agent.tools.toolbox import Reach, Toolbox
 from agent.turn.assistant import Assistant
 from memory.records.transcript import ToolResult
 from memory.stores.switches import SqliteSkillRecords
@@ -329,3 +329,41 @@ async def test_what_a_fooled_model_writes_reaches_no_prompt_until_it_is_approved
         .read_text()
         .endswith("The true steps.")
     )
+
+
+@pytest.mark.parametrize("who", [MEMBER, GUEST])
+async def test_only_the_owner_has_skills_written(desk: Desk, who: Caller) -> None:
+    put(desk.bench.folder, "other")
+    wanted = {"name": "mine", "description": "d", "instructions": STEPS}
+
+    await desk.refused("create_skill", who, **wanted)
+    await desk.refused("update_skill", who, name="other", delete=True)
+
+    assert desk.bench.in_folder() == {"other"}
+    toolbox = Toolbox(tools_of(SkillTools(desk.bench.library, desk.bench.service)))
+    assert not {"create_skill", "update_skill"} & set(Reach(toolbox).names(who.role))
+
+
+@pytest.mark.parametrize(
+    "file", ["more/a.md", "./more/a.md", "{baseDir}/more/a.md", "skills/mine/more/a.md"]
+)
+async def test_a_file_is_found_however_its_place_is_written(desk: Desk, file: str) -> None:
+    folder = put(desk.bench.folder, "mine")
+    (folder / "more").mkdir()
+    (folder / "more" / "a.md").write_bytes(b"\xef\xbb\xbfLine\r\n\x1b[31mred")
+
+    assert await desk.said("read_skill", name=" skills/mine ", file=file) == "Line\nred"
+
+
+async def test_a_file_that_is_no_text_is_refused_and_a_long_one_cut(desk: Desk) -> None:
+    folder = put(desk.bench.folder, "mine")
+    (folder / "picture.png").write_bytes(b"\x89PNG\x00\x00")
+    (folder / "empty.md").write_bytes(b"")
+    (folder / "long.md").write_bytes(b"x" * (FILE_BYTES_READ + 1))
+
+    skills = SkillTools(desk.bench.library, desk.bench.service)
+    long = await skills.read_skill(OWNER, name="mine", file="long.md")
+
+    assert "is not a text file" in await desk.refused("read_skill", name="mine", file="picture.png")
+    assert await desk.said("read_skill", name="mine", file="empty.md") == "(The file is empty.)"
+    assert len(long) == FILE_BYTES_READ + len("\n[cut here: the file has more than 200,000 bytes]")

@@ -24,7 +24,7 @@ from agent.tools.tool import (
     tools_of,
 )
 from agent.tools.toolbox import KeepResult, StoredResult
-from memory.records.errors import Permanent
+from memory.records.errors import Permanent, StorageFull
 from memory.records.transcript import ToolResult, ToolSpec
 from tests.agent.house import of_model
 from tests.agent.tools.given import OWNER, call, run_tool
@@ -235,3 +235,15 @@ async def test_a_method_is_a_tool_by_its_name_docstring_and_signature() -> None:
     assert "'start': input should be greater than or equal to 0" in wrong.content
     assert thread.card.spec().parameters == {"type": "object", "properties": {}}
     assert (thread.card.redo, thread.card.timeout_s) == ("repeat", 3)
+
+
+async def test_of_a_long_result_that_cannot_be_kept_it_is_said_how_much_there_was() -> None:
+    async def full(text: str, caller: Caller) -> StoredResult:
+        raise StorageFull("the disk is full")
+
+    cut = await run(giving("x" * 20_000), keep=Shelf(whole=False))
+    lost = await run(giving("x" * 20_000), keep=full)
+
+    assert "its beginning (the rest was too long to keep)" in cut.content
+    assert lost.ok
+    assert "20,000 characters in all; the rest could not be kept" in lost.content

@@ -411,3 +411,11 @@ def test_a_listing_leaves_out_what_the_caller_may_not_see(root: Path) -> None:
     with pytest.raises(PathRefused, match="for the owner alone"):
         workspace.entries("memory", MEMBER)
     assert names("memory/people/p2", MEMBER) == {"MEMORY.md"}
+
+
+def test_what_a_killed_write_left_is_not_listed(root: Path) -> None:
+    (root / ".0123456789abcdef.part").write_text("half")
+
+    names = [entry.name for entry in Workspace(root).entries(".", OWNER).entries]
+
+    assert ".0123456789abcdef.part" not in names
