@@ -144,7 +144,7 @@ class Budget:
     async def before(
         self, charge: Charge, *, model: str, cheap_model: str = "", tokens_in: int, tokens_out: int
     ) -> Allowance:
-        """Whether a call may be made. `tokens_in` is the counted prompt with its tools,
+        """Return whether a call may be made. `tokens_in` is the counted prompt with its tools,
         `tokens_out` the longest answer. What is allowed has to be settled by `after` or `failed`.
 
         Raises StorageError when a budget cannot be kept.
@@ -214,7 +214,7 @@ class Budget:
             self.failed(reservation)
 
     async def level(self, charge: Charge) -> Level:
-        """How much the prompt of the next call may hold. Raises StorageError."""
+        """Return how much the prompt of the next call may hold. Raises StorageError."""
         limits = self._limits_of(charge)
         for limit, _, total, _ in await self._bound(charge, limits) if limits else ():
             left = limit.amount - total.spent(limit.unit) - total.held(limit.unit)
@@ -232,7 +232,7 @@ class Budget:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is left to be written or told."""
+        """Return whether nothing is left to be written or told."""
         return self._books.is_quiet
 
     @property
@@ -241,8 +241,8 @@ class Budget:
         return self._brakes
 
     async def standings(self, charge: Charge) -> Sequence[Standing]:
-        """How the budgets stand that a call of this charge would be on; those of turns only where
-        it has one. Raises StorageError."""
+        """Return how the budgets stand that a call of this charge would be on; those of turns only
+        where it has one. Raises StorageError."""
         limits = self._limits_of(charge)
         return [
             Standing(
@@ -493,7 +493,7 @@ class _Fit(IntEnum):
 
 
 def _fit(bound: Sequence[Bound], wish: CallWish) -> tuple[_Fit, int]:
-    """How it fits into the fullest of them, and which that is.
+    """Return how it fits into the fullest of them, and which that is.
 
     Only one call at a time may be tight in an account. So a budget is never passed by more than
     what one call takes beyond its estimate.

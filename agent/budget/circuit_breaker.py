@@ -97,7 +97,7 @@ class Brake:
 
     @property
     def hour_tokens_max(self) -> int:
-        """What the hour may have; 0 when there is no such limit."""
+        """Return what the hour may have; 0 when there is no such limit."""
         return self._options.hour_tokens_max if self._options.enabled else 0
 
     def restore(self, minutes: Mapping[int, int], paused: Paused | None) -> Paused | None:
@@ -137,7 +137,7 @@ class Brake:
         return Paused(kind=Pause.BRAKE, since_ms=self._now_ms(), is_on=False, agent=self._agent)
 
     def rush(self) -> Rush:
-        """How much is used at this moment."""
+        """Return how much is used at this moment."""
         self._forget()
         options, begin = self._options, self._minute() - self._options.burst_minutes
         recent: Counter[str] = Counter()
@@ -243,7 +243,7 @@ class Brakes:
 
 
 def trip_notice(paused: Paused) -> Notice:
-    """What the owner is told, once for each time."""
+    """Return what the owner is told, once for each time."""
     return Notice(
         key=f"brake/{paused.since_ms}"
         + ("" if paused.agent == DEFAULT_AGENT else f"/{paused.agent}"),
@@ -254,7 +254,7 @@ def trip_notice(paused: Paused) -> Notice:
 
 
 def brake_words(paused: Paused, *, is_owner: bool) -> str:
-    """What somebody who writes meanwhile is told."""
+    """Return what somebody who writes meanwhile is told."""
     if is_owner:
         return (
             f"I have paused myself: {paused.words}. Send `/resume` and I go on; `/usage` shows "
@@ -316,7 +316,7 @@ class Usual:
         self._typical: dict[Purpose, tuple[float, float]] = {}
 
     def usage(self, model: str, purpose: Purpose, tokens_in: int, tokens_out: int) -> Usage:
-        """What to expect of a call whose answer has `tokens_out` at most."""
+        """Return what to expect of a call whose answer has `tokens_out` at most."""
         output, cached = self._kinds.get((model, purpose), (float(self._output_usual), 0.0))
         return Usage(
             prompt=tokens_in,
@@ -325,7 +325,7 @@ class Usual:
         )
 
     def typical(self, purpose: Purpose, unit: BudgetUnit) -> float:
-        """What one call for this has cost of late; 0 when none was made."""
+        """Return what one call for this has cost of late; 0 when none was made."""
         tokens, micros = self._typical.get(purpose, (0.0, 0.0))
         return tokens if unit is BudgetUnit.TOKENS else micros
 

@@ -104,7 +104,7 @@ class Total:
 
     @property
     def is_held(self) -> bool:
-        """Whether a call that is being made counts here."""
+        """Return whether a call that is being made counts here."""
         return bool(self.tight or self._held.tokens or self._held.micros)
 
     def spend(self, call: ModelCall) -> None:
@@ -273,7 +273,7 @@ class Books:
     # --- notices and pauses --------------------------------------------------------------------
 
     def knows(self, key: str) -> bool:
-        """Whether a notice of this key was made."""
+        """Return whether a notice of this key was made."""
         return key in self._known
 
     def announce(self, notice: Notice) -> None:
@@ -326,7 +326,7 @@ class Books:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is left to be written or told."""
+        """Return whether nothing is left to be written or told."""
         waits = (self._calls, self._dropped, self._notices, self._told, self._pauses, self._untold)
         return not (any(waits) or self._writing.locked())
 

@@ -96,7 +96,7 @@ class _Queue:
         self._waiting: list[float] = []
 
     def wait_s(self, tokens: int) -> float:
-        """How long a request that joins now has to wait, as far as can be known."""
+        """Return how long a request that joins now has to wait, as far as can be known."""
         now = self._clock.monotonic()
         ahead = sum(self._waiting)
         waits = [0.0]
@@ -126,7 +126,7 @@ class _Queue:
             self._tokens.take(more, self._clock.monotonic())
 
     def _sized(self, tokens: int) -> float:
-        """What is larger than a whole bucket goes once that is full."""
+        """Return the tokens to count: more than a whole bucket goes once that is full."""
         return min(float(tokens), self._tokens.size) if self._tokens else 0.0
 
     def _first_wait_s(self, amount: float) -> float:

@@ -128,7 +128,7 @@ class UsageService:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the owner has paused everything."""
+        """Return whether the owner has paused everything."""
         return self.budget is not None and self.budget.hand.paused is not None
 
     async def flush(self) -> None:
@@ -144,8 +144,8 @@ class UsageService:
         person_id: PersonId = NOBODY,
         zone: tzinfo | None = None,
     ) -> Sequence[UsageSum]:
-        """What was used in this day or month, of one person where one is named, as far as it is
-        stored: `flush` stores the rest."""
+        """Return what was used in this day or month, of one person where one is named, as far as it
+        is stored: `flush` stores the rest."""
         since_ms, until_ms = bounds(period, self._clock.now(), zone or self.host_zone)
         return await self._store.groups(
             UsageQuery(since_ms=since_ms, until_ms=until_ms, by=by, person_id=person_id)
@@ -175,7 +175,7 @@ class UsageService:
         )
 
     async def standings(self, person: Person) -> Sequence[Standing]:
-        """How the budgets stand that a message of a person would be on."""
+        """Return how the budgets stand that a message of a person would be on."""
         return [] if self.budget is None else await self.budget.standings(_charge_of(person))
 
     def hours(self) -> Mapping[str, int]:

@@ -121,7 +121,7 @@ def decoded(content: bytes) -> DecodedText:
 
 
 def too_long(chars_max: int) -> DocumentWrong:
-    """What is said of a file with more text than is read."""
+    """Return what is said of a file with more text than is read."""
     return DocumentWrong(f"has more than {chars_max:,} characters of text: save a part of it")
 
 

@@ -110,8 +110,8 @@ def _fits(found: Signature, size: int) -> bool:
 
 
 def _tells(content: bytes) -> bool:
-    """Whether it holds notes of a camera or program, which no provider needs to have. By the bytes
-    alone: what only looks like a note costs a copy."""
+    """Return whether it holds notes of a camera or program, which no provider needs to have. By the
+    bytes alone: what only looks like a note costs a copy."""
     return any(mark in content for mark in _MARKS)
 
 

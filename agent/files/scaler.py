@@ -56,7 +56,7 @@ _ORIENTATION = 0x0112
 
 
 def is_installed() -> bool:
-    """Whether Pillow is there; it is not loaded to find out."""
+    """Return whether Pillow is there; it is not loaded to find out."""
     return importlib.util.find_spec("PIL") is not None
 
 
@@ -223,7 +223,7 @@ def _opened(content: bytes) -> Image:
 
 
 def _turn(image: Image) -> Transpose | None:
-    """How it is to be turned, as the camera noted. A note that is damaged says nothing."""
+    """Return how it is to be turned, as the camera noted. A note that is damaged says nothing."""
     from PIL.Image import Transpose
 
     try:

@@ -122,7 +122,7 @@ def signature_of(content: bytes) -> Signature:
 
 
 def _is_plain(head: bytes) -> bool:
-    """Whether these are words: the marks of some kinds of files are letters too."""
+    """Return whether these are words: the marks of some kinds of files are letters too."""
     try:
         text = head.decode()
     except UnicodeDecodeError as error:

@@ -64,7 +64,7 @@ def file_name(turn: TurnInput, number: int, attachment: Attachment) -> str:
 
 
 def called(attachment: Attachment) -> str:
-    """What came, in words: `a voice note of 12 seconds`, `the document 'report.pdf'`."""
+    """Return what came, in words: `a voice note of 12 seconds`, `the document 'report.pdf'`."""
     kind = _CALLED.get(attachment.kind, attachment.kind.replace("_", " "))
     length = f" of {attachment.seconds} seconds" if attachment.seconds else ""
     if attachment.name:

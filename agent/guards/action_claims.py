@@ -62,8 +62,8 @@ _HOW_TO = Phrases(
 
 
 def looks_unhelpful(reply: str, list_a: str, list_b: str, *, message: str = "") -> bool:
-    """Whether the reply is of no help: empty, short with a phrase of list A in it, or with one of
-    list B at any length. The lists are `prompts/unhelpful_short.md` and `unhelpful_any.md`.
+    """Return whether the reply is of no help: empty, short with a phrase of list A in it, or with
+    one of list B at any length. The lists are `prompts/unhelpful_short.md` and `unhelpful_any.md`.
 
     `message` is what it answers, if known: a longer answer to "how do I …" counts as help, whatever
     words are in it.
@@ -79,7 +79,7 @@ def looks_unhelpful(reply: str, list_a: str, list_b: str, *, message: str = "") 
 
 
 def asks_how(message: str) -> bool:
-    """Whether a message asks how something is done."""
+    """Return whether a message asks how something is done."""
     return bool(_HOW_TO.first(squeezed(fold(message))))
 
 
@@ -90,7 +90,7 @@ def own_sentences(reply: str) -> list[str]:
 
 
 def _is_said_outright(phrases: str, sentences: list[str]) -> bool:
-    """Whether a phrase is said, not supposed: "if there is …", "with no … at hand"."""
+    """Return whether a phrase is said, not supposed: "if there is …", "with no … at hand"."""
     listed = phrases_of(read_list(phrases), endings=False)
     for sentence in sentences:
         for hit in listed.all(sentence):
@@ -273,7 +273,7 @@ class Claim:
 
     @property
     def correction(self) -> str:
-        """What a person reads below a reply that keeps saying it."""
+        """Return what a person reads below a reply that keeps saying it."""
         return f"_(To be exact: nothing was {_WORDS_OF[self.kind]} just now.)_"
 
 
@@ -287,7 +287,8 @@ class Ledger:
 
 
 def asks_to_be_told(message: str) -> bool:
-    """Whether it asks for words, not for something to be done: "when is …", "translate …"."""
+    """Return whether it asks for words, not for something to be done: "when is …", "translate
+    …"."""
     folded = squeezed(fold(message))
     if asks_how(folded):
         return True
@@ -389,7 +390,8 @@ def _stands(
 
 
 def _is_other(sentence: str, kind: ClaimKind) -> bool:
-    """Whether a sentence speaks of another time, supposes, denies, or edits a text of the chat."""
+    """Return whether a sentence speaks of another time, supposes, denies, or edits a text of the
+    chat."""
     if _NOT_NOW.first(sentence) or any(short in sentence for short in _NO_SHORT):
         return True
     said = {word.text for word in words(sentence)}

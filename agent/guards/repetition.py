@@ -40,7 +40,7 @@ class RepeatGuard:
 
     @property
     def should_sum_up(self) -> bool:
-        """Whether a call was refused: the model is to answer with what there is."""
+        """Return whether a call was refused: the model is to answer with what there is."""
         return bool(self._refused)
 
     def refusal(self, call: ToolCall) -> str | None:
@@ -89,7 +89,8 @@ _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def is_empty(text: str) -> bool:
-    """Whether a person would see nothing: blanks, invisible characters, markup without words."""
+    """Return whether a person would see nothing: blanks, invisible characters, markup without
+    words."""
     return all(
         letter in _MARKUP
         or letter.isspace()
@@ -124,7 +125,7 @@ def visible(text: str) -> str:
 
 
 def pieces(letters: Iterable[str], *, breaks: str = BREAK) -> Iterator[tuple[int, str]]:
-    """How many signs each piece stands for, and how it is shown; from either end."""
+    """Yield how many signs each piece stands for, and how it is shown; from either end."""
     for letter, same in groupby(letters):
         count = sum(1 for _ in same)
         if count >= {" ": BLANKS_MIN, "\n": BREAKS_MIN}.get(letter, SAME_MIN):

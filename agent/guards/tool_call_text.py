@@ -49,7 +49,8 @@ def called_name(call: ToolCall) -> str:
 
 
 def called_arguments(call: ToolCall) -> dict[str, Any]:
-    """What the tool that is meant was given; what cannot be read is one value without a name."""
+    """Return what the tool that is meant was given; what cannot be read is one value without a
+    name."""
     given = read_object(call.arguments)
     if given is not None and call.name == TOOL_CALL:
         inner = given.get("arguments") or {}
@@ -178,7 +179,7 @@ def without_calls(text: str, tools: Collection[str]) -> str:
 
 
 def _without_bare(text: str, tools: Collection[str]) -> str:
-    """What stands outside of code blocks."""
+    """Return what stands outside of code blocks."""
     for form in (_TAGGED, _FUNCTION_TAG, _MARKED):
         text = _outside_code(form, text)
     text = _without_objects(text, tools)
@@ -223,7 +224,7 @@ def _without_objects(text: str, tools: Collection[str]) -> str:
 
 
 def _is_call(body: str, tools: Collection[str]) -> bool:
-    """Whether a block of code is a call and nothing else."""
+    """Return whether a block of code is a call and nothing else."""
     body = body.strip()
     if not body or len(body) > CALL_CHARS_MAX:
         return False
@@ -238,7 +239,7 @@ def _is_call(body: str, tools: Collection[str]) -> bool:
 
 
 def _calls(value: Any, tools: Collection[str]) -> bool:
-    """Whether a JSON value names a tool that there is, with arguments for it."""
+    """Return whether a JSON value names a tool that there is, with arguments for it."""
     if isinstance(value, list):
         return bool(value) and all(_calls(item, tools) for item in value)
     if not isinstance(value, dict):

@@ -33,7 +33,7 @@ TEXT_CHARS_MAX = 4_000
 
 
 def digest(entries: Sequence[StoredEntry], former: str, *, tokens_max: int) -> str:
-    """What can be kept of the entries and of the former summary within so many tokens."""
+    """Return what can be kept of the entries and of the former summary within so many tokens."""
     parts = _taken_up(former)
     parts[DONE] += effects_of(entries)
     # With what an exchange ended: a question to the person, or one that nobody answered.

@@ -145,8 +145,8 @@ def window(stored: Sequence[StoredEntry], *, tokens_max: int) -> int | None:
 
 
 def since_compaction(history: History) -> tuple[History, int | None]:
-    """What is left of a history since it was summed up, and the id from which on it is sent where
-    that is later than before: what was summed up counts from the next turn on (SPEC §10)."""
+    """Return what is left of a history since it was summed up, and the id from which on it is sent
+    where that is later than before: what was summed up counts from the next turn on (SPEC §10)."""
     compaction = history.compaction
     if compaction is None or not history.entries:
         return history, None
@@ -319,7 +319,8 @@ def shorten_before(stored: Sequence[StoredEntry], shortened_to: int) -> tuple[En
 
 @once
 def _shortened_by(result: ToolResult) -> dict[str, ToolResult]:
-    """What it was shortened to, by the marker in its place: one, unless an id was given twice."""
+    """Return what it was shortened to, by the marker in its place: one, unless an id was given
+    twice."""
     return {}
 
 

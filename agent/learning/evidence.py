@@ -170,8 +170,8 @@ def is_carried(note: str, *, by: str, foreign: AbstractSet[str]) -> bool:
 
 
 def shares_words(note: str, quote: str) -> bool:
-    """Whether a note has anything of its quote: else it may tell of another sentence of the line,
-    in which somebody else is spoken of."""
+    """Return whether a note has anything of its quote: else it may tell of another sentence of the
+    line, in which somebody else is spoken of."""
     told, there = (
         {*map(stem, (w.text for w in words(fold(t))))} - STOP_WORDS for t in (note, quote)
     )
@@ -263,8 +263,9 @@ _PLAIN_VOWELS = str.maketrans("éäû", "eau")
 
 
 def _is_dated_alike(note: str, line: str, *, year: int) -> bool:
-    """Whether the days of a note are those of the line, or can be reckoned from when it was said:
-    a year that is far from that has to stand there, and of a line that names a month the day."""
+    """Return whether the days of a note are those of the line, or can be reckoned from when it was
+    said: a year that is far from that has to stand there, and of a line that names a month the
+    day."""
     told = " ".join(_DATE.findall(note))
     there = set(map(int, re.findall(r"\d+", line)))
     years = {int(one) for one in re.findall(r"(?<!\d)\d{4}(?!\d)", told)}
@@ -296,7 +297,7 @@ def keys(text: str) -> set[str]:
 
 
 def _swapped(word: str, among: AbstractSet[str]) -> bool:
-    """Whether a short verb of another language is there in another person: vivo, vive."""
+    """Return whether a short verb of another language is there in another person: vivo, vive."""
     return word[-1] in "aeiou" and any(word[:-1] + vowel in among for vowel in "aeiou")
 
 
@@ -305,5 +306,5 @@ def _pairs(run: str) -> list[str]:
 
 
 def _is_trifle(word: str) -> bool:
-    """Whether it is one letter, or a contraction of words that say nothing: I'm, don't."""
+    """Return whether it is one letter, or a contraction of words that say nothing: I'm, don't."""
     return len(word) < 2 or all(part in STOP_WORDS for part in word.split("'"))

@@ -211,7 +211,7 @@ class ToolUse:
 
     @property
     def line(self) -> str:
-        """How it is told to a model."""
+        """Return how it is told to a model."""
         return (
             f"{self.name} {self.arguments}: {f'failed: {self.trouble}' if self.trouble else 'ok'}"
         )

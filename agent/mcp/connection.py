@@ -88,7 +88,7 @@ class Connection:
 
     @property
     def health(self) -> ServerHealth:
-        """How it is at this moment."""
+        """Return how it is at this moment."""
         left = None
         if self._health is Health.DOWN:
             left = max(0.0, self._retry_at - asyncio.get_running_loop().time())
@@ -98,7 +98,7 @@ class Connection:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether it was asked for."""
+        """Return whether it was asked for."""
         return self._wanted
 
     def want(self) -> None:
@@ -380,8 +380,8 @@ class Connection:
 
 
 def _trouble() -> tuple[type[Exception], ...]:
-    """What a connection can raise: its own errors, those below it, and slips of the SDK on what a
-    server sent. A group holds what its tasks raised."""
+    """Return what a connection can raise: its own errors, those below it, and slips of the SDK on
+    what a server sent. A group holds what its tasks raised."""
     import anyio
     import httpx2
     from mcp import MCPError

@@ -38,7 +38,8 @@ def inlined(schema: object) -> Schema:
 
 
 def resolved(root: object, ref: object) -> object:
-    """What a reference such as `#/$defs/a~1b%20c` points to; None when there is no such thing."""
+    """Return what a reference such as `#/$defs/a~1b%20c` points to; None when there is no such
+    thing."""
     if not isinstance(ref, str) or not ref.startswith("#"):
         return None
     pointer = unquote(ref[1:])
@@ -159,7 +160,7 @@ def _is_scalar(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    """Whether every reader of JSON takes it as one: hundreds of digits, few do."""
+    """Return whether every reader of JSON takes it as one: hundreds of digits, few do."""
     if isinstance(value, bool):
         return False
     if isinstance(value, int):

@@ -87,7 +87,8 @@ class ServerProgram:
                 pass
 
     async def _exited(self) -> bool:
-        """Whether the program itself is gone within its time; those it left behind may be not."""
+        """Return whether the program itself is gone within its time; those it left behind may be
+        not."""
         try:
             async with asyncio.timeout(self._end_s):
                 await self._streams.exited.wait()
@@ -199,8 +200,8 @@ def server_env(options: ServerOptions, env: Mapping[str, str]) -> dict[str, str]
 
 
 def misplaced_paths(options: ServerOptions, workspace: Path) -> Iterator[tuple[str, str]]:
-    """What of its settings may be meant for another folder, or lets a tool change its program: each
-    as what is wrong, and what to do. Blocks."""
+    """Yield what of its settings may be meant for another folder, or lets a tool change its
+    program: each as what is wrong, and what to do. Blocks."""
     section = f"mcp.{options.name}"
     for key, said, value, is_run in _named(options):
         path = Path(value)

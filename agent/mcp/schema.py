@@ -170,8 +170,8 @@ class _Copy:
 
 
 def _choices(schema: Schema) -> list[Schema]:
-    """What may stand here, one type each; empty where there is no choice. Null goes: a parameter
-    that may be null is one that can be left out."""
+    """Return what may stand here, one type each; empty where there is no choice. Null goes: a
+    parameter that may be null is one that can be left out."""
     rest = {key: value for key, value in schema.items() if key not in {"anyOf", "oneOf"}}
     found = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
     if found:
@@ -297,7 +297,7 @@ _SLIPS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErro
 
 
 def former_parameters(approved: ApprovedTool) -> Mapping[str, Any] | None:
-    """What a model was shown when the owner approved it; None where that was not kept."""
+    """Return what a model was shown when the owner approved it; None where that was not kept."""
     try:
         schema = json.loads(approved.parameters)
     except ValueError:
@@ -306,7 +306,8 @@ def former_parameters(approved: ApprovedTool) -> Mapping[str, Any] | None:
 
 
 def digest_of(tool: ServerTool) -> str:
-    """What the owner approves: all that a model reads of it, and what it is said to change."""
+    """Return what the owner approves: all that a model reads of it, and what it is said to
+    change."""
     content = [tool.name, tool.description, tool.schema, tool.read_only, tool.idempotent]
     written = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(written.encode()).hexdigest()
@@ -330,6 +331,7 @@ def effect_of(tool: ServerTool, options: ServerOptions) -> Effect:
 
 
 def is_vouched_for(tool: ServerTool, options: ServerOptions) -> bool:
-    """Whether the owner said that it only reads, or trusts its server with what it is told."""
+    """Return whether the owner said that it only reads, or trusts its server with what it is
+    told."""
     named = bool(options.read_only) and is_wanted(tool.name, options.read_only)
     return named or options.is_trusted

@@ -161,8 +161,8 @@ class McpServers:
         return sum(server.version for server in self._servers.values())
 
     def tools(self) -> tuple[Tool, ...]:
-        """What is offered now, by server and name. The tools of a server that is down stay, so
-        that a prompt keeps its beginning; a call of one says that it is down."""
+        """Return what is offered now, by server and name. The tools of a server that is down stay,
+        so that a prompt keeps its beginning; a call of one says that it is down."""
         return tuple(tool for server in self._servers.values() for tool in server.offered)
 
     def states(self) -> tuple[ServerState, ...]:

@@ -53,7 +53,7 @@ class ServerArguments:
         return self._shown
 
     def parse(self, data: dict[str, Any]) -> dict[str, Any]:
-        """What the server is sent. Raises ArgumentsWrong."""
+        """Return what the server is sent. Raises ArgumentsWrong."""
         arguments, wrong = _Fitter().fit(_plain(data), self._schema)
         if wrong:
             words = [seen(problem) for problem in wrong[:ERRORS_SHOWN_MAX]]
@@ -322,12 +322,12 @@ JOINT = "__"
 
 
 def is_hidden(tool: str) -> bool:
-    """What a server has for itself: `health`, and what begins with `_`."""
+    """Return what a server has for itself: `health`, and what begins with `_`."""
     return not tool or tool.startswith("_") or tool == "health"
 
 
 def is_wanted(tool: str, globs: Collection[str]) -> bool:
-    """Whether the owner's globs let it in; without globs all are."""
+    """Return whether the owner's globs let it in; without globs all are."""
     return not globs or any(fnmatchcase(tool, glob) for glob in globs)
 
 

@@ -70,7 +70,7 @@ class Timing:
     warn_s: float = 60.0
 
     def pause_s(self, failures: int) -> float:
-        """How long to wait after this many failures in a row (at least one)."""
+        """Return how long to wait after this many failures in a row (at least one)."""
         return float(self.backoff_s * 2 ** min(failures - 1, self.backoff_doublings))
 
 

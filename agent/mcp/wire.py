@@ -324,7 +324,7 @@ _SUFFIXES = {"audio/wav": ".wav", "audio/ogg": ".ogg", "image/webp": ".webp"}
 
 
 def _is_told(structured: Any, said: Sequence[str]) -> bool:
-    """Whether the text is the same value: most servers send it twice."""
+    """Return whether the text is the same value: most servers send it twice."""
     only = structured
     if isinstance(structured, dict) and len(structured) == 1:
         only = next(iter(structured.values()))  # a bare value is wrapped in one field

@@ -257,7 +257,7 @@ def messages(
 
 
 def words_of(said: Said) -> str:
-    """What the person said, with the quoted text before it and, in groups, their name."""
+    """Return what the person said, with the quoted text before it and, in groups, their name."""
     text = said.text
     if said.sender:
         # In a group nobody may speak as somebody else, or as us: what follows a line break is set
@@ -361,7 +361,7 @@ MARK = {"type": "ephemeral"}
 
 
 def takes_marks(name: str) -> bool:
-    """Whether a model caches what is marked: Claude, wherever it runs.
+    """Return whether a model caches what is marked: Claude, wherever it runs.
 
     Gemini keeps prefixes without being told. Marks would make litellm create a cache there, in
     requests of its own, for each prompt that differs, and it is paid for by the hour.

@@ -96,8 +96,8 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 def _values(text: str) -> Iterator[Any]:
-    """What the answer may be, the likeliest first: all of it, an object within it, the last one
-    first, or what json-repair makes of it from the first bracket on."""
+    """Yield what the answer may be, the likeliest first: all of it, an object within it, the last
+    one first, or what json-repair makes of it from the first bracket on."""
     whole = _loaded(text)
     if isinstance(whole, str):  # an object, encoded twice
         whole = _loaded(whole)

@@ -64,7 +64,7 @@ class CircuitBreaker:
 
     @property
     def is_refused(self) -> bool:
-        """Whether it is open because of the key or the account."""
+        """Return whether it is open because of the key or the account."""
         return self.is_open and self.refusal is not None
 
     def enter(self, name: str, *, now: float) -> BreakerCall:
@@ -177,7 +177,8 @@ class ModelHealth:
         return RestingModel(name=self.model.name, seconds=self.until - now, why=self.why)
 
     def is_shut(self, now: float) -> bool:
-        """Whether its key or account is refused, and it is tried now or was within a minute."""
+        """Return whether its key or account is refused, and it is tried now or was within a
+        minute."""
         if not self.breaker.is_refused:
             return False
         return self.on_trial or now < (self.breaker.open_until or now)

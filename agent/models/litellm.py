@@ -412,7 +412,7 @@ def _handler() -> Callable[[httpx.AsyncClient, Assembly], Any]:
 
 
 def _can_be_read(line: bytes) -> bool:
-    """Whether a line of a stream is JSON where it has to be."""
+    """Return whether a line of a stream is JSON where it has to be."""
     if not line.startswith(_DATA):
         return True
     value = line.removeprefix(_DATA).strip()
@@ -448,8 +448,8 @@ class Speech:
         self._server = ServerLabel(api_base=host, secrets=(api_key,))
 
     async def text(self, name: str, content: bytes) -> str:
-        """What is said in a recording of this name, whose ending tells its form. Raises the model
-        errors of `memory.records.errors`."""
+        """Return what is said in a recording of this name, whose ending tells its form. Raises the
+        model errors of `memory.records.errors`."""
         arguments: dict[str, Any] = {
             "model": self.name,
             "file": (name, content),

@@ -316,8 +316,8 @@ def _headers(api_key: str, address: SplitResult, dialect: Dialect) -> dict[str, 
 
 
 def _find(url: str) -> tuple[ssl.SSLContext | bool, str | None]:
-    """Whom to trust and which proxy leads to a server. Also loads the library, and may take a
-    while, so it runs in a thread.
+    """Return whom to trust and which proxy leads to a server. Also loads the library, and may take
+    a while, so it runs in a thread.
 
     The authorities are those of Telegram's client; SSL_CERT_FILE and SSL_CERT_DIR name others. The
     proxy is that of the environment, which the library would look up at each request.

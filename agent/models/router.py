@@ -118,7 +118,8 @@ class Router:
     # --- for turns -----------------------------------------------------------------------------
 
     async def at(self, lane: str, *, agent: str = "") -> InUse:
-        """Which one answers at an address; for this agent, where it is not that of the address."""
+        """Return which one answers at an address; for this agent, where it is not that of the
+        address."""
         standing = await self.standing(lane, agent=agent)
         return InUse(name=standing.answering.name, traits=standing.answering.choice.traits)
 
@@ -134,7 +135,7 @@ class Router:
         return _RoutedModel(self, links, clock=self._clock, chance=self._chance)
 
     def untold(self) -> Sequence[str]:
-        """What the owner has to hear of keys and accounts, a sentence each; told once."""
+        """Return what the owner has to hear of keys and accounts, a sentence each; told once."""
         told = []
         for client in self._clients.values():
             breaker, name = client.health.breaker, client.health.model.name
@@ -159,7 +160,8 @@ class Router:
                 client.uses -= 1
 
     async def price(self, model: str) -> Price | None:
-        """What a model that answered, or answers here, costs; None: the table does not know it."""
+        """Return what a model that answered, or answers here, costs; None: the table does not know
+        it."""
         known = [*self._models.all(), *self._found.values()]
         for one in known:
             if isinstance(one, NamedModel) and one.choice.model == model:
@@ -167,11 +169,11 @@ class Router:
         return await self._finder.prices.find(model) if model else None
 
     async def price_at(self, lane: str) -> Price | None:
-        """What the model at an address costs."""
+        """Return what the model at an address costs."""
         return await self._finder.price((await self.standing(lane)).answering)
 
     async def dollars(self, lane: str, usage: Usage) -> float | None:
-        """What a call at an address costs; None where the price is not known."""
+        """Return what a call at an address costs; None where the price is not known."""
         price = await self.price_at(lane)
         return None if price is None else price.cost(usage)
 
@@ -183,7 +185,7 @@ class Router:
         return self._models
 
     def usual(self, lane: str) -> AgentModels:
-        """What answers at an address where nothing else was chosen."""
+        """Return what answers at an address where nothing else was chosen."""
         return self._models.of(self._agent_of(lane))
 
     async def standing(self, lane: str, *, agent: str = "") -> ModelStanding:
@@ -205,7 +207,7 @@ class Router:
         )
 
     def stand_ins(self, one: NamedModel, usual: AgentModels) -> tuple[NamedModel, ...]:
-        """What is asked while a model cannot answer.
+        """Return what is asked while a model cannot answer.
 
         Of the usual one: the fallbacks. Of another one: the usual one and the fallbacks, where
         there are any; and nothing that leaves this machine where it was chosen to stay here.

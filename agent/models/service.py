@@ -36,7 +36,7 @@ class NamedModel:
 
     @property
     def is_local(self) -> bool:
-        """Whether what is said to it stays on this machine."""
+        """Return whether what is said to it stays on this machine."""
         return self.choice.kind == "embedded" or is_here(self.choice.api_base)
 
 
@@ -66,7 +66,7 @@ class ConfiguredModels:
         return tuple({one.name: one for one in models}.values())
 
     def of(self, agent: str) -> AgentModels:
-        """What is usual with an agent."""
+        """Return what is usual with an agent."""
         found = self.agents.get(agent)
         return found or AgentModels(main=self.main, fallbacks=self.fallbacks)
 
@@ -135,7 +135,7 @@ class ModelFinder:
         return NamedModel(name=name, choice=choice)
 
     async def price(self, one: NamedModel) -> Price | None:
-        """What a model costs; None where that is not known."""
+        """Return what a model costs; None where that is not known."""
         name = one.choice.priced_as
         return await self.prices.find(name) if name else None
 

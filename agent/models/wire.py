@@ -64,7 +64,7 @@ class Assembly:
 
     @property
     def finished(self) -> bool:
-        """Whether the model said that its answer is over."""
+        """Return whether the model said that its answer is over."""
         return bool(self._finish)
 
     def passes(self, piece: bytes) -> None:
@@ -269,5 +269,6 @@ class EventReader:
         return events
 
     def end(self) -> list[str]:
-        """What a server sent without the closing blank line. Cut JSON fails where it is parsed."""
+        """Return what a server sent without the closing blank line. Cut JSON fails where it is
+        parsed."""
         return self.feed(b"\n\n", final=True)

@@ -39,7 +39,7 @@ class PolicyRule:
     agent: str = "*"
 
     def fits(self, card: ToolCard, agent: str) -> bool:
-        """Whether it speaks of this tool, called by this agent."""
+        """Return whether it speaks of this tool, called by this agent."""
         return (
             (not self.tools or any(fnmatchcase(card.name, glob) for glob in self.tools))
             and self.effect in {None, card.effect}
@@ -64,12 +64,12 @@ class Policy:
     )
 
     def action(self, card: ToolCard, agent: str) -> Action | None:
-        """What the first rule that fits says."""
+        """Return what the first rule that fits says."""
         return next((rule.action for rule in self.rules if rule.fits(card, agent)), None)
 
     def allows(self, card: ToolCard, caller: Caller) -> bool:
-        """Whether a rule spares this caller a question: others than the owner have their own tap
-        (SPEC §4)."""
+        """Return whether a rule spares this caller a question: others than the owner have their own
+        tap (SPEC §4)."""
         return caller.role is Role.OWNER and self.action(card, caller.agent) is Action.ALLOW
 
 
@@ -111,8 +111,8 @@ def decide(
     leaves: str,
     always: bool,
 ) -> Verdict:
-    """What becomes of one call. `leaves` is what somebody would learn by it who was not meant
-    (`agent.policy.egress`), empty for nothing; `always` whether it was agreed to for good.
+    """Return what becomes of one call. `leaves` is what somebody would learn by it who was not
+    meant (`agent.policy.egress`), empty for nothing; `always` whether it was agreed to for good.
 
     The order is the rule: what nobody may agree to, then what is asked about whatever the owner's
     rules allow, then the rules, then the defaults. An unattended run is judged alike: it waits.
@@ -132,8 +132,8 @@ def decide(
 
 
 def digest_of(tool: str, arguments: str) -> str:
-    """What an answer is good for: this tool with these arguments, however their JSON is spaced and
-    ordered."""
+    """Return what an answer is good for: this tool with these arguments, however their JSON is
+    spaced and ordered."""
     try:
         read = json.dumps(json.loads(arguments, strict=False), sort_keys=True)
         kind = "json"
@@ -144,7 +144,7 @@ def digest_of(tool: str, arguments: str) -> str:
 
 
 def shown(card: ToolCard, arguments: str, needs: Needs) -> str:
-    """What will run, exactly, as a Markdown code block for the person who is asked.
+    """Return what will run, exactly, as a Markdown code block for the person who is asked.
 
     Nothing in it is invisible. No value ends the block or begins a row of it: a value stays behind
     the words of ours, or the name, with which its row begins, and what it says there is its own. A
@@ -172,7 +172,8 @@ def _refusal(policy: Policy, card: ToolCard, caller: Caller, action: Action | No
 
 
 def _is_owners(card: ToolCard) -> bool:
-    """Whether the owner alone may wish for it and agree to it. Looking at things is nobody's."""
+    """Return whether the owner alone may wish for it and agree to it. Looking at things is
+    nobody's."""
     if card.group == EXEC:
         return True
     return card.group in OWNERS_GROUPS and card.effect is not Effect.NONE
@@ -193,7 +194,7 @@ def _pressing(
 
 
 def _risk(policy: Policy, card: ToolCard, needs: Needs) -> str:
-    """What could be somebody else's wish in a tainted turn; empty for what does no harm.
+    """Return what could be somebody else's wish in a tainted turn; empty for what does no harm.
 
     Handing work to a subagent is no such thing: it takes the taint along, so each of its own calls
     is judged as here.

@@ -154,7 +154,7 @@ class Egress:
         return ""
 
     def is_agreed(self, turn: TurnInput, tool: str) -> bool:
-        """Whether a person agreed to this reading tool in this conversation."""
+        """Return whether a person agreed to this reading tool in this conversation."""
         return _consent(turn, tool) in self._agreed
 
     def agree(self, turn: TurnInput, tool: str) -> None:

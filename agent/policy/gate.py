@@ -180,7 +180,7 @@ def _now(asked: ToolCallState) -> Sequence[Entry]:
 
 
 def _is_persons_own(wish: Wish, asked: ToolCallState, tools: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a call keeps nothing but what the person wrote just now.
+    """Return whether a call keeps nothing but what the person wrote just now.
 
     Else one page that was read would have each reminder asked about until the next `/new`. Where
     something was read in this very turn, all that the call says has to be theirs, its time too.

@@ -63,7 +63,7 @@ def needs_of(tool: Tool, arguments: Any, caller: Caller) -> Needs:
 
 
 def values_of(arguments: BaseModel) -> Mapping[str, Any]:
-    """What of the arguments was given, as a card shows it."""
+    """Return what of the arguments was given, as a card shows it."""
     return arguments.model_dump(mode="json", exclude_unset=True)
 
 
@@ -91,7 +91,7 @@ def rows(called: Mapping[str, Any] | str, *, says: Sequence[str] = ()) -> list[s
 
 
 def is_whole(called: Mapping[str, Any], *, says: Sequence[str] = ()) -> bool:
-    """Whether a card shows all of a call, with nothing left out."""
+    """Return whether a card shows all of a call, with nothing left out."""
     values = _left(called, says)
     rooms = _rooms(values)
     return (
@@ -128,7 +128,7 @@ def _is_said(value: Any, row: str) -> bool:
 
 
 def _rooms(values: Sequence[Named]) -> dict[str, int]:
-    """What each value may take: the short ones what they need, the others the rest in equal
+    """Return what each value may take: the short ones what they need, the others the rest in equal
     parts."""
     costs = {name: _cost(_written(value), SHOWN_CHARS_MAX) for name, value in values}
     rooms: dict[str, int] = {}
@@ -214,7 +214,7 @@ def _cost(text: str, room: int, *, breaks: str = "\n") -> int:
 
 
 def _taken(letters: Iterable[str], room: int) -> int:
-    """How many signs of the beginning fit."""
+    """Return how many signs of the beginning fit."""
     taken = width = 0
     for count, shown in pieces(letters, breaks="\n"):
         width += _width(shown)

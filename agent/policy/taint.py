@@ -58,7 +58,7 @@ OTHERS_FACTS = "what is remembered of this group, whoever said it"
 
 
 def tainted_by(entries: Iterable[Entry], *, person_id: str) -> str:
-    """What untrusted text there is among the entries, in words for a person; empty for none.
+    """Return what untrusted text there is among the entries, in words for a person; empty for none.
 
     Results of tools that read the outside, files that came with a message, what was forwarded,
     quoted text, answers that were given after any of it, and in a group what others said.
@@ -133,8 +133,9 @@ _REMEMBERING_TOOLS = frozenset(
 
 
 def rests_on_memory(entries: Iterable[Entry]) -> bool:
-    """Whether what is remembered is among the entries. It is the person's own, but nobody can say
-    of each sentence who made it: what it tells to somebody new has to be known from elsewhere."""
+    """Return whether what is remembered is among the entries. It is the person's own, but nobody
+    can say of each sentence who made it: what it tells to somebody new has to be known from
+    elsewhere."""
     for entry in entries:
         match entry:
             case Context(text=text) if any(one in text for one in _REMEMBERED_HEADINGS):
@@ -149,8 +150,9 @@ def rests_on_memory(entries: Iterable[Entry]) -> bool:
 
 
 def has_said(entries: Iterable[Entry], target: str, *, person_id: str) -> bool:
-    """Whether the name of a chat stands in what this person wrote here, as a whole. What they only
-    forwarded, they did not say; what a model wrote never counts, whichever way it came back."""
+    """Return whether the name of a chat stands in what this person wrote here, as a whole. What
+    they only forwarded, they did not say; what a model wrote never counts, whichever way it came
+    back."""
     return any(is_named_in(target, text) for text in own_texts(entries, person_id))
 
 
@@ -173,16 +175,16 @@ _TIMES = frozenset(
 
 
 def is_once(when: str) -> bool:
-    """Whether a time surely comes but once, by its words: one that may come again is looked at by
-    somebody."""
+    """Return whether a time surely comes but once, by its words: one that may come again is looked
+    at by somebody."""
     text = fold(when)
     found = re.findall(r"[^\W\d_]+", text)
     return "*" not in text and all(word in _TIMES for word in found)
 
 
 def is_said_now(values: Iterable[str], entries: Sequence[Entry], *, name: str = "") -> bool:
-    """Whether each of the values is a run of words of what the person (called `name`) wrote in this
-    turn themselves: endings, and their name before it, aside.
+    """Return whether each of the values is a run of words of what the person (called `name`) wrote
+    in this turn themselves: endings, and their name before it, aside.
 
     An address, other scripts and signs within words have to stand there exactly so: words alone
     would let `evil.example` pass for "the evil example".
@@ -215,11 +217,11 @@ _PLAIN_WORD = re.compile(r"[\"'(]*[^\W_]+(?:['’-][^\W_]+)*[\"')]*[.,:;!?]*")
 
 
 def is_named_in(target: str, text: str) -> bool:
-    """Whether the name of a chat stands in a text, as a whole."""
+    """Return whether the name of a chat stands in a text, as a whole."""
     whole = rf"(?<![\w.@%/-]){re.escape(target.strip())}(?![\w%=&/?#+~-]|[.,:;@!][\w%])"
     return bool(target.strip()) and re.search(whole, text) is not None
 
 
 def is_own(said: Said) -> bool:
-    """Whether a person wrote it here themselves."""
+    """Return whether a person wrote it here themselves."""
     return not said.forwarded and not said.by.startswith(NOBODY)

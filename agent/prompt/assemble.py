@@ -385,7 +385,7 @@ def _fresh(
 
 
 def _unsaid(layer: PromptLayer, told: ToldLayers) -> PromptLayer | None:
-    """What of a layer has to be sent; None when all of it stands."""
+    """Return what of a layer has to be sent; None when all of it stands."""
     if layer.repeat is Repeat.MOMENT:
         return layer
     if layer.repeat is Repeat.STATE:
@@ -402,7 +402,7 @@ def _unsaid(layer: PromptLayer, told: ToldLayers) -> PromptLayer | None:
 
 
 def read_back(contexts: Sequence[str], asides: Sequence[str] = ()) -> Mapping[str, str]:
-    """What each turn layer with a heading said last, by heading, from the blocks as sent.
+    """Return what each turn layer with a heading said last, by heading, from the blocks as sent.
 
     `asides` are the texts of layers without a heading, which may follow any other. One that is not
     known any more stays with the layer before it: that one is then told once more, no worse.
@@ -444,12 +444,12 @@ class ToldLayers:
         self.standing = {heading: texts[-1] for heading, texts in self._all.items()}
 
     def newest(self, heading: str) -> str:
-        """What a layer said last, with its heading; empty if nothing."""
+        """Return what a layer said last, with its heading; empty if nothing."""
         return self.standing.get(heading, "")
 
     def holds(self, layer: PromptLayer, piece: Piece) -> bool:
-        """Whether a piece stands in what this very layer said: one with a heading of its own as
-        the newest under it, any other as lines anywhere."""
+        """Return whether a piece stands in what this very layer said: one with a heading of its own
+        as the newest under it, any other as lines anywhere."""
         if not layer.heading:
             return self.newest(piece.heading) == piece.render()
         said = self._all.get(layer.heading, ())

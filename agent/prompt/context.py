@@ -63,7 +63,7 @@ class _MatchedSkills:
         return tuple({skill.name: skill for skill in found}.values())
 
     def instructions(self) -> tuple[Instruction, ...]:
-        """What the rules tell, each text once."""
+        """Return what the rules tell, each text once."""
         told: dict[str, Instruction] = {}
         for hit in self.forced.hits:
             if text := hit.rule.instruction.strip():
@@ -103,7 +103,7 @@ class _SkillMatchers:
         self._rules = RuleBook(shelf, rules)
 
     def matched(self, occasion: PromptOccasion) -> _MatchedSkills:
-        """What fits; outside a chat nothing is matched, unless it has the full context."""
+        """Return what fits; outside a chat nothing is matched, unless it has the full context."""
         if not occasion.matches:
             return _MatchedSkills(self._listed)
         forced = self._rules.forced(occasion.text)

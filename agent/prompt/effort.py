@@ -88,7 +88,7 @@ class ReasoningControl:
         self._analysis = phrases_of(read_list(analysis), endings=True)
 
     def judge(self, text: str) -> Thinking:
-        """Which rule the message meets first."""
+        """Return which rule the message meets first."""
         folded = squeezed(fold(text))
         # How many words there are; of scripts without blanks about how many.
         runs = sum(-(-len(run) // _RUNS_A_WORD) for run in unbordered_runs(folded))

@@ -57,7 +57,7 @@ class Prefix:
 
     @property
     def share(self) -> float:
-        """How much of this request a cache can serve, from 0 to 1."""
+        """Return how much of this request a cache can serve, from 0 to 1."""
         return self.kept_tokens / self.tokens if self.tokens else 0.0
 
 
@@ -77,7 +77,7 @@ def tools_part(tools: Sequence[ToolSpec]) -> PrefixPart:
 
 
 def schema_tokens(tools: Sequence[ToolSpec]) -> int:
-    """What tool schemas take, as near as can be told without a tokenizer: for a price."""
+    """Return what tool schemas take, as near as can be told without a tokenizer: for a price."""
     text = json.dumps(
         [[tool.name, tool.description, dict(tool.parameters)] for tool in tools],
         ensure_ascii=False,

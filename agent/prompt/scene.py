@@ -61,14 +61,15 @@ class PromptOccasion:
 
     @property
     def text(self) -> str:
-        """What it is about, for matching and recall."""
+        """Return what it is about, for matching and recall."""
         if self.turn.report is not None:
             return self.turn.report.task
         return self.turn.message.text if self.kind is PromptKind.CHAT else self.task
 
     @property
     def matches(self) -> bool:
-        """Whether playbooks and force-include rules look at it (SPEC §5). Not at words of ours."""
+        """Return whether playbooks and force-include rules look at it (SPEC §5). Not at words of
+        ours."""
         if self.turn.report is not None:
             return False
         return self.kind is PromptKind.CHAT or self.full_context

@@ -342,8 +342,8 @@ class PromptLibrary:
         return texts
 
     def _is_broken(self, name: str, text: str) -> bool:
-        """Whether a copy of the workspace lacks what it needs: then the shipped one serves. It
-        was whole at the start, so it is told, and the bot goes on."""
+        """Return whether a copy of the workspace lacks what it needs: then the shipped one serves.
+        It was whole at the start, so it is told, and the bot goes on."""
         lacking = [mark for mark in NEEDED.get(name, ()) if "{{" + mark + "}}" not in text]
         broken = name in NEEDED and (bool(lacking) or not text.strip())
         if broken and name not in self._told_broken:

@@ -12,13 +12,13 @@ from memory.records.transcript import Answered, Context, Entry, Note, Said, Tool
 
 @once
 def tokens_of(entry: Entry) -> int:
-    """What an entry adds to a request, estimated: its text and its pictures."""
+    """Return what an entry adds to a request, estimated: its text and its pictures."""
     return estimate_tokens(text_of(entry)) + picture_tokens(entry)
 
 
 @once
 def chars_of(entry: Entry) -> int:
-    """How long the text of an entry is."""
+    """Return how long the text of an entry is."""
     return len(text_of(entry))
 
 
@@ -44,14 +44,14 @@ def text_of(entry: Entry) -> str:
 
 
 def brought_tokens(entry: Entry) -> int:
-    """What a note on files adds to the words after it, estimated."""
+    """Return what a note on files adds to the words after it, estimated."""
     if not isinstance(entry, Note) or not entry.brings:
         return 0
     return estimate_tokens(f"{entry.text}\n{entry.content}") + picture_tokens(entry)
 
 
 def picture_tokens(entry: Entry) -> int:
-    """What the pictures of an entry add to its text."""
+    """Return what the pictures of an entry add to its text."""
     return sum(one.tokens for one in entry.pictures) if isinstance(entry, Note) else 0
 
 

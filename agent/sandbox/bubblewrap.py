@@ -104,7 +104,7 @@ class Bubblewrap:
         self._why = ""
 
     def works(self) -> bool:
-        """Whether programs can be confined."""
+        """Return whether programs can be confined."""
         self._find_out()
         return bool(self._path)
 
@@ -136,7 +136,7 @@ class Bubblewrap:
     def options(
         self, confinement: Confinement, environment: Mapping[str, str], *, folder: Path
     ) -> bytes:
-        """What is to be written into the pipe. Looks at the disk: call it in a thread."""
+        """Return what is to be written into the pipe. Looks at the disk: call it in a thread."""
         parts = [*self._flags, *confined(confinement), *_proc_covers(self._flags)]
         parts += ["--chdir", str(folder)]
         for name, value in environment.items():
@@ -258,7 +258,7 @@ def _is_below(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def _succeeds(bwrap: str, flags: Sequence[str]) -> bool:
-    """Whether a program runs with these flags, and with the folders that each one gets."""
+    """Return whether a program runs with these flags, and with the folders that each one gets."""
     options = [*_ALWAYS, "--cap-drop", "ALL", *flags, *_system(), "--dev", "/dev"]
     options += _proc_covers(flags)
     options += ["--size", "4096", "--tmpfs", "/tmp", "--remount-ro", "/"]  # noqa: S108

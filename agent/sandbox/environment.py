@@ -44,13 +44,14 @@ def base_python() -> Path:
 
 
 def confined_environment(workspace: Path, own: Mapping[str, str]) -> Mapping[str, str]:
-    """What a program in the sandbox sees. `own` are the variables of this process."""
+    """Return what a program in the sandbox sees. `own` are the variables of this process."""
     path = (*SYSTEM_PATH, str(base_python().parent))
     return _environment(workspace, own, path=os.pathsep.join(path))
 
 
 def open_environment(workspace: Path, own: Mapping[str, str]) -> Mapping[str, str]:
-    """What a program without sandbox sees: the same, with the PATH that its owner is used to."""
+    """Return what a program without sandbox sees: the same, with the PATH that its owner is used
+    to."""
     return _environment(workspace, own, path=own.get("PATH") or os.pathsep.join(SYSTEM_PATH))
 
 

@@ -326,7 +326,7 @@ async def _gone(
 
 
 def _read(told: int) -> bytes:
-    """What is in the pipe by now."""
+    """Return what is in the pipe by now."""
     with suppress(BlockingIOError):
         return os.read(told, 65_536)
     return b""

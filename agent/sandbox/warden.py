@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _order(pipe: int) -> dict[str, object] | None:
-    """What to run. None when the bot is gone before it said so."""
+    """Return what to run. None when the bot is gone before it said so."""
     text = b""
     while not text.endswith(b"\n"):
         part = os.read(pipe, 65_536)
@@ -114,7 +114,7 @@ def _end_all(child: int, *, gently: bool) -> None:
 
 
 def _reap(*, until: float) -> bool:
-    """Whether there are still children, after waiting for their end for so long."""
+    """Return whether there are still children, after waiting for their end for so long."""
     while True:
         try:
             done, _ = os.waitpid(-1, os.WNOHANG)

@@ -201,7 +201,7 @@ def run_tests(
 def _run(
     test: TriggerTest, names: Sequence[str], skills: SkillSet, rules: Sequence[Rule]
 ) -> tuple[list[str], list[str]]:
-    """What failed, and what else there is to say."""
+    """Return what failed, and what else there is to say."""
     used = tuple(as_used(one) if one.name in names else one for one in skills.skills)
     explained = why(replace(skills, skills=used, shadowed=()), rules, test.message)
     verdicts = {one.skill.name: one for one in explained.skills}
@@ -229,7 +229,7 @@ def _run(
 
 
 def has_tests(skill: Skill) -> bool:
-    """Whether there is a file of tests."""
+    """Return whether there is a file of tests."""
     return skill.folder is not None and (skill.folder / TESTS_FILE).is_file()
 
 
@@ -284,7 +284,7 @@ class Validated:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it would be used; warnings do not matter."""
+        """Return whether it would be used; warnings do not matter."""
         return all(problem.severity is Severity.WARNING for problem in self.problems)
 
 

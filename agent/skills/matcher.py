@@ -331,7 +331,7 @@ def allowed_entries(value: Node | None) -> tuple[str, ...] | None:
 
 
 def allows_command(entries: Sequence[str] | None, argv: Sequence[str]) -> bool:
-    """Whether exec may run one command, given as the words of its argument vector.
+    """Return whether exec may run one command, given as the words of its argument vector.
 
     `Bash(git:*)` and `Bash(git *)` allow git with any arguments, `Bash(git status)` that alone,
     `Bash` everything. Under a limit the program must be the first word as written (no path, no
@@ -374,7 +374,7 @@ def _entries(item: Node) -> list[str]:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether they are equal, where `*` alone stands for any characters."""
+    """Return whether they are equal, where `*` alone stands for any characters."""
     return fnmatchcase(text, re.sub(r"[\[?]", r"[\g<0>]", pattern))
 
 

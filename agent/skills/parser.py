@@ -291,8 +291,8 @@ def _quoted(lines: Sequence[str], first_line: int) -> Iterator[str]:
 
 
 def _goes_on(line: str, head: re.Match[str], *, is_text: bool) -> bool:
-    """Whether a line belongs to the value that begins behind a head: it stands further in, or is
-    neither key nor item; below a key that has a text, items belong to it too."""
+    """Return whether a line belongs to the value that begins behind a head: it stands further in,
+    or is neither key nor item; below a key that has a text, items belong to it too."""
     one = _HEAD.match(line)
     assert one is not None, "all of it may be absent"
     column = len(head["margin"]) + (len(head["items"]) if head["key"] else 0)

@@ -205,7 +205,8 @@ class RuleBook:
         self.problems = tuple(problems)
 
     def forced(self, text: str) -> Forced:
-        """What the rules bring for this message. Takes `message_limit_s` at the very most."""
+        """Return what the rules bring for this message. Takes `message_limit_s` at the very
+        most."""
         end = self._seconds() + self._message_limit_s
         hits: list[RuleHit] = []
         problems: list[str] = []

@@ -481,7 +481,7 @@ def _check_own(skill: Skill) -> None:
 
 
 async def _same_text(skill: Skill | None, text: str) -> InstalledSkill | None:
-    """What is installed, if this is what the skill's file in the workspace holds already."""
+    """Return what is installed, if this is what the skill's file in the workspace holds already."""
     if skill is None or skill.place is not SkillPlace.WORKSPACE or skill.folder is None:
         return None
     file = str(skill.folder / SKILL_FILE)

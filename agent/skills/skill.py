@@ -124,7 +124,7 @@ class Skill:
 
     @property
     def is_used(self) -> bool:
-        """Whether any of it may reach a prompt."""
+        """Return whether any of it may reach a prompt."""
         return self.state is SkillState.USABLE
 
 

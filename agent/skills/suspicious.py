@@ -94,7 +94,7 @@ def looked_through(skill: Skill) -> tuple[tuple[tuple[str, int], ...], tuple[str
 
 
 def findings_below(folder: str, files: Sequence[Stamp]) -> tuple[str, ...]:
-    """What is found in all files of a skill, within bounds. Raise OSError, Unreadable."""
+    """Return what is found in all files of a skill, within bounds. Raise OSError, Unreadable."""
     found: list[str] = []
     room = LOOKED_THROUGH_BYTES_MAX
     for name, size, *_ in files:
@@ -193,7 +193,8 @@ def fault_of(playbook: StoredPlaybook) -> str:
 
 
 def playbook_warnings(playbook: StoredPlaybook) -> tuple[str, ...]:
-    """What should make the owner look twice: as for a file, and keywords that hit too often."""
+    """Return what should make the owner look twice: as for a file, and keywords that hit too
+    often."""
     text = f"{playbook.description}\n{playbook.text}"
     told = findings("instructions", text.encode("utf-8", "replace"))
     return (*keyword_warnings(playbook.keywords), *told)

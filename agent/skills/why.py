@@ -196,7 +196,7 @@ def state_words(skill: Skill) -> str:
 
 
 def _would_match(skill: Skill, text: str) -> list[str]:
-    """What would have picked it, were it in use."""
+    """Return what would have picked it, were it in use."""
     keywords = Matcher(SkillSet(skills=(as_used(skill),))).playbooks(text)
     hits = RuleBook(SkillSet(), (trigger_of(skill),)).forced(text).hits
     words = [_keyword_words(hit.keyword, hit.found) for match in keywords for hit in match.hits]

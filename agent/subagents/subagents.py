@@ -197,7 +197,8 @@ class Subagents:
 
 
 def given_tools(offered: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
-    """What a subagent gets of its parent's tools. Raises NotPossible for what it cannot get."""
+    """Return what a subagent gets of its parent's tools. Raises NotPossible for what it cannot
+    get."""
     possible = tuple(name for name in offered if name not in NEVER_GIVEN)
     if wanted is None:
         return possible
@@ -214,17 +215,17 @@ def waits_for(child: RunId) -> str:
 
 
 def is_subagents_end(key: str) -> bool:
-    """Whether a signal is that of a subagent's end."""
+    """Return whether a signal is that of a subagent's end."""
     return key.startswith("child:")
 
 
 def is_child(run_id: RunId) -> bool:
-    """Whether a run is a subagent's."""
+    """Return whether a run is a subagent's."""
     return run_id.startswith("task-") and not run_id.endswith(_REPORT)
 
 
 def head_of(task: str) -> str:
-    """How a task begins, in one harmless line."""
+    """Return how a task begins, in one harmless line."""
     return disarmed(one_line(task, chars_max=HEAD_CHARS_MAX))
 
 
@@ -313,7 +314,7 @@ def unreadable(run: NewRun, end: TurnEnd, *, why: str) -> TurnEnd:
 
 
 def signal_of(run_id: RunId, text: str, *, ok: bool) -> tuple[str, Json]:
-    """What a turn that waits for this subagent gets."""
+    """Return what a turn that waits for this subagent gets."""
     return waits_for(run_id), {"ok": ok, "text": text}
 
 

@@ -57,7 +57,7 @@ class Parameters(Protocol):
         """As a model is shown it: what no provider takes is left out."""
 
     def parse(self, data: dict[str, Any]) -> Any:
-        """What the tool gets of a call's arguments. Raises ArgumentsWrong."""
+        """Return what the tool gets of a call's arguments. Raises ArgumentsWrong."""
 
 
 class ToolSignature:

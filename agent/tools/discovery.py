@@ -338,7 +338,7 @@ class Routes:
         return frozenset(self._otherwise).union(*self._groups)
 
     def match(self, text: str) -> Routed:
-        """What this message brings in."""
+        """Return what this message brings in."""
         found = self._phrases.first(squeezed(fold(text[:TEXT_CHARS_MAX])))
         if not found:
             return Routed(groups=self._otherwise)

@@ -57,7 +57,7 @@ def replace(
 
 
 def is_leftover(name: str) -> bool:
-    """Whether a file is a write that a kill interrupted."""
+    """Return whether a file is a write that a kill interrupted."""
     return re.fullmatch(r"\.[0-9a-f]{16}\.part", name) is not None
 
 
@@ -69,7 +69,7 @@ def _status(name: str, folder: int) -> os.stat_result | None:
 
 
 def is_same(now: os.stat_result | None, former: os.stat_result | None) -> bool:
-    """Whether a file is still the one that was looked at; None where there was none."""
+    """Return whether a file is still the one that was looked at; None where there was none."""
     if now is None or former is None:
         return now is former
     seen = ("st_dev", "st_ino", "st_mtime_ns", "st_size")
@@ -95,7 +95,7 @@ class TooMuchBeside(Exception):
 
 
 def id_of(status: os.stat_result) -> FileId:
-    """Which file this is."""
+    """Return which file this is."""
     return status.st_dev, status.st_ino
 
 

@@ -201,7 +201,7 @@ def select(
 
 
 def _within(names: Sequence[str], wanted: Mapping[str, Reason], room: ToolRoom) -> list[str]:
-    """What has to be, and of the others, in their order, what finds room beside it."""
+    """Return what has to be, and of the others, in their order, what finds room beside it."""
     left = room.tokens - sum(room.size(name) for name in names if wanted[name] in _HAS_TO_BE)
     found = []
     for name in names:
@@ -319,7 +319,7 @@ class ToolSelector:
     async def choose(
         self, gathered: PromptContext, history: History, *, is_step: bool, window: int
     ) -> Selection:
-        """What is offered for this message by a model with this window. Changes nothing."""
+        """Return what is offered for this message by a model with this window. Changes nothing."""
         if not gathered.thinking.is_small_talk:
             await self._toolbox.ready()
         scene = gathered.scene

@@ -368,5 +368,5 @@ _MAY_CALL = {
 
 
 def may_call(role: Role, effect: Effect) -> bool:
-    """Whether a person of this role may call a tool of this effect."""
+    """Return whether a person of this role may call a tool of this effect."""
     return effect in _MAY_CALL[role]

@@ -194,7 +194,7 @@ class ForeignTools(Protocol):
         """Another one whenever `tools` has changed."""
 
     def tools(self) -> Sequence[Tool]:
-        """What there is now."""
+        """Return what there is now."""
 
     def wake(self) -> None:
         """Starts what is not started. Returns at once."""
@@ -243,7 +243,7 @@ class Toolbox:
 
     @property
     def is_described_by_others(self) -> bool:
-        """Whether a tool has the description of a server that the owner does not trust."""
+        """Return whether a tool has the description of a server that the owner does not trust."""
         return any(tool.card.trust is Trust.UNTRUSTED for tool in self._foreign.values())
 
     def get(self, name: str) -> Tool | None:
@@ -261,12 +261,12 @@ class Toolbox:
         return tuple(specs)
 
     def redo(self, call: ToolCall) -> Redo:
-        """What a kill in mid-call permits. A call of an unknown tool does nothing."""
+        """Return what a kill in mid-call permits. A call of an unknown tool does nothing."""
         tool = self._called(call)
         return tool.card.redo if tool else "repeat"
 
     def is_pure(self, call: ToolCall) -> bool:
-        """Whether it changes nothing, so that several may run at once."""
+        """Return whether it changes nothing, so that several may run at once."""
         tool = self._called(call)
         return tool is None or tool.card.effect is Effect.NONE
 

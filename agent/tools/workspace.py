@@ -235,12 +235,12 @@ class Workspace:
         return self._parts(path)
 
     def lasting(self, path: str) -> str:
-        """What writing here does for later prompts; empty when none is made of it."""
+        """Return what writing here does for later prompts; empty when none is made of it."""
         parts = self._parts(path)
         return "it is remembered for good" if parts and _folded(parts[0]) == NOTES else ""
 
     def entries(self, path: str, caller: Caller, *, entries_max: int = ENTRIES_MAX) -> Listing:
-        """What is in a folder, without what the caller may not see."""
+        """Return what is in a folder, without what the caller may not see."""
         parts = self._allowed(path, caller, writing=False)
         with _in_plain_words(path), self._folder(parts) as folder, os.scandir(folder) as found:
             names = [
@@ -378,7 +378,7 @@ def closed_to(caller: Caller, parts: Parts) -> str:
 
 
 def steers(parts: Parts) -> bool:
-    """Whether a path steers the assistant by its name alone."""
+    """Return whether a path steers the assistant by its name alone."""
     first = _folded(parts[0]) if parts else ""
     return first in STEERING_FILES or first in STEERING_FOLDERS
 

@@ -140,7 +140,7 @@ class DryRunner:
         )
 
     async def ask(self, turn: TurnInput) -> Heard:
-        """What the model says now, every call of a tool blocked."""
+        """Return what the model says now, every call of a tool blocked."""
         redact = self._options.redact
         plan = await self._plan_of(PromptOccasion.of(turn))
         model = await self._models.named(plan.model.name, agent=turn.agent)

@@ -81,7 +81,8 @@ class Explained:
 
 
 def explained(record: TurnRecord, texts: Mapping[str, str]) -> Explained | None:
-    """What the steps tell; None where they are not kept. `texts` are the library's templates.
+    """Return what the steps tell; None where they are not kept. `texts` are the library's
+    templates.
 
     Reads what any version wrote: what it does not find is left out.
     """
@@ -122,7 +123,7 @@ def explained(record: TurnRecord, texts: Mapping[str, str]) -> Explained | None:
 
 
 def _sources(begin: Json) -> dict[str, tuple[str, ...]]:
-    """What each layer is from."""
+    """Return what each layer is from."""
     layers = begin.get("layers")
     return {
         str(layer.get("name")): _texts(layer.get("sources"))

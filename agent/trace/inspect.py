@@ -83,7 +83,7 @@ class PromptView:
 
     @property
     def cached_tokens(self) -> int:
-        """What a cache can serve of it."""
+        """Return what a cache can serve of it."""
         return sum(row.cached_tokens for row in self.rows)
 
     @property
@@ -103,7 +103,7 @@ class PromptView:
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider counted for the request that the rows show, if it said."""
+        """Return what the provider counted for the request that the rows show, if it said."""
         return self.requests[0].usage if self.requests else None
 
     def row(self, name: str) -> PromptRow | None:
@@ -123,7 +123,7 @@ class Bill:
 
 
 def bill(view: PromptView, cost: Cost) -> Bill | None:
-    """What a request costs before its answer; None when the price is not known."""
+    """Return what a request costs before its answer; None when the price is not known."""
     whole = cost(Usage(prompt=view.tokens))
     with_cache = cost(Usage(prompt=view.tokens, cached=view.cached_tokens))
     if whole is None or with_cache is None:
@@ -323,7 +323,7 @@ class PromptDiff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether layers and tools are the same."""
+        """Return whether layers and tools are the same."""
         return not (self.layers or self.tools_came or self.tools_went)
 
 

@@ -190,7 +190,7 @@ class RunningTurn:
             limit.cancel()
 
     def hears(self, run: NewRun) -> bool:
-        """Whether `run` may steer this turn now: same person, and a tool is running."""
+        """Return whether `run` may steer this turn now: same person, and a tool is running."""
         return self._listening > 0 and not self.stop_reason and run.by == self.stored.run.by
 
     def close(self) -> None:

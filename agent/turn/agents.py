@@ -22,11 +22,11 @@ class Binding:
     agent: str
 
     def takes(self, address: Address) -> bool:
-        """Whether it speaks of this place."""
+        """Return whether it speaks of this place."""
         return _fits(self.channel, address.channel) and _fits(self.chat_id, address.chat_id)
 
     def covers(self, other: Binding) -> bool:
-        """Whether it takes all that the other one takes. A `*` is matched by a `*` alone."""
+        """Return whether it takes all that the other one takes. A `*` is matched by a `*` alone."""
         return _fits(self.channel, other.channel) and _fits(self.chat_id, other.chat_id)
 
 

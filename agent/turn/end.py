@@ -103,7 +103,7 @@ class TurnEndBuilder:
 
     @property
     def turn(self) -> TurnInput:
-        """What began the turn."""
+        """Return what began the turn."""
         return self.now.state.turn
 
     def hear(self) -> None:
@@ -185,7 +185,7 @@ class TurnEndBuilder:
         return replace(reported(self.run_id, self.turn, end), reply=self._told_anyway())
 
     def _is_chat(self) -> bool:
-        """Whether a person reads along."""
+        """Return whether a person reads along."""
         return self.turn.task is None and self.turn.job is None
 
     def failed(self, trouble: ModelTrouble) -> TurnEnd:
@@ -248,7 +248,8 @@ class TurnEndBuilder:
         )
 
     def _doubts(self) -> str:
-        """What is told of calls that a kill left in doubt, whatever the model says of them."""
+        """Return what is told of calls that a kill left in doubt, whatever the model says of
+        them."""
         is_shared = self.turn.message.is_group
         return "\n\n".join(doubts(self.now.state.entries, self._named, is_shared=is_shared))
 

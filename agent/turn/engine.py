@@ -218,8 +218,8 @@ class LocalEngine:
         return frozenset([*self._queues, *suspended, *parents])
 
     def busy(self, lane: str | None = None) -> bool:
-        """Whether a turn runs or waits (in this queue, or for a turn of it); what the owner's pause
-        holds back does not count."""
+        """Return whether a turn runs or waits (in this queue, or for a turn of it); what the
+        owner's pause holds back does not count."""
         return bool(self._workers(lane, held=False))
 
     async def idle(self, lane: str | None = None) -> None:

@@ -150,7 +150,8 @@ class Loop:
     async def _heard(
         self, ctx: TurnContext, now: TurnProgress, output: Json
     ) -> Answered | ModelTrouble | None:
-        """What the model answered, or why it did not; None when it is to be asked once more."""
+        """Return what the model answered, or why it did not; None when it is to be asked once
+        more."""
         told, stand_in = output.get("owner", ()), output.get("stand_in")
         now.state = replace(
             now.state,

@@ -155,7 +155,7 @@ NOTHING = "nothing_to_report"
 
 
 def said_nothing(entries: Sequence[Entry]) -> bool:
-    """Whether the last answer called that tool, and it worked."""
+    """Return whether the last answer called that tool, and it worked."""
     done: set[str] = set()
     for entry in reversed(entries):
         if isinstance(entry, ToolResult) and entry.ok:
@@ -166,7 +166,7 @@ def said_nothing(entries: Sequence[Entry]) -> bool:
 
 
 def ledger_of(entries: Sequence[Entry]) -> Ledger:
-    """What a turn has done so far, by the effects of its calls."""
+    """Return what a turn has done so far, by the effects of its calls."""
     done: set[ClaimKind] = set()
     names: dict[str, str] = {}  # ids may come again from one answer to another
     is_read, said = False, Said(text="")

@@ -257,8 +257,8 @@ _NOT_PUBLIC = tuple(
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether anybody on the internet may reach it. What embeds another address is only as public
-    as that: NAT64 is read, IPv4-mapped, 6to4 and Teredo are refused whatever they hold."""
+    """Return whether anybody on the internet may reach it. What embeds another address is only as
+    public as that: NAT64 is read, IPv4-mapped, 6to4 and Teredo are refused whatever they hold."""
     if isinstance(address, ipaddress.IPv6Address):
         if address in _NAT64:
             return is_public(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
@@ -270,7 +270,7 @@ def is_public(address: IPAddress) -> bool:
 
 
 def kind_of(address: IPAddress) -> str:
-    """What a refused address is, in words for its owner."""
+    """Return what a refused address is, in words for its owner."""
     inner = embedded_in(address) or address
     if inner.is_loopback or inner.is_unspecified:
         return "this machine itself"
@@ -312,7 +312,7 @@ class AllowedHosts:
         return AllowedHosts(entries=self.entries + other.entries)
 
     def allow(self, host: str, port: int, address: IPAddress) -> bool:
-        """Whether `host` may be reached at this address, which is not public.
+        """Return whether `host` may be reached at this address, which is not public.
 
         An entry that is a name opens private and loopback addresses. Link-local ones, where
         clouds keep keys, are opened by their number alone: who answers for a name is another.

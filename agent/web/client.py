@@ -460,11 +460,11 @@ class _Inflater:
 
     @property
     def whole(self) -> bool:
-        """Whether the end was reached; an answer without a byte is whole too."""
+        """Return whether the end was reached; an answer without a byte is whole too."""
         return not self._fed or self._stream.eof
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What a piece gives. A generator, so that no more is made than is taken."""
+        """Yield what a piece gives. A generator, so that no more is made than is taken."""
         if not data:
             return
         if self._stream is None:

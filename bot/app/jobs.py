@@ -170,7 +170,7 @@ class Schedules:
         return lines
 
     def works(self) -> Sequence[FollowUp]:
-        """What follows from each turn."""
+        """Return what follows from each turn."""
         return (FollowUp(name="chats", run=self._hear),)
 
     async def _hear(self, ended: EndedTurn) -> None:
@@ -278,7 +278,7 @@ class Calendar:
 
     @cached_property
     def schedules(self) -> Schedules:
-        """What happens by the clock."""
+        """Return what happens by the clock."""
         return Schedules(self.app)
 
     async def changed(self) -> None:

@@ -173,7 +173,7 @@ class Channel(ABC):
 
     @property
     def trouble(self) -> ChannelTrouble | None:
-        """What keeps messages from coming in just now; None: nothing does."""
+        """Return what keeps messages from coming in just now; None: nothing does."""
         return None
 
     # --- coming in ------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ _CHANNEL = "slack"
 
 
 def is_root(message: IncomingMessage) -> bool:
-    """Whether it was typed in such a channel, outside of its threads."""
+    """Return whether it was typed in such a channel, outside of its threads."""
     address = message.address
     return address.channel == _CHANNEL and message.is_group and address.thread_id is None
 
@@ -304,7 +304,7 @@ def around(lane: str) -> str:
 
 
 def hint(name: str) -> str:
-    """What is said of `/NAME` at the root, behind what it did there."""
+    """Return what is said of `/NAME` at the root, behind what it did there."""
     return (
         "Each thread here has a conversation of its own, which this is not about: in a thread, "
         f"write `@hearth /{name}`."
@@ -334,8 +334,8 @@ _MARK = "~"
 
 
 def is_for_all(command: str, rest: str) -> bool:
-    """Whether a command concerns everybody in the chat; `rest` is what stands behind its name. A
-    new one is for its person alone until somebody decides otherwise above."""
+    """Return whether a command concerns everybody in the chat; `rest` is what stands behind its
+    name. A new one is for its person alone until somebody decides otherwise above."""
     return command in FOR_ALL or (command in FOR_ALL_WITH_WORDS and bool(rest))
 
 

@@ -51,7 +51,8 @@ source."""
 
 
 def press_line(message_id: str, data: str) -> str:
-    """What a terminal says for a button: all of it, so that it means the same after a crash."""
+    """Return what a terminal says for a button: all of it, so that it means the same after a
+    crash."""
     return f"{PRESS} {message_id} {data}"
 
 
@@ -126,12 +127,12 @@ class ConsoleChannel(Channel):
 
     @property
     def attended(self) -> bool:
-        """Whether a terminal is there."""
+        """Return whether a terminal is there."""
         return bool(self._terminals)
 
     @property
     def shared(self) -> bool:
-        """Whether several are there: what one leaves out, another one shows."""
+        """Return whether several are there: what one leaves out, another one shows."""
         return len(self._terminals) > 1
 
     def detach(self, show: Show) -> None:

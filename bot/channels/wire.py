@@ -100,7 +100,8 @@ WORD = re.compile(r"[A-Za-z0-9._:-]{1,120}")
 
 
 def is_direct(channel: str) -> bool:
-    """Whether a conversation is a direct message: only these have an id that begins with D."""
+    """Return whether a conversation is a direct message: only these have an id that begins with
+    D."""
     return channel.startswith("D")
 
 

@@ -132,7 +132,7 @@ def mend_all(results: Sequence[Result]) -> list[Result]:
 
 
 def is_well(results: Sequence[Result]) -> bool:
-    """Whether nothing failed."""
+    """Return whether nothing failed."""
     return all(result.finding.level is not FindingLevel.FAIL for result in results)
 
 
@@ -149,8 +149,8 @@ def _of_error(error: AssistantError) -> Finding:
 
 
 async def in_thread(look: Callable[[], Iterable[T]]) -> Sequence[T]:
-    """What it finds, from a thread that may be left behind: a disk that hangs must not hold up
-    the end."""
+    """Return what it finds, from a thread that may be left behind: a disk that hangs must not hold
+    up the end."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[Sequence[T]] = loop.create_future()
 

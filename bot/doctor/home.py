@@ -44,7 +44,7 @@ def settings(home: Home, env: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def folders(home: Home) -> Iterator[Finding]:
-    """Whether the folders are there and can be written."""
+    """Yield whether the folders are there and can be written."""
     if not home.path.exists():
         yield warn(
             f"{home.path} is not there yet", "hearthbot init", lambda: _made(_folders_of(home))
@@ -70,7 +70,7 @@ def folders(home: Home) -> Iterator[Finding]:
 
 
 def modes(home: Home) -> Iterator[Finding]:
-    """Whether others can read what is private."""
+    """Yield whether others can read what is private."""
     found = list(_open_paths(home))
     yield from found[:MODES_SHOWN_MAX]
     if len(found) > MODES_SHOWN_MAX:
@@ -81,7 +81,7 @@ def modes(home: Home) -> Iterator[Finding]:
 
 
 def log_files(home: Home, *, warn_bytes: int = LOG_WARN_BYTES) -> Iterator[Finding]:
-    """Whether the log can be written, and has not grown beyond its bound."""
+    """Yield whether the log can be written, and has not grown beyond its bound."""
     log = home.log_file
     if log.exists() and not (log.is_file() and os.access(log, os.W_OK)):
         yield fail(f"{home.log_file} cannot be written", _own(home.log_file))
@@ -97,7 +97,8 @@ def log_files(home: Home, *, warn_bytes: int = LOG_WARN_BYTES) -> Iterator[Findi
 
 
 async def process(home: Home) -> list[Finding]:
-    """Whether a bot runs, listens, hears its platforms, and has the settings that are there now."""
+    """Return whether a bot runs, listens, hears its platforms, and has the settings that are there
+    now."""
     try:
         async with ControlClient(home.socket) as client:
             lines = await client.call(App.status.lines, for_owner=True)
@@ -113,7 +114,7 @@ async def process(home: Home) -> list[Finding]:
 
 
 async def housekeeping(home: Home) -> list[Finding]:
-    """Whether the running bot makes backups, removes what is old, and trusts its clock."""
+    """Return whether the running bot makes backups, removes what is old, and trusts its clock."""
     try:
         async with ControlClient(home.socket) as client:
             lines = await client.call(App.housekeeping.troubles)

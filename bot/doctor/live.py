@@ -168,7 +168,8 @@ _VERSION = re.compile(r"/v\d+\w*$", re.ASCII)
 
 
 async def offers(env: Mapping[str, str], *, probe: Probe = models_at) -> list[OfferedModel]:
-    """What this machine has: providers whose key is in the environment, local servers that answer.
+    """Return what this machine has: providers whose key is in the environment, local servers that
+    answer.
 
     In the order in which the bot itself would take them. Takes some tenths of a second.
     """

@@ -82,7 +82,7 @@ def wanted_scopes(manifest: Path) -> frozenset[str]:
 
 
 def scopes_missing(missing: Collection[str]) -> str:
-    """What to do about scopes that the installed app lacks."""
+    """Return what to do about scopes that the installed app lacks."""
     return (
         f"The app lacks the scope{'s' if len(missing) > 1 else ''} {', '.join(sorted(missing))}. "
         "At api.slack.com/apps open your app, App Manifest, paste slack-manifest.yaml anew and "

@@ -66,7 +66,7 @@ async def account(base_url: str, token: str) -> BotAccount:
 
 
 async def webhook(base_url: str, token: str) -> WebhookInfo:
-    """What is set as a webhook. Raises SettingsWrong, Unreachable."""
+    """Return what is set as a webhook. Raises SettingsWrong, Unreachable."""
     found = await _call(base_url, token, "getWebhookInfo")
     if not isinstance(found, Mapping):
         return WebhookInfo(url="", waiting=0, trouble="")
@@ -79,7 +79,8 @@ async def webhook(base_url: str, token: str) -> WebhookInfo:
 
 
 async def is_polled_elsewhere(base_url: str, token: str, *, seconds: int) -> bool:
-    """Whether another copy asks for this bot's messages. Takes so long, unless messages wait.
+    """Return whether another copy asks for this bot's messages. Takes so long, unless messages
+    wait.
 
     Raises SettingsWrong, Unreachable.
     """

@@ -37,7 +37,7 @@ SKEW_WARN_S, SKEW_FAIL_S = 30.0, 240.0
 
 
 def python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]:
-    """Whether this Python will do."""
+    """Yield whether this Python will do."""
     shown = ".".join(map(str, version))
     if version < PYTHON_MIN:
         yield fail(
@@ -51,7 +51,7 @@ def python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]
 def installation(
     claims: Mapping[str, Sequence[str]] | None = None, data: Sequence[str] = OUR_DATA
 ) -> Iterator[Finding]:
-    """Whether all is there, and whether nobody else's package stands in the way of ours."""
+    """Yield whether all is there, and whether nobody else's package stands in the way of ours."""
     claims = importlib.metadata.packages_distributions() if claims is None else claims
     strangers = {
         owner: name
@@ -78,7 +78,7 @@ def installation(
 
 
 def embedded_model() -> Iterator[Finding]:
-    """Whether the model for the case of need is there."""
+    """Yield whether the model for the case of need is there."""
     try:
         path = weights("embedded")
     except ModelRefused as error:
@@ -88,7 +88,7 @@ def embedded_model() -> Iterator[Finding]:
 
 
 def disk(folder: Path, *, warn_bytes: int = DISK_WARN_BYTES) -> Iterator[Finding]:
-    """Whether there is room to write."""
+    """Yield whether there is room to write."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(there).free
     fix = f"Free some space on the disk of {there}."
@@ -101,7 +101,7 @@ def disk(folder: Path, *, warn_bytes: int = DISK_WARN_BYTES) -> Iterator[Finding
 
 
 def sandbox(programs: ExecSettings) -> Iterator[Finding]:
-    """Whether programs that the assistant runs are confined."""
+    """Yield whether programs that the assistant runs are confined."""
     if not programs.enabled:
         yield ok("exec is off, so no program is run")
         return
@@ -122,7 +122,7 @@ def sandbox(programs: ExecSettings) -> Iterator[Finding]:
 
 
 def memory(source: Path = Path("/proc/meminfo")) -> Iterator[Finding]:
-    """Whether the machine has memory left."""
+    """Yield whether the machine has memory left."""
     try:
         lines = source.read_text("ascii").splitlines()
     except OSError:
@@ -145,7 +145,7 @@ def memory(source: Path = Path("/proc/meminfo")) -> Iterator[Finding]:
 def time_zone(
     host: str, people: Sequence[str] = (), env: Mapping[str, str] | None = None
 ) -> Iterator[Finding]:
-    """Whether zones can be read: this machine's, and those of people."""
+    """Yield whether zones can be read: this machine's, and those of people."""
     if not available_timezones():
         yield fail(
             "this machine has no list of time zones", "Install the package tzdata of your system."
@@ -165,7 +165,7 @@ def time_zone(
 
 
 async def clock(url: str, *, who: str) -> list[Finding]:
-    """Whether our clock agrees with a server's. Raises Unreachable."""
+    """Return whether our clock agrees with a server's. Raises Unreachable."""
     before = datetime.now(UTC)
     answer = await ask(url, who=who)
     after = datetime.now(UTC)
@@ -184,7 +184,7 @@ async def clock(url: str, *, who: str) -> list[Finding]:
 
 
 def pictures(side_max: int, *, installed: bool | None = None) -> Iterator[Finding]:
-    """Whether large pictures are made smaller: a hint, never a fault."""
+    """Yield whether large pictures are made smaller: a hint, never a fault."""
     if is_installed() if installed is None else installed:
         yield ok(f"larger ones are shown as copies of {side_max:,} pixels a side")
     else:

@@ -37,7 +37,8 @@ WAITING_MAX = 50
 
 
 async def model(settings: Settings, env: Mapping[str, str], name: str = "") -> list[Finding]:
-    """Whether a model answers: the main one, or another by its name. Raises AssistantError."""
+    """Return whether a model answers: the main one, or another by its name. Raises
+    AssistantError."""
     wanted = settings.llm
     wanted = beside(wanted, name) if name else wanted
     try:
@@ -81,7 +82,8 @@ async def telegram_token(settings: Settings) -> list[Finding]:
 
 
 async def telegram_webhook(settings: Settings) -> list[Finding]:
-    """Whether messages come in the way that the settings say. Raises SettingsWrong, Unreachable."""
+    """Return whether messages come in the way that the settings say. Raises SettingsWrong,
+    Unreachable."""
     found = await webhook(_telegram(settings), _token(settings))
     findings = []
     is_wanted = settings.telegram.mode == "webhook"
@@ -115,7 +117,7 @@ async def telegram_webhook(settings: Settings) -> list[Finding]:
 
 
 async def telegram_conflict(settings: Settings) -> list[Finding]:
-    """Whether another copy takes the messages. Raises SettingsWrong, Unreachable."""
+    """Return whether another copy takes the messages. Raises SettingsWrong, Unreachable."""
     # A poll of ours would be refused, whoever else may be polling.
     if (await webhook(_telegram(settings), _token(settings))).url:
         return [ok("not looked for while a webhook is set")]
@@ -141,13 +143,13 @@ async def slack_bot(settings: Settings, manifest: Path) -> list[Finding]:
 
 
 async def slack_socket(settings: Settings) -> list[Finding]:
-    """Whether a socket could be opened. Raises SettingsWrong, Unreachable."""
+    """Return whether a socket could be opened. Raises SettingsWrong, Unreachable."""
     await socket_address(settings.slack.base_url, settings.slack.app_token.get_secret_value())
     return [ok("Slack would open a socket")]
 
 
 async def channels(settings: Settings) -> list[Finding]:
-    """Whether anybody can reach the bot from outside."""
+    """Return whether anybody can reach the bot from outside."""
     served = [
         name
         for name, token in (
@@ -162,7 +164,8 @@ async def channels(settings: Settings) -> list[Finding]:
 
 
 def clock_source(settings: Settings) -> Sequence[str]:
-    """Whom to ask for the time, as (address, name): somebody who is asked anyway. Empty: nobody."""
+    """Return whom to ask for the time, as (address, name): somebody who is asked anyway. Empty:
+    nobody."""
     if settings.telegram.token.get_secret_value():
         return _telegram(settings), "Telegram"
     if settings.slack.bot_token.get_secret_value():

@@ -27,7 +27,7 @@ LEAVES_MAX = timedelta(hours=1)
 
 
 def database(home: Home, found: Checkup, *, good_backup: Path | None) -> Iterator[Finding]:
-    """Whether the file is whole, ours, and of a version that this program knows."""
+    """Yield whether the file is whole, ours, and of a version that this program knows."""
     file = home.database
     if not found.ours:
         yield fail(f"{file} is not a database of Hearthbot", _put_back(home, good_backup))
@@ -53,7 +53,7 @@ def damaged(home: Home, why: str, *, good_backup: Path | None) -> Finding:
 
 
 def backups(home: Home, newest: Path | None, *, now: datetime) -> Iterator[Finding]:
-    """Whether there is a copy of lately."""
+    """Yield whether there is a copy of lately."""
     changed = _changed(home.database)
     if newest is None:
         if now.timestamp() - changed > BACKUP_AGE_MAX.total_seconds():
@@ -72,7 +72,7 @@ def backups(home: Home, newest: Path | None, *, now: datetime) -> Iterator[Findi
 
 
 def inbox(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Finding]:
-    """Whether every message that came has come to exactly one end, or is on its way to it."""
+    """Yield whether every message that came has come to exactly one end, or is on its way to it."""
     open_ones = found.inbox.get("received", 0) + found.inbox.get("queued", 0)
     if found.crooked:
         yield fail(
@@ -101,7 +101,7 @@ OVERDUE_MAX = timedelta(minutes=5)
 
 
 def schedule(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Finding]:
-    """Whether jobs run when they are due, and whether any was stopped."""
+    """Yield whether jobs run when they are due, and whether any was stopped."""
     stopped, on = found.jobs.get("stopped", 0), found.jobs.get("on", 0)
     if stopped:
         were = (
@@ -120,7 +120,7 @@ def schedule(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Fin
 
 
 def pause(found: Checkup, *, host_zone: tzinfo) -> Iterator[Finding]:
-    """Whether the owner or the brake has stopped the bot, since when, and how it goes on."""
+    """Yield whether the owner or the brake has stopped the bot, since when, and how it goes on."""
     for one in found.pauses:
         at = datetime.fromtimestamp(one.since_ms / 1000, host_zone)
         since = f"since {at.day} {at:%b %Y, %H:%M}"
@@ -152,7 +152,7 @@ def _when(ms: int | None, now: datetime) -> str:
 
 
 def outbox(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Finding]:
-    """Whether replies leave, and of how many nobody knows whether they arrived."""
+    """Yield whether replies leave, and of how many nobody knows whether they arrived."""
     unknown, ready = found.outbox.get("unknown", 0), found.outbox.get("ready", 0)
     if unknown:
         yield warn(
@@ -180,7 +180,7 @@ def outbox(found: Checkup, *, now: datetime, is_running: bool) -> Iterator[Findi
 
 
 def owner(found: Checkup) -> Iterator[Finding]:
-    """Whether somebody may approve others."""
+    """Yield whether somebody may approve others."""
     if not found.owners:
         yield warn(
             "nobody is the owner yet",
@@ -243,7 +243,7 @@ def prompts(home: Home, settings: Settings) -> Iterator[Finding]:
 
 
 def skills(home: Home, settings: Settings) -> Iterator[Finding]:
-    """What is wrong with skills. A broken one is left out and harms no other."""
+    """Yield what is wrong with skills. A broken one is left out and harms no other."""
     places = places_of(home, settings)
     roots = {
         SkillPlace.WORKSPACE: places.workspace,

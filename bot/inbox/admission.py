@@ -20,7 +20,7 @@ from memory.records.ports import Clock, InboxState
 from memory.records.rows import NewMessage, Person, StoredEvent
 from memory.stores.inbox import SqliteInbox
 
-# --- endings ------------------------------------------------------------------------------------
+# --- how an event ends ----------------------------------------------------------------------------
 #
 # How a stored event ends: its state and its reply are stored, and what follows an answer is told
 # of it. Used by the intake and its parts.
@@ -156,7 +156,7 @@ class MessageRateLimiter:
         self._paces: dict[PersonId, _SenderRate] = {}
 
     def admits(self, sender: PersonId) -> bool:
-        """Whether a message may be handed on now, which then counts; else `hold` it."""
+        """Return whether a message may be handed on now, which then counts; else `hold` it."""
         if not self._per_minute:
             return True
         pace = self._paces.setdefault(sender, _SenderRate(deque(maxlen=self._per_minute)))
@@ -191,7 +191,7 @@ class MessageRateLimiter:
         return frozenset(held.lane for pace in self._paces.values() for held in pace.held)
 
     def taken_away(self, lane: str, *, by: PersonId | None = None) -> Sequence[HeldMessage]:
-        """What waits in a chat, of one person where `by` names one; it waits no longer."""
+        """Return what waits in a chat, of one person where `by` names one; it waits no longer."""
         away: list[HeldMessage] = []
         for sender, pace in self._paces.items():
             if by in {None, sender}:

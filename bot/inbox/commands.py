@@ -107,8 +107,8 @@ class CommandRunner:
             return Answer(text=BROKEN.format(name=f"{slash(lane)}{command.name}"))
 
     async def _before(self, command: Command, asked: CommandCall) -> str:
-        """What waits because it was written too fast ends with the rest at `/stop`, which says so,
-        and stays in the private conversation in which it was said. Raises StorageError."""
+        """What waits because it was written too fast ends with the rest at `/stop`, which
+        says so, and stays in the private conversation in which it was said. Raises StorageError."""
         message = asked.message
         lane = message.address.key
         flood = self._backlog.flood
@@ -129,8 +129,8 @@ class CommandRunner:
 
 
 async def answer(command: Command, tools: Tools, asked: CommandCall) -> Answer:
-    """What a command says, to those who may use it here: the one way in, for every command. It is
-    about the chat, also where one person alone is answered."""
+    """Return what a command says, to those who may use it here: the one way in, for every command.
+    It is about the chat, also where one person alone is answered."""
     asked = replace(asked, message=said_to_all(asked.message))
     where = asked.message.address.key
     refused = refusal(command, role=asked.person.role, is_group=asked.message.is_group)

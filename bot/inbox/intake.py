@@ -383,7 +383,7 @@ class Intake:
         )
 
     async def state_of(self, inbound: InboundEvent) -> InboxState | None:
-        """What became of an event."""
+        """Return what became of an event."""
         return await self._inbox.state(inbound.source, inbound.event_id)
 
     async def idle(self) -> None:

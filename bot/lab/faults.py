@@ -30,7 +30,7 @@ class FaultAction:
 
     @property
     def instead(self) -> bool:
-        """Whether the request never takes effect."""
+        """Return whether the request never takes effect."""
         return self.kind in {"answer", "drop", "reset"} and not self.after
 
 
@@ -109,7 +109,8 @@ class FaultTable:
 
 
 def matches(when: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
-    """Whether all named parameters are equal as text; a key ending in `~` asks for a part of it."""
+    """Return whether all named parameters are equal as text; a key ending in `~` asks for a part of
+    it."""
     for key, wanted in when.items():
         if key.endswith("~"):
             if str(wanted) not in str(params.get(key[:-1], "")):

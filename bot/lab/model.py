@@ -150,7 +150,7 @@ class ScriptedModel(LabServer):
 
     @property
     def left(self) -> int:
-        """How many queued answers nobody has asked for yet."""
+        """Return how many queued answers nobody has asked for yet."""
         return len(self._queue)
 
     def named_fault(

@@ -122,7 +122,8 @@ def named_fault(kind: str, *, chunks: int = 1) -> FaultAction:
 
 
 def last_user_text(messages: list[Json]) -> str:
-    """What the person said last: the last text part that is neither a note in brackets nor context.
+    """Return what the person said last: the last text part that is neither a note in brackets nor
+    context.
 
     Parts before it are older messages, which had no answer.
     """

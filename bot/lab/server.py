@@ -439,7 +439,7 @@ class LabServer(ABC):
 
 
 def client_there(request: BaseRequest) -> bool:
-    """Whether the other end of the connection is still open at this moment.
+    """Return whether the other end of the connection is still open at this moment.
 
     The event loop learns of a client's death one turn late, so the kernel is asked.
     """

@@ -91,7 +91,8 @@ class WebApi:
         self._buckets = Buckets(workspace.clock)
 
     def call(self, method: str, params: SlackParams) -> Json:
-        """What the method answers; raise SlackRefusal with Slack's word for what is wrong."""
+        """Return what the method answers; raise SlackRefusal with Slack's word for what is
+        wrong."""
         if method not in METHODS:
             raise SlackRefusal("unknown_method", req_method=method)
         rules, (per_minute, scopes, act) = self._rules, METHODS[method]

@@ -367,7 +367,7 @@ class HttpOut:
         self._session = aiohttp.ClientSession()
 
     async def verify(self, *, within_s: float) -> bool:
-        """Whether the address gives the challenge back, as text, form or JSON."""
+        """Return whether the address gives the challenge back, as text, form or JSON."""
         challenge = secrets.token_urlsafe(24)
         payload = {"token": VERIFICATION_TOKEN, "challenge": challenge, "type": "url_verification"}
         sent = await self.send(Sending(kind="events_api", payload=payload), within_s=within_s)

@@ -277,7 +277,7 @@ class PeopledSlack(LabServer):
     # What people see ----------------------------------------------------------------------------
 
     def chat(self, channel: str) -> list[SeenInSlack]:
-        """What stands in a conversation now, in order, each thread below its parent."""
+        """Return what stands in a conversation now, in order, each thread below its parent."""
         return self._workspace.seen(channel)
 
     def thread(self, channel: str, ts: str) -> list[SeenInSlack]:
@@ -305,7 +305,7 @@ class PeopledSlack(LabServer):
         return "\n".join(lines)
 
     def ephemeral(self, user: str | None = None) -> list[SeenInSlack]:
-        """What single persons saw: ephemeral messages and answers to commands."""
+        """Return what single persons saw: ephemeral messages and answers to commands."""
         return [seen for seen in self._workspace.ephemeral if user in {None, seen.only_for}]
 
     def sent(self, channel: str | None = None) -> list[Json]:
@@ -323,7 +323,7 @@ class PeopledSlack(LabServer):
         return self._workspace.direct(user).id
 
     def home(self, user: str = ANN) -> Json | None:
-        """What a person's home tab shows."""
+        """Return what a person's home tab shows."""
         return self._workspace.homes.get(user)
 
     def views(self) -> list[Json]:

@@ -287,7 +287,7 @@ class SlackWorkspace:
         return message
 
     def seen(self, channel: str) -> list[SeenInSlack]:
-        """What stands in the conversation, each thread below its parent."""
+        """Return what stands in the conversation, each thread below its parent."""
         there = self.messages.get(channel, {}).values()
         return [
             k.seen() for k in sorted(there, key=lambda kept: (kept.thread_ts or kept.ts, kept.ts))

@@ -272,7 +272,7 @@ class FakeTelegram(LabServer):
         return [what for where, what in self._api.actions if chat_id in {None, where}]
 
     def answers(self) -> list[Json]:
-        """What the bot answered to callback queries, in order: `text` and `show_alert`."""
+        """Return what the bot answered to callback queries, in order: `text` and `show_alert`."""
         return list(self._api.answers)
 
     def forget_queries(self) -> None:
@@ -352,7 +352,7 @@ class FakeTelegram(LabServer):
 
     @property
     def polling(self) -> bool:
-        """Whether a long poll is waiting right now."""
+        """Return whether a long poll is waiting right now."""
         return self._poll is not None
 
     def _end_poll(self, reason: str) -> None:

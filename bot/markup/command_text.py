@@ -32,8 +32,8 @@ _FENCES = ("```", "~~~")
 
 
 def slash(where: str) -> str:
-    """What stands before a command's name, by a channel or an address of it: `/` or `/hearth `,
-    and in a thread `@hearth /`."""
+    """Return what stands before a command's name, by a channel or an address of it: `/` or `/hearth
+    `, and in a thread `@hearth /`."""
     channel, *rest = where.split(":")
     # A thread is a time; a person's own address, and an aside (`bot.channels.base`), end otherwise.
     is_thread = len(rest) == 2 and rest[1][:1].isdigit()

@@ -73,7 +73,7 @@ def utf16_length(text: str) -> int:
 
 
 def shared(first: Sequence[Style], second: Sequence[Style]) -> int:
-    """How many styles, from the outermost, two neighbours have in common."""
+    """Return how many styles, from the outermost, two neighbours have in common."""
     count = 0
     while count < min(len(first), len(second)) and first[count] == second[count]:
         count += 1
@@ -120,7 +120,8 @@ _TURNED = frozenset("\u202d\u202e")
 
 
 def poses(label: str, url: str) -> bool:
-    """Whether the words of a link name a host, or a mailbox, that is not the one it leads to."""
+    """Return whether the words of a link name a host, or a mailbox, that is not the one it leads
+    to."""
     if any(char in _TURNED for char in label):
         return True
     shown = _as_seen(label)
@@ -133,7 +134,8 @@ def poses(label: str, url: str) -> bool:
 
 
 def _as_seen(label: str) -> str:
-    """What is not seen is left out, and what looks like a letter or a dot of ASCII is one."""
+    """What is not seen is left out, and what looks like a letter or a dot of ASCII is
+    one."""
     flat = unicodedata.normalize("NFKC", label).casefold()
     return "".join(char for char in flat if unicodedata.category(char) not in {"Cf", "Cc", "Mn"})
 

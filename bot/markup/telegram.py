@@ -29,7 +29,7 @@ def can_link(url: str) -> bool:
 
 
 def fits(limit: int, markup: str, shown: str, source: str) -> bool:
-    """Whether it is one message of at most `limit` UTF-16 units, marked and plain."""
+    """Return whether it is one message of at most `limit` UTF-16 units, marked and plain."""
     return (
         max(utf16_length(shown), utf16_length(source)) <= limit
         and len(markup) <= HTML_MAX

@@ -170,7 +170,7 @@ class RowDelivery:
             raise Superseded
 
     async def _looked_up(self, part: OutPart) -> LookedUp:
-        """What the platform says of a send in doubt; Refused where it cannot be asked."""
+        """Return what the platform says of a send in doubt; Refused where it cannot be asked."""
         channel, since_ms = self._channel, self._row.created_ms
         if not self._is_file(part):
             mark = self._row.mark(part.n)
@@ -213,7 +213,7 @@ class RowDelivery:
         )
 
     def is_over(self) -> bool:
-        """Whether it was tried for so long that it should be given up."""
+        """Return whether it was tried for so long that it should be given up."""
         return not self.is_ours and self.tried_ms >= TRIED_MAX_S * 1000
 
     async def give_up(self) -> None:
@@ -223,7 +223,7 @@ class RowDelivery:
         await self._end_open_parts(f"gave up after a day of trying: {self.reason}")
 
     def end_state(self) -> OutboxState:
-        """What the row is once all parts are done."""
+        """Return what the row is once all parts are done."""
         return ending(self.parts)
 
     async def _send(self, part: OutPart) -> Delivery:

@@ -200,7 +200,7 @@ class LiveDraft:
             self._status_shown = with_status
 
     def _parts(self, text: str, *, with_status: bool) -> Sequence[MessagePart]:
-        """What the messages are to read. A status line alone begins no further one."""
+        """Return what the messages are to read. A status line alone begins no further one."""
         parts = self._channel.parts(self._clean(text))
         if not with_status or len(parts) <= max(1, len(self._messages)):
             return parts
@@ -255,7 +255,7 @@ class LiveDraft:
         return not self._blocked
 
     async def _edit(self, message: _Message, part: MessagePart) -> bool:
-        """Whether the message reads so now."""
+        """Return whether the message reads so now."""
         if message.shown == part:
             return True
         match await self._channel.edit(self._address, message.id, part):
@@ -299,12 +299,12 @@ def planned(wanted: Sequence[MessagePart], stored: Sequence[OutPart]) -> list[Ou
 
 
 def is_to_go(part: OutPart) -> bool:
-    """Whether the message of this part is one too many."""
+    """Return whether the message of this part is one too many."""
     return not part.source and bool(part.message_id)
 
 
 def ending(parts: Sequence[OutPart]) -> OutboxState:
-    """What a row is whose parts are all done."""
+    """Return what a row is whose parts are all done."""
     states = {part.state for part in parts}
     if PartState.FAILED in states:
         return OutboxState.FAILED

@@ -153,7 +153,7 @@ class Revisions:
 def _planned(
     row: OutRow, wanted: Sequence[MessagePart]
 ) -> tuple[list[tuple[str, MessagePart]], str]:
-    """Which message is to read how, and what of the text is left when all are used.
+    """Return which message is to read how, and what of the text is left when all are used.
 
     Of several messages the last ones are taken, for they bore the buttons; what stands above
     stays: it is what the person decided on. Without a text, the buttons alone go.

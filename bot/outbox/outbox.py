@@ -211,7 +211,7 @@ class Outbox:
         return sum(len(lane.rows) for lane in self._lanes.values()) + len(self._faulty)
 
     def busy(self, lane: str | None = None) -> bool:
-        """Whether something (for this chat) is on its way."""
+        """Return whether something (for this chat) is on its way."""
         return bool(self._workers(lane))
 
     def lanes(self) -> list[str]:

@@ -116,7 +116,7 @@ class Access(Register):
     # --- who is let in ------------------------------------------------------------------------
 
     def is_at_terminal(self, person_id: PersonId) -> bool:
-        """Whether this person talks in the terminal of this machine."""
+        """Return whether this person talks in the terminal of this machine."""
         person = self.person(person_id)
         return person is not None and CONSOLE_ADDRESS in person.addresses
 
@@ -125,12 +125,12 @@ class Access(Register):
         return next((owner.id for owner in self.owners()), None)
 
     def is_admitted(self, chat: Address) -> bool:
-        """Whether the owner admitted this group chat (all its topics)."""
+        """Return whether the owner admitted this group chat (all its topics)."""
         return self.directory.chats.get(_chat_key(chat)) == ADMITTED
 
     def hint_is_due(self, chat: Address) -> bool:
-        """Whether the owner may be told that this chat is not admitted: once an hour, and never
-        of one that was shut out. Counts as told."""
+        """Return whether the owner may be told that this chat is not admitted: once an hour, and
+        never of one that was shut out. Counts as told."""
         key, now_ms = _chat_key(chat), self.now_ms()
         told_ms = self._hinted_ms.get(key)
         if self.directory.chats.get(key) == DENIED:
@@ -166,7 +166,8 @@ class Access(Register):
         return None
 
     async def answer_stranger(self, sender: str) -> str | None:
-        """What a stranger is told, or None: at most one answer an hour, and three codes open.
+        """Return what a stranger is told, or None: at most one answer an hour, and three codes
+        open.
 
         Nothing of the stranger's message is looked at.
         """
@@ -283,7 +284,8 @@ class Access(Register):
         )
 
     def _lets_in(self, address: str) -> bool:
-        """Whether the settings make a stranger of this address a person at the first message."""
+        """Return whether the settings make a stranger of this address a person at the first
+        message."""
         return address in self._allowed or (self.policy == "open" and address != CONSOLE_ADDRESS)
 
     async def _step_down(self, owner: Person, *, so_that_not: str) -> None:

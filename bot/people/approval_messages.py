@@ -130,7 +130,7 @@ def buttons(asked: NewApproval) -> ButtonRows:
 
 
 def decided_text(approval: StoredApproval, *, by: Person | None, at: str) -> str:
-    """What a card reads once it is decided; what it was about stays in it."""
+    """Return what a card reads once it is decided; what it was about stays in it."""
     asked = approval.asked
     about = plain(asked.tool)
     return "\n\n".join(
@@ -167,7 +167,7 @@ def notice_text(asked: NewApproval, *, minutes: str, is_asked: bool) -> str:
 
 
 def overview(open_ones: Sequence[tuple[StoredApproval, str]], grants: Sequence[Grant]) -> str:
-    """What waits for a person, each with its line, and what they allowed for good."""
+    """Return what waits for a person, each with its line, and what they allowed for good."""
     blocks = []
     if open_ones:
         lines = [f"- `{one.id[:CODE_CHARS]}`: {line}" for one, line in open_ones]
@@ -198,14 +198,14 @@ def open_line(asked: NewApproval, *, person: Person | None, until: str) -> str:
 
 
 def revoked_text(tool: str, *, count: int) -> str:
-    """What became of a wish to take something back."""
+    """Return what became of a wish to take something back."""
     if not count:
         return "Nothing of that name is allowed for good. `/approve` shows what is."
     return f"Taken back: {plain(tool)}. From now on I ask again."
 
 
 def plain(tool: str) -> str:
-    """What a tool does, in plain words that go on after "May I"; else its name."""
+    """Return what a tool does, in plain words that go on after "May I"; else its name."""
     known = TOOLS.get(tool)
     if known is not None:
         return known
@@ -225,7 +225,7 @@ def spelled(ms: int, zone: tzinfo, *, now_ms: int) -> str:
 
 
 def minutes_of(seconds: float) -> str:
-    """How long something waits: `10 minutes`."""
+    """Return how long something waits: `10 minutes`."""
     minutes = max(round(seconds / 60), 1)
     return "1 minute" if minutes == 1 else f"{minutes} minutes"
 

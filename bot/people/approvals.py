@@ -144,12 +144,12 @@ class ApprovalService:
         self._changed.set()
 
     async def outcome(self, approval_id: str) -> Outcome | None:
-        """What came of it; None while it is open, and for an unknown id."""
+        """Return what came of it; None while it is open, and for an unknown id."""
         found = await self._store.get(approval_id)
         return None if found is None else found.outcome
 
     async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
-        """Whether this was agreed to once and for all."""
+        """Return whether this was agreed to once and for all."""
         return await self._store.is_always(person_id, agent, tool)
 
     # --- answers ------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class ApprovalService:
 
 
 def is_shared(lane: str) -> bool:
-    """Whether others may read along at an address; also where that is not known."""
+    """Return whether others may read along at an address; also where that is not known."""
     try:
         address = Address.parse(lane)
     except ValueError:

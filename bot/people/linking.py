@@ -41,7 +41,7 @@ Deliver = Callable[[Sequence[tuple[str, OutboxId]]], None]
 
 
 def read_code(text: str) -> str:
-    """What somebody typed as a code, fit to be compared; empty when it cannot be one."""
+    """Return what somebody typed as a code, fit to be compared; empty when it cannot be one."""
     code = text.strip().upper()
     return code if _CODE.fullmatch(code) else ""
 
@@ -69,7 +69,7 @@ class Tries:
         self._wrong: dict[str, dict[str, int]] = {}
 
     def allows(self, address: str, code: str, *, now_ms: int) -> bool:
-        """Whether a code from here is looked at."""
+        """Return whether a code from here is looked at."""
         for other, tried in list(self._wrong.items()):
             kept = {code: ms for code, ms in tried.items() if now_ms - ms < TRIES_MS}
             if kept:
@@ -229,8 +229,8 @@ def taken(address: str) -> str:
 
 
 def if_it_is_you(address: str, owners: Sequence[Person]) -> str:
-    """What undoes that an owner who came by a second channel was made a second person; empty where
-    an owner has an address of that channel."""
+    """Return what undoes that an owner who came by a second channel was made a second person; empty
+    where an owner has an address of that channel."""
     channels = {one.partition(":")[0] for owner in owners for one in owner.addresses}
     if address.partition(":")[0] in channels:
         return ""

@@ -48,7 +48,8 @@ class Pairings:
         self._full_told_ms = 0
 
     async def answer(self, sender: str) -> str | None:
-        """What a stranger is told, or None: at most one answer an hour, and three codes open."""
+        """Return what a stranger is told, or None: at most one answer an hour, and three codes
+        open."""
         now_ms = self._register.now_ms()
         known = self._of(sender)
         if known is not None and (
@@ -102,12 +103,12 @@ class Pairings:
         return [pairing.address for pairing in self._all() if pairing.state == "denied"]
 
     def is_denied(self, address: str) -> bool:
-        """Whether this address was shut out."""
+        """Return whether this address was shut out."""
         pairing = self._of(address)
         return pairing is not None and pairing.state == "denied"
 
     def denied(self, address: str) -> Pairing:
-        """What is stored for an address in order to shut it out."""
+        """Return what is stored for an address in order to shut it out."""
         now_ms = self._register.now_ms()
         known = self._of(address)
         if known is not None:
@@ -150,5 +151,5 @@ class Pairings:
 
 
 def is_group(address: str) -> bool:
-    """Whether this is a group chat's address, and no person's."""
+    """Return whether this is a group chat's address, and no person's."""
     return _GROUP.fullmatch(address) is not None

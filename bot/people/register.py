@@ -98,8 +98,9 @@ def shown(person: Person) -> str:
 
 
 def called(people: Sequence[Person]) -> Mapping[PersonId, str]:
-    """What each is called where the owner reads of several: the name, with the id behind it where
-    another has the same one; without a name the address, and the owner is always `the owner`."""
+    """Return what each is called where the owner reads of several: the name, with the id behind it
+    where another has the same one; without a name the address, and the owner is always `the
+    owner`."""
     names = {
         person.id: plain_name(person)
         or ("the owner" if person.role is Role.OWNER else "")

@@ -60,8 +60,8 @@ class ZoneQuestions:
         self._commands: dict[PersonId, Callable[[], Awaitable[str]]] = {}
 
     def is_open(self, person_id: PersonId) -> bool:
-        """Whether a person's zone is not known. Whoever writes in the terminal alone has this
-        machine's clock on the wall."""
+        """Return whether a person's zone is not known. Whoever writes in the terminal alone has
+        this machine's clock on the wall."""
         person = self._access.person(person_id)
         return (
             person is not None

@@ -185,7 +185,7 @@ def _texts(value: object, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
 
 
 def _nodes(loc: Loc) -> list[Node]:
-    """What a place is, and what it is within, as far as it is known."""
+    """Return what a place is, and what it is within, as far as it is known."""
     found = (node_at(Settings, loc[:end]) for end in range(1, len(loc) + 1))
     return [node for node in found if node is not None]
 
@@ -247,7 +247,7 @@ def _shown(merged: dict[str, object], loc: Loc, value: object) -> str:
 
 
 def _found(values: object, loc: Loc) -> object:
-    """What stands at a place, "" where there is nothing."""
+    """Return what stands at a place, "" where there is nothing."""
     for part in loc:
         values = _item(values, part)
     return values

@@ -123,7 +123,7 @@ def _is_there(values: Any, path: KeyPath) -> bool:
 
 
 def _with(values: dict[str, object], path: KeyPath, value: Value) -> dict[str, object]:
-    """What reading the changed file has to give."""
+    """Return what reading the changed file has to give."""
     wanted = copy.deepcopy(values)
     if value is None and not _is_there(wanted, path):
         return wanted

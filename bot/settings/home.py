@@ -173,7 +173,7 @@ def ensure_open_files() -> None:
 
 
 def settings_digest(home: Home, env: Mapping[str, str]) -> str:
-    """What the settings were read from, as a mark to compare. Take it before `load`.
+    """Return what the settings were read from, as a mark to compare. Take it before `load`.
 
     For memory only: it is made from secrets, so it must not be written down.
     """
@@ -188,7 +188,7 @@ def settings_digest(home: Home, env: Mapping[str, str]) -> str:
 
 
 def settings_changed(home: Home, loaded_digest: str, env: Mapping[str, str]) -> bool:
-    """Whether a restart is due for the settings to take effect."""
+    """Return whether a restart is due for the settings to take effect."""
     return settings_digest(home, env) != loaded_digest
 
 
@@ -262,7 +262,7 @@ def _busy(home: Home, holder: str) -> str:
 
 
 def is_held(home: Home) -> bool:
-    """Whether a process holds the home now. Never makes the lock file."""
+    """Return whether a process holds the home now. Never makes the lock file."""
     try:
         descriptor = os.open(home.lock, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -315,7 +315,7 @@ def _mode(path: Path) -> int:
 
 
 def _trouble(path: Path, error: OSError) -> AssistantError:
-    """What the operating system says, as a sentence with a way out."""
+    """Return what the operating system says, as a sentence with a way out."""
     elsewhere = f"or set {ENV_HOME} to another folder"
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:

@@ -49,7 +49,7 @@ def load(home: Path, env: Mapping[str, str]) -> Settings:
 
 
 def holds_secret(file: Path) -> bool:
-    """Whether a config.toml holds a secret, so that its mode matters."""
+    """Return whether a config.toml holds a secret, so that its mode matters."""
     values, unreadable = _read_file(file)
     return bool(unreadable) or any(secrets_in(values))
 

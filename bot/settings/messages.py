@@ -95,7 +95,7 @@ def path_of(name: str) -> KeyPath | None:
 
 
 def allowed(node: Node) -> str:
-    """What a key or an item takes, in words."""
+    """Return what a key or an item takes, in words."""
     if not isinstance(node, FieldInfo):
         return "a table"
     kind = node.annotation
@@ -136,7 +136,7 @@ def _mark(field: FieldInfo, kind: type[Mark]) -> Mark | None:
 
 
 def known_hint(loc: Loc) -> str:
-    """What an unknown key should perhaps be, or what there is in its place."""
+    """Return what an unknown key should perhaps be, or what there is in its place."""
     if loc[0] == "bindings":
         return "bindings belong under agents: write [[agents.bindings]]"
     if near := nearest(loc):

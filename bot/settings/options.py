@@ -69,7 +69,7 @@ def texts_of(home: Home, settings: Settings) -> PromptLibrary:
 
 
 def bindings_of(settings: Settings) -> Bindings:
-    """Which agent answers where."""
+    """Return which agent answers where."""
     return Bindings(settings.agents.rules())
 
 
@@ -98,7 +98,7 @@ def tool_limits_of(settings: Settings) -> ToolLimits:
 
 
 def reach_of(settings: Settings) -> Mapping[str, ReachOptions]:
-    """Which tools a run may have, by agent."""
+    """Return which tools a run may have, by agent."""
     return {
         name: ReachOptions(
             allowed=agent.allowed_tools,
@@ -189,7 +189,7 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def selection_options_of(settings: Settings) -> SelectionOptions:
-    """How many tools a request offers."""
+    """Return how many tools a request offers."""
     tools = settings.tools
     return SelectionOptions(
         tools_max=tools.offered_max,
@@ -208,7 +208,7 @@ def file_bytes_max_of(settings: Settings) -> int:
 
 
 def exec_options_of(settings: Settings) -> ExecOptions:
-    """How programs run."""
+    """Return how programs run."""
     program = settings.exec
     return ExecOptions(
         sandbox=program.sandbox,
@@ -280,7 +280,7 @@ def _server(name: str, server: McpServerSettings) -> ServerOptions:
 
 
 def budget_options_of(settings: Settings) -> BudgetOptions:
-    """What model calls may cost."""
+    """Return what model calls may cost."""
     budget = settings.budget
     limits = [_limit(limit) for limit in budget.limits]
     limits += [
@@ -323,7 +323,7 @@ def brake_options_of(settings: Settings) -> BrakeOptions:
 
 
 def paces_of(settings: Settings) -> dict[str, RateLimit]:
-    """How often models may be called."""
+    """Return how often models may be called."""
     return {
         rate.model: RateLimit(
             requests_per_minute=rate.requests_per_minute, tokens_per_minute=rate.tokens_per_minute

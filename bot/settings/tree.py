@@ -32,13 +32,14 @@ def section_of(field: FieldInfo) -> type[BaseModel] | None:
 
 
 def tables_of(field: FieldInfo) -> type[BaseModel] | None:
-    """What each table of a list of tables holds; None where the field is no such list."""
+    """Return what each table of a list of tables holds; None where the field is no such list."""
     return _model(get_args(field.annotation)[0]) if _is_list(field) else None
 
 
 @cache
 def tables_by_name(model: type[BaseModel]) -> type[BaseModel] | None:
-    """What the tables hold that a section takes under names of the owner's choice, if it does."""
+    """Return what the tables hold that a section takes under names of the owner's choice, if it
+    does."""
     if model.model_config.get("extra") != "allow":
         return None
     extra = get_type_hints(model, include_extras=True)["__pydantic_extra__"]
@@ -46,12 +47,12 @@ def tables_by_name(model: type[BaseModel]) -> type[BaseModel] | None:
 
 
 def is_map(field: FieldInfo) -> bool:
-    """Whether a key takes a table whose names are the owner's."""
+    """Return whether a key takes a table whose names are the owner's."""
     return get_origin(field.annotation) is Mapping
 
 
 def is_secret(node: Node) -> bool:
-    """Whether a key takes a secret, or a table of them."""
+    """Return whether a key takes a secret, or a table of them."""
     if not isinstance(node, FieldInfo):
         return False
     return node.annotation is SecretStr or (
@@ -60,7 +61,7 @@ def is_secret(node: Node) -> bool:
 
 
 def below(node: Node, name: str) -> Node | None:
-    """What a name means in a table; in a list of tables, in any of them."""
+    """Return what a name means in a table; in a list of tables, in any of them."""
     model = tables_of(node) if isinstance(node, FieldInfo) else node
     if model is not None:
         field = model.model_fields.get(name)
@@ -70,13 +71,13 @@ def below(node: Node, name: str) -> Node | None:
 
 
 def item_of(node: Node) -> Node | None:
-    """What one item of a list is; None where there is no list."""
+    """Return what one item of a list is; None where there is no list."""
     is_list = isinstance(node, FieldInfo) and _is_list(node)
     return _node(_part(node, 0)) if is_list else None
 
 
 def node_at(root: Node, loc: Loc) -> Node | None:
-    """What belongs at a place; None where nothing does."""
+    """Return what belongs at a place; None where nothing does."""
     node: Node | None = root
     for part in loc:
         if node is None:

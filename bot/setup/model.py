@@ -116,7 +116,7 @@ class SetupModelStep(SetupStep):
         return list(self.tty.live("Asking for its models", models_at(address)))[:KEPT_MODELS_MAX]
 
     def _answers(self, changes: dict[KeyPath, Value]) -> bool:
-        """Whether the model answers; says so, or what is wrong."""
+        """Return whether the model answers; says so, or what is wrong."""
         wanted = self.here.settings.llm
         if changes:
             # Not checked as settings are: whoever is asked says what is wrong with them.
@@ -133,7 +133,7 @@ class SetupModelStep(SetupStep):
         return self._answers_below(wanted, changes)
 
     def _answers_below(self, wanted: LlmSettings, changes: dict[KeyPath, Value]) -> bool:
-        """Whether it answers with `/v1` added to its address, and that is taken."""
+        """Return whether it answers with `/v1` added to its address, and that is taken."""
         if not versioned(wanted.api_base):
             return False
         work = with_version(wanted, env=self.here.env, limit_s=TRY_S)

@@ -46,7 +46,7 @@ def ask_all(tty: SetupTerminal, here: SetupState) -> Plan:
 
 
 def summary(plan: Plan) -> Iterator[str]:
-    """What will be saved, without a secret."""
+    """Yield what will be saved, without a secret."""
     for path, value in plan.changes.items():
         if value is None:
             continue
@@ -82,7 +82,7 @@ class NothingToServe(SettingsWrong):
 
 
 async def tested(settings: Settings, env: Mapping[str, str], manifest: Path) -> list[str]:
-    """What works, a line each, of what is set already. Raises the first thing that does not.
+    """Return what works, a line each, of what is set already. Raises the first thing that does not.
 
     NothingToServe names the variables that are missing.
     """

@@ -185,12 +185,12 @@ def problems(connection: sqlite3.Connection, check: str) -> str:
 
 
 def is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether the file carries our mark."""
+    """Return whether the file carries our mark."""
     return bool(connection.execute("pragma application_id").fetchone()[0] == APPLICATION_ID)
 
 
 def is_good(file: Path, *, mode: str = "ro") -> bool:
-    """Whether a file can be read, is ours and is whole."""
+    """Return whether a file can be read, is ours and is whole."""
     try:
         with closing(connect(file, mode=mode)) as connection:
             return is_ours(connection) and not problems(connection, "quick_check")

@@ -134,7 +134,7 @@ def look(path: Path, *, limit_s: float, now_ms: int) -> Checkup:
 
 
 def _bounded_check(connection: sqlite3.Connection, limit_s: float) -> str | None:
-    """What quick_check finds first; None when the time did not suffice."""
+    """Return what quick_check finds first; None when the time did not suffice."""
     ends = time.monotonic() + limit_s
     connection.set_progress_handler(lambda: int(time.monotonic() > ends), 10_000)
     try:

@@ -66,7 +66,7 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> StorageError:
 
 
 def is_damage(error: Exception | None) -> bool:
-    """Whether the file itself is broken, or its `-wal` is cut short."""
+    """Return whether the file itself is broken, or its `-wal` is cut short."""
     code = getattr(error, "sqlite_errorcode", 0)
     broken = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
     return code & 0xFF in broken or code == sqlite3.SQLITE_IOERR_SHORT_READ

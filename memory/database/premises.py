@@ -28,7 +28,7 @@ class Premises:
         return folder if is_owner else folder / "people" / person_id
 
     def is_of_another(self, path: Path, person_id: str, *, is_owner: bool) -> bool:
-        """Whether a file is of the notes of somebody else."""
+        """Return whether a file is of the notes of somebody else."""
         folder = self.workspace / "memory"
         if path == self.workspace / ABOUT_THE_OWNER:
             return not is_owner
@@ -51,7 +51,7 @@ def note_files(premises: Premises, person_id: str, *, is_owner: bool) -> Iterato
 
 
 def text_of(path: Path) -> str | None:
-    """What a file of text says; None when it is none, or gone."""
+    """Return what a file of text says; None when it is none, or gone."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

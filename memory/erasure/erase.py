@@ -111,7 +111,7 @@ class Forgetting:
         return await self._apart(self._find, wish)
 
     async def under_way(self) -> ForgetWish | None:
-        """What was begun and not finished, as after a kill."""
+        """Return what was begun and not finished, as after a kill."""
         found = await self._apart(self._note.read)
         return None if found is None else found[0]
 
@@ -227,7 +227,7 @@ class Forgetting:
         raise AssertionError("the last try returns or raises")
 
     def _clean_files(self, wish: ForgetWish, wording: Wording) -> tuple[int, list[Path]]:
-        """How many files of notes lost lines, and which others had the words blanked."""
+        """Return how many files of notes lost lines, and which others had the words blanked."""
         notes = note_files(self._premises, wish.person_id, is_owner=wish.is_owner)
         cleaned = sum(clean_file(path, wording.without_lines) for path in notes)
         if not wish.with_files:

@@ -52,7 +52,7 @@ class ForgetNote:
         sync_folder(self.path.parent)
 
     def read(self) -> tuple[ForgetWish, Wording] | None:
-        """What is under way; None when nothing is. Raises OSError.
+        """Return what is under way; None when nothing is. Raises OSError.
 
         A file that cannot be read is set aside: it was written whole, so something else damaged it,
         and whoever looks into it may see what was to be forgotten.

@@ -159,7 +159,7 @@ def located(connection: sqlite3.Connection, search: PlaceSearch) -> PlaceSearch:
 
 
 def is_busy(connection: sqlite3.Connection, search: PlaceSearch) -> bool:
-    """Whether a turn that may have read it is not over."""
+    """Return whether a turn that may have read it is not over."""
     values = {**search.values, "touched": json.dumps((*search.touched, *search.shared))}
     return bool(connection.execute(_OPEN_TURNS, values).fetchone()[0])
 
@@ -211,7 +211,7 @@ def search_of(wish: ForgetWish, wording: Wording) -> PlaceSearch:
 
 
 def asked(wish: ForgetWish, connection: sqlite3.Connection) -> PlaceSearch:
-    """What to look for: the words of the facts too, and where."""
+    """Return what to look for: the words of the facts too, and where."""
     plain = Wording(wish.phrases, everything=wish.everything)
     search = located(connection, search_of(wish, plain))
     if wish.everything:
@@ -287,7 +287,7 @@ def _is_told(stems: set[str], of_them: set[str]) -> bool:
 
 
 def _said_in(body: str, search: PlaceSearch) -> str:
-    """What an entry says; nothing where somebody else said it."""
+    """Return what an entry says; nothing where somebody else said it."""
     entry = json.loads(body)
     return entry.get("text", "") if entry.get("by", "") in {"", search.person_id} else ""
 

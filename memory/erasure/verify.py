@@ -74,7 +74,7 @@ class Needles:
         self.overlap = 4 * max((len(needle) for needle in self._needles), default=0) + 64
 
     def in_piece(self, piece: bytes) -> bool:
-        """Whether any of them stands in these bytes."""
+        """Return whether any of them stands in these bytes."""
         small = piece.lower()
         # Making white space alike takes longest by far, and mostly not one word is there.
         if not any(anchor in small for anchor in self._anchors):
@@ -128,7 +128,7 @@ def scan(root: Path, phrases: Sequence[str], leaving_out: Iterable[Path] = ()) -
 
 
 def _look_into(path: Path, needles: Needles) -> tuple[bool, int]:
-    """Whether it is in there, and how many bytes were read."""
+    """Return whether it is in there, and how many bytes were read."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     read, kept, found = 0, b"", False
     with os.fdopen(handle, "rb") as file:
@@ -161,13 +161,13 @@ class Wording:
     everything: bool = field(default=False, kw_only=True)
 
     def holds(self, text: str) -> bool:
-        """Whether the text has it."""
+        """Return whether the text has it."""
         if self.everything:
             return bool(text.strip()) and text != self.blank
         return self.says(text)
 
     def says(self, text: str) -> bool:
-        """Whether the text has one of the phrases."""
+        """Return whether the text has one of the phrases."""
         return self._may_say(text) and self._pattern.search(text) is not None
 
     def blanked(self, text: str) -> str:
@@ -208,7 +208,8 @@ class Wording:
         return "".join(kept)
 
     def holds_json(self, raw: str) -> bool:
-        """Whether a text of the JSON has it, or a key of JSON within it: those outside are ours."""
+        """Return whether a text of the JSON has it, or a key of JSON within it: those outside are
+        ours."""
         return self.blanked_json(raw) != raw
 
     def blanked_json(self, raw: str) -> str:
@@ -237,7 +238,7 @@ class Wording:
 
     @cached_property
     def blank(self) -> str:
-        """What is put where it stood; it does not hold it itself."""
+        """Return what is put where it stood; it does not hold it itself."""
         return _BLANK_OF_IT if not self.everything and self.says(BLANK) else BLANK
 
     @cached_property

@@ -148,7 +148,7 @@ def _text(path: Path) -> str:
 
 
 def _write_new(path: Path, note: CarriedNote) -> bool:
-    """Whether the file was not there yet, and is now."""
+    """Return whether the file was not there yet, and is now."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with path.open("x", encoding="utf-8", newline="") as file:

@@ -128,7 +128,7 @@ class SqliteProfiles:
 
 
 def profile_text(person: Person, profile: Mapping[str, object]) -> str:
-    """What a prompt says about a person, a line for each thing, within TEXT_CHARS_MAX.
+    """Return what a prompt says about a person, a line for each thing, within TEXT_CHARS_MAX.
 
     A name and languages of the profile win over what the platform says; its time zone does not
     win over the one that was set by a command, which all times go by.
@@ -164,7 +164,7 @@ _MORE = "(more is in the profile: get_profile)"
 
 
 def persona_prompt(profile: Mapping[str, object]) -> str:
-    """What replaces the base text of a prompt (SPEC §5); empty for nothing."""
+    """Return what replaces the base text of a prompt (SPEC §5); empty for nothing."""
     prompt = at(profile, ("persona", "system_prompt"))
     return prompt if isinstance(prompt, str) else ""
 

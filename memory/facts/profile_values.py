@@ -153,7 +153,7 @@ def parsed(path: str) -> tuple[Parts, bool]:
 
 
 def at(profile: Mapping[str, object], parts: Parts) -> object:
-    """What a path names; None for nothing."""
+    """Return what a path names; None for nothing."""
     value: object = profile
     for part in parts:
         value = value.get(part) if isinstance(value, Mapping) else None

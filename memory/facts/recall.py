@@ -100,7 +100,7 @@ class SqliteRecall:
         return replace(found, facts=tuple(shown), exchanges=tuple(exchanges), chunks=tuple(chunks))
 
     async def _private(self, wanted: RecallWanted) -> Recalled:
-        """What is shown where the person is alone."""
+        """Return what is shown where the person is alone."""
         about = About() if self._about is None else await self._about(wanted)
         pins: tuple[str, ...] = ()
         recommendations: tuple[str, ...] = ()

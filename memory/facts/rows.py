@@ -52,7 +52,7 @@ class Narrowed:
 
 
 def seen_by(of: Whose) -> Narrowed:
-    """What this person may see in this place."""
+    """Return what this person may see in this place."""
     if of.scope == EVERYWHERE:
         return Narrowed("person_id = ?", (of.person_id,))
     if of.scope:
@@ -61,7 +61,7 @@ def seen_by(of: Whose) -> Narrowed:
 
 
 def owned_by(of: Whose) -> Narrowed:
-    """What this person may change in this place."""
+    """Return what this person may change in this place."""
     return Narrowed("person_id = ? and scope = ?", (of.person_id, of.scope))
 
 
@@ -158,7 +158,7 @@ def use(connection: sqlite3.Connection, uses: Mapping[int, int], *, now_ms: int)
 def replaced_by(
     connection: sqlite3.Connection, where: Narrowed, ids: Sequence[int]
 ) -> list[StoredFact]:
-    """What these replaced, and what that replaced, as far as it fulfils the condition."""
+    """Return what these replaced, and what that replaced, as far as it fulfils the condition."""
     found: dict[int, StoredFact] = {}
     latest = list(ids)
     while latest:

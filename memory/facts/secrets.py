@@ -80,7 +80,8 @@ _BITS_MIN = 3.6
 
 
 def secret_in(text: str) -> str:
-    """What kind of secret stands in the text, with its article (`a password`); empty if none."""
+    """Return what kind of secret stands in the text, with its article (`a password`); empty if
+    none."""
     text = storable(text[:TEXT_CHARS_MAX])
     if _PRIVATE_KEY.search(text):
         return "a private key"
@@ -108,7 +109,7 @@ def _is_card(found: str) -> bool:
 
 
 def _is_told(match: re.Match[str]) -> bool:
-    """Whether a value follows, and not a remark: `is stored in a safe`, `is too short`."""
+    """Return whether a value follows, and not a remark: `is stored in a safe`, `is too short`."""
     value = match["value"].strip(".,;!?)")
     if len(value) < 3 or _ORDINARY.match(value):
         return False

@@ -141,7 +141,7 @@ def sentence(text: str) -> Sentence:
 
 
 def differ(one: Sentence, other: Sentence) -> bool:
-    """Whether two sentences that look alike are not known to say the same.
+    """Return whether two sentences that look alike are not known to say the same.
 
     Where nothing exact tells them apart or together they differ: two facts that say nearly the
     same do little harm, one that took the place of a true one does.
@@ -159,9 +159,9 @@ def differ(one: Sentence, other: Sentence) -> bool:
 
 
 def _is_exchanged(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether each has a word that the other lacks, or two words stand on other sides of a third
-    one: who feeds whom, what is preferred over what. What only moves to the begin (`On Mondays …`)
-    changes places with nothing."""
+    """Return whether each has a word that the other lacks, or two words stand on other sides of a
+    third one: who feeds whom, what is preferred over what. What only moves to the begin (`On
+    Mondays …`) changes places with nothing."""
     if set(one) - set(other) and set(other) - set(one):
         return True
     mine, others = (
@@ -177,7 +177,8 @@ def _is_exchanged(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def says_the_same(one: Sentence, other: Sentence, likeness: float | None) -> bool:
-    """Whether two sentences need not both be kept. `likeness` is their plain cosine, if known."""
+    """Return whether two sentences need not both be kept. `likeness` is their plain cosine, if
+    known."""
     if one.whole == other.whole:
         return True
     if differ(one, other):
@@ -189,12 +190,12 @@ def says_the_same(one: Sentence, other: Sentence, likeness: float | None) -> boo
 
 
 def says_more(one: Sentence, other: Sentence) -> bool:
-    """Whether the first one says all that the second one does, and more."""
+    """Return whether the first one says all that the second one does, and more."""
     return set(one.stems) > set(other.stems)
 
 
 def shared(one: Sentence, other: Sentence) -> float:
-    """How many of the stems they share, between 0 and 1 (Jaccard)."""
+    """Return how many of the stems they share, between 0 and 1 (Jaccard)."""
     mine, others = set(one.stems), set(other.stems)
     either = mine | others
     return len(mine & others) / len(either) if either else float(one.whole == other.whole)
@@ -389,8 +390,8 @@ def gist(message: str) -> str:
 
 
 def is_small_talk(message: str) -> bool:
-    """Whether a message is a greeting or the like, or has no word at all; never where it speaks
-    of whoever writes it."""
+    """Return whether a message is a greeting or the like, or has no word at all; never where it
+    speaks of whoever writes it."""
     said = sentence(message)
     return (
         not said.every & _SELF
@@ -400,7 +401,7 @@ def is_small_talk(message: str) -> bool:
 
 
 def is_about_self(message: str) -> bool:
-    """Whether it asks what is known of whoever asks, and of nothing in particular."""
+    """Return whether it asks what is known of whoever asks, and of nothing in particular."""
     every = [word.text for word in words(fold(message))]
     if every == ["who", "am", "i"]:
         return True
@@ -415,7 +416,7 @@ def speaks_of_self(message: str) -> bool:
 
 
 def fitting(message: str, fact: StoredFact, likeness: float | None) -> bool:
-    """Whether a fact has to do with a message.
+    """Return whether a fact has to do with a message.
 
     A matter needs to be spoken of: by name, or closely. What is said of the person in few words
     may bear on much, so little is asked of it, and nothing where they speak of themselves.

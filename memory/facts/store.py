@@ -160,8 +160,8 @@ def write(
 
 
 def _is_said(connection: sqlite3.Connection, new: NewFact) -> bool:
-    """Whether the line that it rests on still stands, with its quote: it may have been erased in
-    other ways than by a wish to forget."""
+    """Return whether the line that it rests on still stands, with its quote: it may have been
+    erased in other ways than by a wish to forget."""
     if new.message_id is None:
         return True
     row = connection.execute(_LINE, (new.message_id,)).fetchone()
@@ -252,7 +252,7 @@ class SqliteFacts:
             )
 
     async def generation(self) -> int:
-        """How often something was forgotten so far."""
+        """Return how often something was forgotten so far."""
         return await self._database.read(tombstones.generation)
 
     async def get(self, of: Whose, fact_id: int) -> StoredFact | None:
@@ -273,8 +273,8 @@ class SqliteFacts:
         )
 
     async def corrected(self, of: Whose, *, since_ms: int, limit: int) -> Sequence[Corrected]:
-        """What was replaced since then, the newest first, each with what took its place; without
-        those of which that is gone."""
+        """Return what was replaced since then, the newest first, each with what took its place;
+        without those of which that is gone."""
         where = seen_by(of).and_("superseded_by is not null and valid_to_ms >= ?", since_ms)
 
         def work(connection: sqlite3.Connection) -> list[Corrected]:
@@ -290,7 +290,7 @@ class SqliteFacts:
         return await self._database.read(work)
 
     async def past(self, of: Whose, fact_id: int) -> Sequence[StoredFact]:
-        """What it replaced, one after the other, newest first."""
+        """Return what it replaced, one after the other, newest first."""
         return await self._database.read(
             lambda c: sorted(
                 replaced_by(c, seen_by(of), [fact_id]), key=lambda fact: fact.id, reverse=True

@@ -76,8 +76,9 @@ class ForgottenMeanwhile(Temporary):
 
 
 def generation(connection: sqlite3.Connection) -> int:
-    """How often something was erased so far. Whoever works for long reads it with, or before, what
-    the work rests on, and compares it in the transaction that stores what came of it."""
+    """Return how often something was erased so far. Whoever works for long reads it with, or
+    before, what the work rests on, and compares it in the transaction that stores what came of
+    it."""
     row = connection.execute(_GENERATION).fetchone()
     return int(row[0]) if row else 0
 

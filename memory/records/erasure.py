@@ -92,7 +92,7 @@ class FoundPlaces:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found anywhere."""
+        """Return whether nothing was found anywhere."""
         return not self.counts and not self.files
 
 
@@ -122,12 +122,12 @@ class Proof:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing of it is left anywhere."""
+        """Return whether nothing of it is left anywhere."""
         return not (self.hits or self.unread or self.tables)
 
 
 def too_short(phrase: str) -> bool:
-    """Whether words have too few letters to be looked for."""
+    """Return whether words have too few letters to be looked for."""
     letters = [char for char in phrase if char.isalnum()]
     return len(letters) < (LETTERS_MIN if phrase.isascii() else 2)
 
@@ -165,7 +165,7 @@ def typed_run(person_id: PersonId, lane: str, message_id: str) -> RunId:
 
 
 def typed_in(person_id: PersonId, lane: str) -> str:
-    """How the names of all that one person typed in one chat begin."""
+    """Return how the names of all that one person typed in one chat begin."""
     return f"typed:{person_id}:{lane}#"
 
 
@@ -208,7 +208,7 @@ class Loss:
 
     @property
     def is_most(self) -> bool:
-        """Whether more than half of the lines go."""
+        """Return whether more than half of the lines go."""
         return len(self.gone) * 2 > self.of
 
 

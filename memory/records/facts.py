@@ -206,7 +206,7 @@ class StoredFact:
 
     @property
     def key(self) -> str:
-        """How people and models name it: `f12`."""
+        """Return how people and models name it: `f12`."""
         return fact_key(self.id)
 
 

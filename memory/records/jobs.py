@@ -242,7 +242,7 @@ class Job:
 
     @property
     def key(self) -> JobRef:
-        """How people and models name it: `j12`."""
+        """Return how people and models name it: `j12`."""
         return JobRef(f"j{self.id}")
 
 

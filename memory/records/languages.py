@@ -179,7 +179,7 @@ def language_of(code: str) -> Language | None:
 
 
 def language_name(code: str) -> str:
-    """How a prompt names the language of a code; empty for none, and for AUTO."""
+    """Return how a prompt names the language of a code; empty for none, and for AUTO."""
     found = language_of(code)
     return found.english if found is not None else ""
 

@@ -63,14 +63,15 @@ class Models(Protocol):
     """The models that there are, by where they answer and by name. Raises StorageError."""
 
     async def at(self, lane: str, *, agent: str = "") -> InUse:
-        """Which one answers at an address; for this agent, where it is not that of the address."""
+        """Return which one answers at an address; for this agent, where it is not that of the
+        address."""
 
     async def named(self, name: str, *, agent: str = "") -> Model:
         """That one, with what stands in for it with this agent; the usual one where the name is of
         none."""
 
     def untold(self) -> Sequence[str]:
-        """What the owner has to hear of keys and accounts, a sentence each; told once."""
+        """Return what the owner has to hear of keys and accounts, a sentence each; told once."""
 
 
 class CheapModel(Protocol):
@@ -424,7 +425,7 @@ class Recall(Protocol):
     """Finds what is remembered for a prompt: only what this person may see in this place."""
 
     async def recall(self, wanted: RecallWanted) -> Recalled:
-        """What is known, found and due. Raises StorageError."""
+        """Return what is known, found and due. Raises StorageError."""
 
 
 class Approvals(Protocol):
@@ -438,10 +439,10 @@ class Approvals(Protocol):
         """Keeps it and sends the card with its buttons. Does nothing when the id is known."""
 
     async def outcome(self, approval_id: str) -> Outcome | None:
-        """What came of it; None while it is open, and for an unknown id."""
+        """Return what came of it; None while it is open, and for an unknown id."""
 
     async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
-        """Whether this was agreed to once and for all."""
+        """Return whether this was agreed to once and for all."""
 
 
 def waits_on(approval_id: str) -> str:

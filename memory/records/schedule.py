@@ -242,7 +242,7 @@ class Event:
 
     @property
     def key(self) -> str:
-        """How people and models name it: `e5`."""
+        """Return how people and models name it: `e5`."""
         return f"e{self.id}"
 
 

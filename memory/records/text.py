@@ -236,8 +236,8 @@ def _rstrip(text: str, chars: str, code_end: int) -> str:
 
 
 def declines(text: str) -> bool:
-    """Whether a text of which nothing is to be seen is empty on purpose: it says the word of a
-    model that has nothing to report."""
+    """Return whether a text of which nothing is to be seen is empty on purpose: it says the word of
+    a model that has nothing to report."""
     return any(token in text.lower() for token in _CONTROLS)
 
 
@@ -277,8 +277,8 @@ def clean(text: str) -> str:
 
 
 def seen(text: str) -> str:
-    """What a person sees of a text: clean, and without what is drawn as nothing, such as tags,
-    marks of direction, joiners and variants, which can hold whole sentences.
+    """Return what a person sees of a text: clean, and without what is drawn as nothing, such as
+    tags, marks of direction, joiners and variants, which can hold whole sentences.
 
     Also a joined emoji comes apart: what two readers are shown is the same at that price.
     """

@@ -14,13 +14,12 @@ from typing import Any, TypeVar
 from memory.records.codec import from_json
 from memory.records.messages import ConversationId, RunId
 
-# --- kept ---------------------------------------------------------------------------------------
+# --- memoised values ------------------------------------------------------------------------------
 #
-# What is found out about a value once, and kept with it: gone when the value goes.
+# Memoise per object: a result lives as long as the entry that it was found for.
 #
-# A long history comes back with each request. Kept in the entries themselves, what was found needs
-# no bound, and nobody has to drop it when words are forgotten. Used on
-# `memory.records.transcript`'s entries.
+# A long history comes back with each request. In the entries themselves results need no bound, and
+# nobody has to drop them when words are forgotten.
 
 
 class Keeps:
@@ -134,7 +133,7 @@ class Note(Keeps):
 
     @property
     def brings(self) -> bool:
-        """Whether it shows what stands in a file."""
+        """Return whether it shows what stands in a file."""
         return bool(self.content or self.pictures)
 
 

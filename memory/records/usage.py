@@ -144,7 +144,7 @@ FREE = Price(provider="local", rates=Rates(input=0.0, output=0.0))
 
 
 def micros_of(price: Price | None, usage: Usage) -> int | None:
-    """What a call costs; None where that is not known."""
+    """Return what a call costs; None where that is not known."""
     dollars = None if price is None else price.cost(usage)
     return None if dollars is None else round(dollars * MICROS)
 
@@ -191,7 +191,7 @@ class Limit:
 
     @property
     def key(self) -> str:
-        """Which budget it is, whatever its amount."""
+        """Return which budget it is, whatever its amount."""
         return f"{self.scope}/{self.of}/{self.period}/{self.unit}"
 
 
@@ -206,7 +206,7 @@ class Account(NamedTuple):
     end_ms: int
 
     def holds(self, charge: Charge, at_ms: int) -> bool:
-        """Whether a call counts here."""
+        """Return whether a call counts here."""
         if subject_of(self.scope, charge) != self.subject:
             return False
         if self.run_id:

@@ -56,7 +56,7 @@ def squeezed(folded: str) -> str:
 
 
 def is_unbordered(text: str) -> bool:
-    """Whether it holds characters of a script that sets no blanks between words."""
+    """Return whether it holds characters of a script that sets no blanks between words."""
     return not text.isascii() and _UNBORDERED_RE.search(text) is not None
 
 
@@ -286,14 +286,14 @@ def phrases_of(phrases: tuple[str, ...], *, endings: bool) -> Phrases:
 
 
 def is_whole_words(folded: str) -> bool:
-    """Whether a phrase is looked up by whole words, and not as plain text."""
+    """Return whether a phrase is looked up by whole words, and not as plain text."""
     parts = words(folded)
     reaches_over = bool(parts) and parts[0].start == 0 and parts[-1].end == len(folded)
     return reaches_over and not is_unbordered(folded)
 
 
 def _gap(between: str) -> str:
-    """What stands between two words, white space and hyphens alike, emphasis left out."""
+    """Return what stands between two words, white space and hyphens alike, emphasis left out."""
     if between in {" ", "-"}:
         return " "
     bare = between.translate(_EMPHASIS)

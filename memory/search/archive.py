@@ -262,8 +262,8 @@ def _exchanges(connection: sqlite3.Connection, found: Sequence[_FoundExchange]) 
 
 
 def _unindexed(connection: sqlite3.Connection, since: int) -> tuple[list[_NewExchanges], int, bool]:
-    """What comes next behind `since` and behind what is indexed; the id up to which that goes, and
-    whether it is all.
+    """Return what comes next behind `since` and behind what is indexed; the id up to which that
+    goes, and whether it is all.
 
     The index itself is the only mark of how far it goes: ids of erased messages come again.
     """
@@ -289,7 +289,7 @@ def _new(turn: Sequence[tuple[int, str, str, int, str, str, str]]) -> _NewExchan
 
 
 def _texts(entries: Iterable[Entry]) -> tuple[str, str]:
-    """What a person said, and what was answered, of one turn."""
+    """Return what a person said, and what was answered, of one turn."""
     said, answered = [], []
     for entry in entries:
         if isinstance(entry, Said) and (words := own_words(entry)):

@@ -134,12 +134,13 @@ def rarest(counted: Iterable[tuple[str, int]]) -> list[str]:
 
 
 def expression(terms: Iterable[str]) -> str:
-    """What FTS5 is asked: each term quoted, any of them may hit."""
+    """Return what FTS5 is asked: each term quoted, any of them may hit."""
     return " OR ".join(f'"{term}"' for term in terms)
 
 
 def query_terms(query: str) -> list[str]:
-    """What a query is looked up by in an index of `spaced` texts; none for one without a word.
+    """Return what a query is looked up by in an index of `spaced` texts; none for one without a
+    word.
 
     Stop words are left out unless there is nothing else.
     """

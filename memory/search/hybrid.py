@@ -113,7 +113,8 @@ class Search:
 
     @property
     def is_outgrown(self) -> bool:
-        """Whether more than a quarter came or went since it was built: time to build it anew."""
+        """Return whether more than a quarter came or went since it was built: time to build it
+        anew."""
         came = len(self._ids) - self._built
         return max(came, len(self._gone)) > self._built * OUTGROWN_SHARE
 
@@ -278,7 +279,7 @@ class _Names:
         return " ".join(self._pattern.sub(" ", text).split()).strip(" :,") or text
 
     def in_(self, text: str) -> frozenset[str]:
-        """Which of them a text names, folded."""
+        """Return which of them a text names, folded."""
         if self._found is None:
             return frozenset()
         return frozenset(fold(name) for name in self._found.findall(text))

@@ -79,11 +79,11 @@ class LiveIndexes:
 
     @property
     def size(self) -> int:
-        """How many items are kept, in all indexes."""
+        """Return how many items are kept, in all indexes."""
         return sum(len(index.ids) for index in self._kept.values())
 
     def is_empty(self, of: Whose) -> bool:
-        """Whether nothing was there when it was last searched."""
+        """Return whether nothing was there when it was last searched."""
         index = self._kept.get(_key(of))
         return index is None or not index.search
 

@@ -97,7 +97,7 @@ class Embedding:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it was found out if there is one, so that `table` answers at once."""
+        """Return whether it was found out if there is one, so that `table` answers at once."""
         return self._settled
 
     def table(self) -> VectorTable | None:
@@ -117,7 +117,7 @@ class Embedding:
             self._table.drop_known()
 
     def likeness(self, text: str, others: Sequence[str]) -> list[float] | None:
-        """How much each of the others means the same: plain cosines, between -1 and 1.
+        """Return how much each of the others means the same: plain cosines, between -1 and 1.
 
         Independent of any collection, so that a bound on it (such as that of near-duplicates)
         holds everywhere. None without a table.
@@ -165,7 +165,7 @@ class Meanings:
             self._vectors = _unit(mixed)
 
     def of(self, query: str) -> Cosines:
-        """How close each text comes to the query."""
+        """Return how close each text comes to the query."""
         return Cosines(self._vectors[: self._size] @ self._of(query))
 
     def add(self, text: str, *, before: int) -> None:

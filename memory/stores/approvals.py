@@ -178,11 +178,11 @@ class SqliteApprovals:
     # --- for good -----------------------------------------------------------------------------
 
     async def is_always(self, person_id: PersonId, agent: str, tool: str) -> bool:
-        """Whether turns of this person by this agent may use the tool without asking."""
+        """Return whether turns of this person by this agent may use the tool without asking."""
         return bool(await self._database.value(_IS_GRANTED, (person_id, agent, storable(tool))))
 
     async def grants(self, person_id: PersonId) -> Sequence[Grant]:
-        """What this person agreed to for good, by tool."""
+        """Return what this person agreed to for good, by tool."""
         return await self._database.records(Grant, _GRANTS, (person_id,))
 
     async def revoke(self, person_id: PersonId, tool: str) -> int:

@@ -80,13 +80,14 @@ def lines_of(entries: Sequence[StoredEntry], zone: tzinfo) -> list[MaterialLine]
 
 
 def own_words(said: Said) -> str:
-    """What a person wrote here themselves; empty for what they only passed on, and for what no
-    person wrote."""
+    """Return what a person wrote here themselves; empty for what they only passed on, and for what
+    no person wrote."""
     return "" if said.forwarded or said.by.startswith(NOBODY) else said.text.strip()
 
 
 def effects_of(entries: Sequence[StoredEntry]) -> list[str]:
-    """What was really done, oldest first: the tool and what it was called with, in few words."""
+    """Return what was really done, oldest first: the tool and what it was called with, in few
+    words."""
     return [
         _called(call)
         for one, call in _with_calls(entries)
@@ -219,7 +220,7 @@ class SqliteCompactions:
         self._database = database
 
     async def stretch(self, conversation: ConversationId) -> HistoryStretch | None:
-        """How the history stands; None for a conversation that is not there."""
+        """Return how the history stands; None for a conversation that is not there."""
 
         def work(connection: sqlite3.Connection) -> HistoryStretch | None:
             row = connection.execute(_CONVERSATION, (conversation,)).fetchone()
@@ -281,7 +282,7 @@ class SqliteCompactions:
         return await self._database.write(work)
 
     async def aside(self, conversation: ConversationId) -> Aside:
-        """What of a conversation is not sent any more."""
+        """Return what of a conversation is not sent any more."""
 
         def work(connection: sqlite3.Connection) -> Aside:
             row = connection.execute(_CONVERSATION, (conversation,)).fetchone()

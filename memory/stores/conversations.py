@@ -59,7 +59,7 @@ def stored_note(text: str, *, untrusted: bool) -> str:
 
 
 def note_of(note_id: int, stored: str) -> WaitingNote:
-    """What `stored_note` made, or a version before it."""
+    """Return what `stored_note` made, or a version before it."""
     text = stored.removeprefix(_OUTSIDE)
     return WaitingNote(id=note_id, text=text, untrusted=text != stored)
 
@@ -128,7 +128,7 @@ class SqliteConversations:
         return self._remember(lane, await self._database.write(work), restarts=restarts)
 
     async def is_private(self, conversation: ConversationId) -> bool:
-        """Whether memory is off in it; it stays as it was begun. Raises StorageError."""
+        """Return whether memory is off in it; it stays as it was begun. Raises StorageError."""
         if conversation not in self._private:
             rows = await self._database.rows(_SENT, (conversation,))
             if not rows:

@@ -356,7 +356,7 @@ class SqliteJobs:
         return await self._database.records(JobRun, _RUNS_OF, (job_id, max(limit, 0)))
 
     async def missed(self) -> Sequence[Misfires]:
-        """What was missed and is to be told, of each job together."""
+        """Return what was missed and is to be told, of each job together."""
         rows = await self._database.rows(_ALL_MISSED, (_MISSED, _MISSED_END))
         found = [_read_missed(int(key.removeprefix(_MISSED)), value) for key, value in rows]
         return sorted(found, key=lambda one: (one.first.at_ms, one.job_id))
@@ -426,7 +426,7 @@ def _due_values(due: Due | None) -> tuple[str | None, int | None]:
 
 
 def _stands(connection: sqlite3.Connection, job: Job) -> bool:
-    """Whether a job is still what it was when it was read, and due at the same time."""
+    """Return whether a job is still what it was when it was read, and due at the same time."""
     row = _row_of(connection, job.id)
     try:
         now = None if row is None else _job(row)

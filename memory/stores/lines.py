@@ -114,7 +114,7 @@ class SqliteLines:
         self._person = person
 
     async def waiting(self, conversation: ConversationId) -> int:
-        """How many exchanges were not looked at; none where memory is off."""
+        """Return how many exchanges were not looked at; none where memory is off."""
 
         def work(connection: sqlite3.Connection) -> int:
             place = connection.execute(_PLACE, (conversation,)).fetchone()
@@ -128,8 +128,8 @@ class SqliteLines:
     async def since_last_look(
         self, conversation: ConversationId, *, exchanges_max: int
     ) -> SpokenStretch:
-        """What was said since, of the newest exchanges. Nothing of guests: what they say is not
-        remembered, nor what was answered to them."""
+        """Return what was said since, of the newest exchanges. Nothing of guests: what they say is
+        not remembered, nor what was answered to them."""
         return await self._stretch(conversation, _NEWEST, exchanges_max)
 
     async def next_to_look_at(
@@ -291,8 +291,8 @@ _QUOTED = re.compile(r"^[ \t]*[>＞].*$", re.MULTILINE)
 
 
 def own_words(said: Said) -> str:
-    """What of a message its sender wrote themselves: without blocks of code and quoted lines;
-    nothing of what was forwarded."""
+    """Return what of a message its sender wrote themselves: without blocks of code and quoted
+    lines; nothing of what was forwarded."""
     if said.forwarded:
         return ""
     text = _QUOTED.sub("", _FENCED.sub(" ", clean(said.text)))

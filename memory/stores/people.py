@@ -238,7 +238,7 @@ def _add_address(
 
 
 def _freed(connection: sqlite3.Connection, address: str) -> bool:
-    """Whether the address is nobody's now: a person who had it and nothing else is gone."""
+    """Return whether the address is nobody's now: a person who had it and nothing else is gone."""
     holder = connection.execute(_OTHER_HOLDER, (address,)).fetchone()
     if holder is None:
         return True

@@ -72,12 +72,12 @@ class SqliteTellings:
         self._database = database
 
     async def count(self, person_id: PersonId, *, since_ms: int) -> int:
-        """How many that count were told to a person."""
+        """Return how many that count were told to a person."""
         values = (person_id, since_ms, self._database.now_ms())
         return int(await self._database.value(_COUNT, values))
 
     async def findings(self, job_id: int, *, since_ms: int) -> Sequence[str]:
-        """What a job told (or holds back) since then."""
+        """Return what a job told (or holds back) since then."""
         values = (job_id, since_ms, self._database.now_ms())
         return [text for (text,) in await self._database.rows(_FINDINGS, values)]
 

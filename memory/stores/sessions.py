@@ -214,7 +214,7 @@ class SqliteSessions:
     async def entries(
         self, conversation: ConversationId, *, after: int, limit: int
     ) -> Sequence[StoredEntry]:
-        """What stands in it behind the id `after`, in order."""
+        """Return what stands in it behind the id `after`, in order."""
         values = (conversation, after, max(limit, 0))
         return await self._database.read(lambda c: read_entries(c.execute(_ENTRIES, values)))
 
@@ -386,7 +386,7 @@ class SqlitePrivate:
         await self._conversations.start_new(lane)
 
     async def is_private(self, lane: str) -> bool:
-        """Whether memory is off at this address now."""
+        """Return whether memory is off at this address now."""
         return bool(await self._database.value(_IS_PRIVATE, (lane,)))
 
     async def sweep(self) -> int:

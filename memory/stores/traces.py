@@ -230,7 +230,7 @@ def _trace(connection: sqlite3.Connection, turn: tuple[Any, ...]) -> PromptTrace
 
 
 def _behind(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[Behind]:
-    """What stands behind each of these messages of one chat."""
+    """Yield what stands behind each of these messages of one chat."""
     if not rows:
         return
     slots: dict[int, list[DueSlot]] = {}
@@ -271,7 +271,7 @@ def _by_clock(
 def _before(
     connection: sqlite3.Connection, steps: Sequence[RecordedStep]
 ) -> Iterator[dict[str, Any]]:
-    """What began the earlier turns that stand in the history of this one."""
+    """Yield what began the earlier turns that stand in the history of this one."""
     begin = next((one.output for one in reversed(steps) if one.name == "begin" and one.output), {})
     values = (begin.get("conversation"), begin.get("since"), begin.get("upto"), LOOKED_AT_MAX)
     if isinstance(values[0], str) and all(isinstance(one, int) for one in values[1:]):
@@ -387,8 +387,8 @@ def _turn(
 def _typed(
     connection: sqlite3.Connection, person_id: PersonId, lane: str, since_ms: int
 ) -> LastTurn | None:
-    """What this person typed here last that stored something. Once it is taken back, its mark is
-    all that is left of it."""
+    """Return what this person typed here last that stored something. Once it is taken back, its
+    mark is all that is left of it."""
     begin = typed_in(person_id, lane)
     stored = connection.execute(_TYPED, (begin, f"{begin}{_END}", person_id, since_ms)).fetchone()
     marks = f"{_mark_of(RunId(begin))}", f"{_mark_of(RunId(begin))}{_END}", since_ms

@@ -76,7 +76,7 @@ class Kind(Protocol):
     """What a kind of job does when it is due: it prepares, and does nothing yet."""
 
     async def __call__(self, job: Job, due: Due, *, late_s: int) -> Taking:
-        """How the due time is to be taken; `Taking.next` is set by the timetable. Raises
+        """Return how the due time is to be taken; `Taking.next` is set by the timetable. Raises
         AssistantError, with a sentence for the job's owner, where it cannot be run."""
 
 

@@ -120,7 +120,8 @@ class DayPattern:
 
     @property
     def is_possible(self) -> bool:
-        """Whether its months have such days; 29 February is one where the year is left open."""
+        """Return whether its months have such days; 29 February is one where the year is left
+        open."""
         longest = min(monthrange(self.year or 2000, month)[1] for month in self.months or (1,))
         return all(1 <= abs(day) <= longest for day in self.days) and all(
             1 <= abs(place) <= 5 for place, _ in self.places

@@ -112,9 +112,9 @@ def language_and_format(scene: Scene) -> PromptLayer:
 
 
 def _language(scene: Scene) -> str:
-    """What the person has set, else the language that is set for all, else the rule that goes by
-    each message. A platform's word on it stands in only where no message says: apps are set to
-    languages that their people do not write. In a group nobody's own language counts."""
+    """Return what the person has set, else the language that is set for all, else the rule that
+    goes by each message. A platform's word on it stands in only where no message says: apps are set
+    to languages that their people do not write. In a group nobody's own language counts."""
     turn = scene.turn
     is_alone = not turn.message.is_group
     own = turn.language if is_alone else ""

@@ -18,9 +18,9 @@ STOPPED = "The person ended this turn with /stop."
 
 
 def came_along(message: IncomingMessage, files: Sequence[str] = ()) -> str:
-    """What the words of a message do not tell: that they were forwarded, and what came with them.
-    `files` says of each file what became of it; without, none was opened. Empty when the words are
-    the person's own, and alone."""
+    """Return what the words of a message do not tell: that they were forwarded, and what came with
+    them. `files` says of each file what became of it; without, none was opened. Empty when the
+    words are the person's own, and alone."""
     told = []
     if message.forwarded:
         told.append(
@@ -39,13 +39,13 @@ def came_along(message: IncomingMessage, files: Sequence[str] = ()) -> str:
 
 
 def was_told(notice: str) -> str:
-    """What the person read in place of an answer."""
+    """Return what the person read in place of an answer."""
     return f"The person was told: {notice}"
 
 
 def hint(texts: Mapping[str, str], name: str, detail: str = "") -> str:
-    """What the last answer lacked (`empty`, `claim`, `written_call`, `malformed`, `reworded`), or
-    that it is the last one (`sum_up`); `detail` is what the answer said."""
+    """Return what the last answer lacked (`empty`, `claim`, `written_call`, `malformed`,
+    `reworded`), or that it is the last one (`sum_up`); `detail` is what the answer said."""
     if not name:
         return ""
     return fill(texts[f"hint_{name}"].strip(), DETAIL=one_line(detail, chars_max=300))

@@ -113,7 +113,7 @@ class Runner:
         )
 
     def is_confined(self) -> bool:
-        """Whether programs run in a sandbox. The first answer takes some milliseconds."""
+        """Return whether programs run in a sandbox. The first answer takes some milliseconds."""
         return self._bubblewrap.works()
 
     @property
@@ -140,7 +140,8 @@ class Runner:
         return Needs(asks=NO_SANDBOX, once_only=True, whole=TOO_LONG, shows=shows)
 
     async def run(self, order: Order, caller: Caller) -> str:
-        """What the program wrote, with its exit code, in at most `output_chars_max` characters.
+        """Return what the program wrote, with its exit code, in at most `output_chars_max`
+        characters.
 
         That it had to be ended stands there too: an error would be our own words, and what a
         program wrote until then is not. Raises ProgramNotRun, ProgramRefused, ConfinementRefused.

@@ -65,8 +65,8 @@ class PersonContext:
         return self.clock.now().astimezone(self.zone_of(person_id))
 
     async def is_off(self, caller: Caller) -> bool:
-        """Whether memory is off where a call comes from, or where its task was given: then nothing
-        is found."""
+        """Return whether memory is off where a call comes from, or where its task was given: then
+        nothing is found."""
         if caller.parent is not None and await self.is_private(caller.parent):
             return True
         return await self.is_private(caller.conversation)

@@ -36,9 +36,9 @@ class OwnChat:
 
 
 def is_others_words(caller: Caller, lane: str) -> bool:
-    """Whether what this caller's turn sends to `lane` may be words of somebody else than whoever
-    writes there next: what follows from outside text, what any one member has a group told, and in
-    another chat also what names and descriptions may have brought about."""
+    """Return whether what this caller's turn sends to `lane` may be words of somebody else than
+    whoever writes there next: what follows from outside text, what any one member has a group told,
+    and in another chat also what names and descriptions may have brought about."""
     is_here = lane == caller.address.key
     return caller.tainted or (caller.is_group if is_here else caller.described)
 
@@ -160,7 +160,7 @@ class SendableFiles:
 
 
 def _packed(content: bytes) -> Iterator[bytes]:
-    """What is in an archive, as documents of an office are, within bounds."""
+    """Yield what is in an archive, as documents of an office are, within bounds."""
     if not content.startswith(_ARCHIVE):
         return
     left = UNPACKED_BYTES_MAX

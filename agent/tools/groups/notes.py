@@ -224,7 +224,7 @@ _FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 
 
 def _names_day(line: str, day: date) -> bool:
-    """Whether a line is a heading that says which day it is, and nothing else."""
+    """Return whether a line is a heading that says which day it is, and nothing else."""
     words = re.findall(r"[^\W\d_]+|\d+", line.casefold())
     numbers = {int(word) for word in words if word.isdecimal()}
     names = {f"{day:{form}}".casefold() for form in ("%A", "%a", "%B", "%b")}
@@ -390,8 +390,8 @@ class ProfileTools:
         return harmless(_written(value, indent=1))
 
     def _update_profile_needs(self, caller: Caller, path: str, value: JsonValue) -> Needs:
-        """What replaces the text that the assistant begins with is always asked about (SPEC §6),
-        also as a part of `persona` as a whole."""
+        """What replaces the text that the assistant begins with is always asked about (SPEC
+        §6), also as a part of `persona` as a whole."""
         if caller.is_group:
             return Needs(refused=PROFILE_IN_GROUPS)
         written = _written(value)
@@ -446,7 +446,7 @@ class ProfileTools:
 
 
 def steers(path: str) -> bool:
-    """Whether setting this path may set `persona.system_prompt`, however it is spelt."""
+    """Return whether setting this path may set `persona.system_prompt`, however it is spelt."""
     names = [name for name in map(_folded, path.split(".")) if name]
     return not names or (names[0] == "persona" and names[1:2] in ([], ["system_prompt"]))
 

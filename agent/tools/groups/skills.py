@@ -247,7 +247,7 @@ def _check_may_write(caller: Caller) -> None:
 
 
 async def _done(shelf: SkillLibrary, what: str, name: str, warnings: tuple[str, ...]) -> str:
-    """What was done, whether it is used by now, and what the owner should look at."""
+    """Return what was done, whether it is used by now, and what the owner should look at."""
     skill = (await shelf.current()).get(name)
     if skill is not None and skill.is_used:
         return f"{what} It was so before, and is in use."
@@ -439,7 +439,7 @@ def _found(skill: Skill, names: tuple[str, ...], written: str) -> _Script:
 
 
 def _interpreter(name: str, data: bytes, *, is_executable: bool) -> tuple[str, ...] | None:
-    """What runs a script; empty when it runs by itself, and None when nobody knows.
+    """Return what runs a script; empty when it runs by itself, and None when nobody knows.
 
     A first line is read here and not by the system, which takes a carriage return for a part of the
     interpreter's name and needs the executable bit, that archives lose.

@@ -84,7 +84,7 @@ class PromptPlan:
         )
 
     def in_system(self, layer: PromptLayer) -> bool:
-        """Whether a layer stands in the system message."""
+        """Return whether a layer stands in the system message."""
         return layer.stability is Stability.STATIC or not self.prompt.context
 
     def entries(self) -> tuple[Entry, ...]:
@@ -93,7 +93,7 @@ class PromptPlan:
 
     @property
     def tainted(self) -> str:
-        """What untrusted text is in what is sent before the turn has done anything."""
+        """Return what untrusted text is in what is sent before the turn has done anything."""
         turn = self.gathered.scene.turn
         if turn.report is not None:
             return "what a background task found"
@@ -115,8 +115,8 @@ class PromptPlan:
 
     @property
     def remembered(self) -> bool:
-        """Whether what is remembered of the person is in what is sent, or may be: a subagent is
-        told of it by whoever gave it its task."""
+        """Return whether what is remembered of the person is in what is sent, or may be: a subagent
+        is told of it by whoever gave it its task."""
         names = {layer.name for layer in self.prompt.layers}
         return (
             bool(names & REMEMBERED_LAYERS)
@@ -135,7 +135,7 @@ def _rests_on_memory(entry: Entry) -> bool:
 
 
 def plan_as_json(plan: PromptPlan) -> Json:
-    """What the step `begin` records: all of the plan, by ids and digests."""
+    """Return what the step `begin` records: all of the plan, by ids and digests."""
     prompt = plan.prompt
     # The model that a person of this conversation heard last, as far as it is still sent.
     entries = (stored.entry for stored in plan.history.entries)

@@ -142,7 +142,8 @@ class SaidNo(SlackTrouble):
 
     @property
     def is_about_us(self) -> bool:
-        """Whether it is the token or its scopes: the owner can mend that, and nothing is lost."""
+        """Return whether it is the token or its scopes: the owner can mend that, and nothing is
+        lost."""
         return self.error in BAD_TOKEN or self.error == "missing_scope"
 
 
@@ -350,7 +351,7 @@ class SlackTokens:
 
     @property
     def trouble(self) -> ChannelTrouble | None:
-        """What is waited out just now."""
+        """Return what is waited out just now."""
         parts = (self._bots, self._apps, self._unreachable, self._no_socket)
         return next((one.trouble for one in parts if one.trouble is not None), None)
 

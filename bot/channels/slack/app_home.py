@@ -90,7 +90,7 @@ class HomeWriter:
         self._outage = Outage("slack.no_home", clock)
 
     def knows(self, sender: str) -> bool:
-        """Whether this address is somebody's who is let in."""
+        """Return whether this address is somebody's who is let in."""
         return self._page.knows(sender)
 
     def opened(self, sender: str, chat_id: str) -> None:
@@ -263,7 +263,7 @@ class HomeView:
         self._clock = clock
 
     def knows(self, sender: str) -> bool:
-        """Whether this address is somebody's who is let in."""
+        """Return whether this address is somebody's who is let in."""
         return self._access.who(sender) is not None
 
     async def sections(self, sender: str, lane: str) -> Sequence[HomeSection]:

@@ -132,7 +132,7 @@ class SlackChannel(Channel):
 
     @property
     def trouble(self) -> ChannelTrouble | None:
-        """What keeps messages from coming in just now."""
+        """Return what keeps messages from coming in just now."""
         return self._tokens.trouble or self._disconnected.trouble
 
     # --- coming in -------------------------------------------------------------------------------
@@ -275,8 +275,8 @@ class SlackChannel(Channel):
         return SentMessage(message_id=message_id)
 
     async def look_up(self, address: Address, mark: str, *, since_ms: int) -> LookedUp:
-        """Whether a message with this mark stands in the conversation. What one person alone saw
-        cannot be looked for."""
+        """Return whether a message with this mark stands in the conversation. What one person alone
+        saw cannot be looked for."""
         channel, thread = channel_of(address), chat_of(address).thread_id
         found = await looked_up(
             find_marked(self._web, channel=channel, thread=thread, mark=mark, since_ms=since_ms)
@@ -319,7 +319,7 @@ class SlackChannel(Channel):
         return SentMessage(message_id=file.ref)  # Slack posts the message a moment later
 
     async def look_up_file(self, address: Address, ref: str, *, since_ms: int) -> LookedUp:
-        """Whether a message shows this file."""
+        """Return whether a message shows this file."""
         channel, thread = channel_of(address), address.thread_id
         return await looked_up(
             find_file(self._web, channel=channel, thread=thread, file_id=ref, since_ms=since_ms)

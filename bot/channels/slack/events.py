@@ -168,7 +168,7 @@ class SlackSockets:
             await socket.ws.send_str(json.dumps({"envelope_id": envelope}))
 
 
-# --- slack once ---------------------------------------------------------------------------------
+# --- for `run --once` -----------------------------------------------------------------------------
 #
 # What Slack brings within a moment, read once: for `run --once`. Called by
 # `bot.channels.slack.channel`.
@@ -225,7 +225,7 @@ _SECONDS = re.compile(r"[0-9]{1,15}")
 
 
 def is_signed(secret: bytes, body: bytes, *, timestamp: str, signature: str, now_s: float) -> bool:
-    """Whether Slack signed this body, not longer than five minutes ago."""
+    """Return whether Slack signed this body, not longer than five minutes ago."""
     if not _SECONDS.fullmatch(timestamp) or abs(now_s - int(timestamp)) > FRESH_S:
         return False
     base = b"v0:" + timestamp.encode() + b":" + body

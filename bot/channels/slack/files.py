@@ -69,7 +69,8 @@ class SlackFiles:
 
 
 def is_ours(url: str, base_url: str) -> bool:
-    """Whether the token may be sent there: the API's own origin, or Slack's host of files."""
+    """Return whether the token may be sent there: the API's own origin, or Slack's host of
+    files."""
     try:
         parts = [urlsplit(one) for one in (url, base_url, FILES_ORIGIN)]
         origins = [(one.scheme, one.hostname, one.port) for one in parts]
@@ -101,8 +102,8 @@ _WORDS: Mapping[str, str] = {
 
 
 def has_link(text: str) -> bool:
-    """Whether Slack could find an address or a name in a caption. It would open the address for a
-    preview, and a caption, unlike a message, cannot tell it not to."""
+    """Return whether Slack could find an address or a name in a caption. It would open the address
+    for a preview, and a caption, unlike a message, cannot tell it not to."""
     return _LINK.search(text) is not None
 
 

@@ -48,7 +48,7 @@ class TooMuchSaid(SlackTrouble):
 
 
 def metadata(mark: str) -> dict[str, Any]:
-    """What a message carries."""
+    """Return what a message carries."""
     return {"event_type": EVENT_TYPE, "event_payload": {"id": mark}}
 
 
@@ -156,8 +156,8 @@ class Parents:
         keep_newest(self._known, (channel, thread), None, most=THREADS_MAX)
 
     def text(self, channel: str, ts: str) -> str:
-        """What the message `ts` replies to, with Slack's codes; empty where it has to be known
-        already, or nobody can say."""
+        """Return what the message `ts` replies to, with Slack's codes; empty where it has to be
+        known already, or nobody can say."""
         return self._texts.get((channel, ts), "")
 
 

@@ -68,7 +68,7 @@ class Forms:
 
 
 def reminder_form(channel: str) -> dict[str, Any]:
-    """What to be reminded of, and when; `channel` is the person's direct message."""
+    """Return what to be reminded of, and when; `channel` is the person's direct message."""
     fields = [
         _field(_WHAT, "What", "call Bob", chars_max=TEXT_CHARS_MAX),
         _field(_WHEN, "When", "tomorrow at 5, or every weekday at 8", chars_max=TIME_CHARS_MAX),
@@ -78,7 +78,7 @@ def reminder_form(channel: str) -> dict[str, Any]:
 
 
 def fact_form(channel: str, key: str) -> dict[str, Any]:
-    """How a fact should read. Its key is the name of the field."""
+    """Return how a fact should read. Its key is the name of the field."""
     fields = [
         _field(key, f"How {key} should read", "I like tea, not coffee", chars_max=TEXT_CHARS_MAX),
         _note("What comes of it I say in our chat."),
@@ -87,7 +87,7 @@ def fact_form(channel: str, key: str) -> dict[str, Any]:
 
 
 def form_wish(payload: Json) -> FormWish | None:
-    """Which form is wished for, if that is what a payload says. Never raises."""
+    """Return which form is wished for, if that is what a payload says. Never raises."""
     view, actions = payload.get("view"), payload.get("actions")
     if payload.get("type") != "block_actions":
         return None
@@ -145,7 +145,7 @@ def filled(payload: Json) -> SlackEvent | None:
 
 
 def _given(values: Json, name: str) -> str:
-    """What stands in a field, on one line."""
+    """Return what stands in a field, on one line."""
     return " ".join(text_of(part(part(values, name), name), "value").split())
 
 

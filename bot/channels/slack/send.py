@@ -239,7 +239,7 @@ _UNREAD: dict[str, Any] = {"parse": "none", "link_names": False}
 async def posted_text(
     web: SlackWeb, method: str, part: MessagePart, where: dict[str, str]
 ) -> SlackAnswer:
-    """What Slack answered; plain where it refuses the markup. Raises SlackTrouble."""
+    """Return what Slack answered; plain where it refuses the markup. Raises SlackTrouble."""
     shared: dict[str, Any] = {**_UNREAD}
     if method == "chat.postMessage":
         shared |= {"unfurl_links": False, "unfurl_media": False}
@@ -322,7 +322,7 @@ def fate_of_file(error: SlackTrouble) -> NotSent | InDoubt | DeliveryRefused:
 
 
 async def looked_up(search: Awaitable[str | None]) -> LookedUp:
-    """What a search for a message of ours says of its fate."""
+    """Return what a search for a message of ours says of its fate."""
     try:
         found = await search
     except TooMuchSaid as error:
@@ -449,7 +449,7 @@ class EphemeralMessages:
         return SentMessage(message_id=SEEN_ONCE)
 
     def _is_slacks(self, url: str) -> bool:
-        """Whether an address is on Slack's own side, wherever its Web API is."""
+        """Return whether an address is on Slack's own side, wherever its Web API is."""
         try:
             parts = urlsplit(url)
             host = parts.hostname or ""

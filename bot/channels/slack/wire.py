@@ -115,7 +115,7 @@ class SlackEvent:
 
     @property
     def is_group(self) -> bool:
-        """Whether others read along."""
+        """Return whether others read along."""
         return not is_direct(self.channel)
 
     @property
@@ -134,7 +134,7 @@ class OpenedPane:
 
 
 def opened(payload: Json) -> OpenedPane | None:
-    """Which thread was opened, if that is what a payload says. Never raises."""
+    """Return which thread was opened, if that is what a payload says. Never raises."""
     event = payload.get("event")
     if not isinstance(event, dict) or event.get("type") != "assistant_thread_started":
         return None
@@ -153,7 +153,7 @@ def opened(payload: Json) -> OpenedPane | None:
 
 
 def sketch(payload: Json) -> SlackEvent | None:
-    """What a payload is, if it may be for us: not what we or other bots do, nor what was not
+    """Return what a payload is, if it may be for us: not what we or other bots do, nor what was not
     said at all. Raises ValueError for one that claims to be something and is not."""
     match payload.get("type"):
         case "event_callback":
@@ -292,9 +292,9 @@ def _installed(payload: Json) -> _Installation:
 
 
 def _is_of_a_person(message: Json, here: _Installation) -> bool:
-    """Whether a person wrote it, not we and no other bot. Bolt's own filter comes after ours and
-    lets other bots and deletions through. What a bot posts has its `bot_id` or `bot_profile`, and
-    what we post our `app_id`, even if a person's id is there too (docs.slack.dev/messaging and
+    """Return whether a person wrote it, not we and no other bot. Bolt's own filter comes after ours
+    and lets other bots and deletions through. What a bot posts has its `bot_id` or `bot_profile`,
+    and what we post our `app_id`, even if a person's id is there too (docs.slack.dev/messaging and
     docs.slack.dev/reference/events/message/bot_message, as of 2026-11-29)."""
     user, app = message.get("user"), text_of(message, "app_id")
     is_ours = user == here.us or (bool(app) and app == here.app)
@@ -321,7 +321,7 @@ def shared_with(message: Json) -> list[Json]:
 
 
 def mentions(text: str, us: str) -> bool:
-    """Whether a text addresses this user."""
+    """Return whether a text addresses this user."""
     return bool(us) and re.search(rf"<@{us}(?:\|[^<>]*)?>", text) is not None
 
 

@@ -149,7 +149,7 @@ def meaning(error: TelegramError) -> NotSent | InDoubt | DeliveryRefused:
 
 
 def never_left(error: Exception) -> bool:
-    """Whether the request cannot have reached Telegram: no connection was made."""
+    """Return whether the request cannot have reached Telegram: no connection was made."""
     unmade = httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError
     return isinstance(error.__cause__, unmade)
 
@@ -228,7 +228,7 @@ class TelegramWeb:
 
     @property
     def call_s(self) -> float:
-        """What a usual call may take in all."""
+        """Return what a usual call may take in all."""
         return CALL_LIMITS * self._timeout_s
 
     async def call(self, method: str, **arguments: Any) -> Any:
@@ -332,7 +332,7 @@ async def wait(outage: Outage, error: Exception, **facts: str) -> None:
 
 
 def is_unconnected(error: Exception) -> bool:
-    """Whether there is no way to Telegram at all: no connection that could be made anew."""
+    """Return whether there is no way to Telegram at all: no connection that could be made anew."""
     return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout)
 
 
@@ -370,7 +370,7 @@ class TelegramFiles:
 
 
 def why_not(said: str) -> str:
-    """What Telegram says to getFile, as the end of a sentence."""
+    """Return what Telegram says to getFile, as the end of a sentence."""
     lowered = said.lower()
     if "too big" in lowered:
         return "it is too large: Telegram gives a bot files of 20 MB at most"

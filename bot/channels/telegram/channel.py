@@ -161,7 +161,7 @@ class TelegramChannel(Channel):
 
     @property
     def trouble(self) -> ChannelTrouble | None:
-        """What keeps messages from coming in just now."""
+        """Return what keeps messages from coming in just now."""
         return self.updates.trouble
 
     # --- coming in -------------------------------------------------------------------------------

@@ -247,7 +247,8 @@ class TelegramParser:
                 return "" if mentions or command is not None else "not addressed"
 
     def _mentions(self, message: telegram.Message, us: str) -> bool:
-        """Whether the bot is meant: by @name, by a link to it, by a command, or by a reply."""
+        """Return whether the bot is meant: by @name, by a link to it, by a command, or by a
+        reply."""
         reply = _reply(message)
         replied_to = reply.from_user if reply is not None else None
         if replied_to is not None and replied_to.id == self.bot_id:
@@ -286,8 +287,8 @@ def _not_read(message: telegram.Message, kind: str) -> Ignored:
 
 
 def _reply(message: telegram.Message) -> telegram.Message | None:
-    """What a message replies to. In a topic every message "replies" to the service message that
-    opened the topic: that is no reply."""
+    """Return what a message replies to. In a topic every message "replies" to the service message
+    that opened the topic: that is no reply."""
     reply = message.reply_to_message
     return None if reply is None or reply.forum_topic_created is not None else reply
 

@@ -55,7 +55,7 @@ _ABOUT_MARKUP = ("parse", "entit", "tag")
 
 
 def is_photo(file: FileOut) -> bool:
-    """Whether Telegram shows it as a picture; all else goes as a document."""
+    """Return whether Telegram shows it as a picture; all else goes as a document."""
     if len(file.content) > PHOTO_BYTES_MAX:
         return False
     picture = picture_of(file.content)
@@ -99,7 +99,7 @@ somebody something, and a preview needs no tap."""
 
 
 async def posted_text(web: TelegramWeb, method: str, part: MessagePart, **where: Any) -> Any:
-    """What the call answered; plain where the markup is refused. Raises TelegramError."""
+    """Return what the call answered; plain where the markup is refused. Raises TelegramError."""
     try:
         return await web.call(
             method, text=part.markup, parse_mode=ParseMode.HTML, **_NO_PREVIEW, **where
@@ -112,7 +112,7 @@ async def posted_text(web: TelegramWeb, method: str, part: MessagePart, **where:
 
 
 async def posted_file(web: TelegramWeb, to: Address, file: FileOut, part: MessagePart) -> Any:
-    """What the call answered: a picture where Telegram shows it as one, else a document.
+    """Return what the call answered: a picture where Telegram shows it as one, else a document.
 
     Raises TelegramError.
     """

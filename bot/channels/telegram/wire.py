@@ -33,7 +33,7 @@ def last_id(updates: Sequence[Any]) -> int | None:
 
 
 def to_payload(update: dict[str, Any], *, username: str) -> str:
-    """What the inbox keeps: the update, and the bot's @name when it came.
+    """Return what the inbox keeps: the update, and the bot's @name when it came.
 
     The name decides whether a group's message is for us; after a crash messages are taken up
     before Telegram was asked for it.
@@ -132,7 +132,7 @@ def inline_keyboard(rows: ButtonRows) -> dict[str, Any]:
 
 
 def callback_answer(text: str) -> dict[str, Any]:
-    """What answerCallbackQuery shows, to the person who pressed and nobody else."""
+    """Return what answerCallbackQuery shows, to the person who pressed and nobody else."""
     text = text.strip()
     if not text:
         return {}

@@ -180,7 +180,7 @@ def ahead_lines(runs: Sequence[ForecastRun], job: Job) -> out.Lines:
 
 
 def clock_note(due: Due, job: Job) -> str:
-    """What a change of clocks does to a due time; empty: nothing."""
+    """Return what a change of clocks does to a due time; empty: nothing."""
     local = moment_of(due.at_ms, job)
     utc = local.astimezone(UTC)
     before = (utc - timedelta(minutes=1)).astimezone(local.tzinfo)
@@ -198,7 +198,7 @@ def clock_note(due: Due, job: Job) -> str:
 
 
 def answer_lines(answer: TimeAnswer, zone: ZoneInfo) -> out.Lines:
-    """How a time is read, with its next runs; what is asked first, or why it is none."""
+    """Return how a time is read, with its next runs; what is asked first, or why it is none."""
     from memory.records.schedule import NoTime, TimeAsked, TimeRead
 
     match answer:

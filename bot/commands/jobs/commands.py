@@ -292,7 +292,7 @@ class JobCommands:
                 return words.job_use(await self._jobs.find(ref, by=by))
 
     def _changed(self, job: Job, *lines: str) -> str:
-        """How it stands now."""
+        """Return how it stands now."""
         head = f"{job.key} {words.name_of(job)}"
         return "\n".join([head, *lines, words.next_line(self._jobs.status(job))])
 
@@ -356,7 +356,7 @@ class JobCommands:
         return said
 
     async def _acted(self, pressed: Pressed, job: Job, by: Asker, word: str, slot: str) -> str:
-        """What came of it; each may be done again after a kill."""
+        """Return what came of it; each may be done again after a kill."""
         is_date = not slot or (_is_number(slot) and len(slot) <= DATE_DIGITS_MAX)
         match word:
             case words.DONE if is_date:

@@ -121,7 +121,7 @@ class HeartbeatCommands:
 
 
 def beats_text(beats: Sequence[HeartbeatRun], zone: tzinfo) -> str:
-    """What `/heartbeat why` says of an agent."""
+    """Return what `/heartbeat why` says of an agent."""
     return "\n".join(["The last heartbeats:", *(beat_line(beat, zone) for beat in beats)])
 
 

@@ -131,7 +131,7 @@ def when_words(when: When, zone: tzinfo) -> str:
 
 
 def read_words(time: TimeRead, zone: tzinfo) -> str:
-    """How a time was read, with the next runs, before anything is saved."""
+    """Return how a time was read, with the next runs, before anything is saved."""
     following = "; ".join(moment_words(one, zone) for one in time.next)
     return f"When: {bare(time.sentence)}\nNext: {following or 'never'} ({zone})"
 
@@ -166,7 +166,7 @@ def job_line(now: JobStatus) -> str:
 
 
 def jobs_text(found: JobList, events: Sequence[Event], zone: tzinfo) -> str:
-    """What `/jobs` says."""
+    """Return what `/jobs` says."""
     blocks, jobs = [], found.jobs
     if jobs:
         lines = [job_line(one) for one in jobs[:LISTED_MAX]]
@@ -197,7 +197,7 @@ def event_words(event: Event, zone: tzinfo) -> str:
 
 
 def job_text(now: JobStatus, runs: Sequence[JobRun], *, here: str) -> str:
-    """What `/job j12` says; `here` is the chat in which it is asked."""
+    """Return what `/job j12` says; `here` is the chat in which it is asked."""
     job, zone = now.job, ZoneInfo(now.zone)
     where = "this chat" if job.deliver_to == here else bare(job.deliver_to)
     lines = [
@@ -219,7 +219,7 @@ def job_text(now: JobStatus, runs: Sequence[JobRun], *, here: str) -> str:
 
 
 def does_line(job: Job) -> str:
-    """What comes of a job at its time."""
+    """Return what comes of a job at its time."""
     what = job.what
     return {
         JobKind.MESSAGE: f"Says: {bare(what.text, chars_max=TEXT_CHARS)}",
@@ -231,7 +231,7 @@ def does_line(job: Job) -> str:
 
 
 def job_use(job: Job) -> str:
-    """What can be typed about it."""
+    """Return what can be typed about it."""
     if job.kind is JobKind.HEARTBEAT:
         return HEARTBEAT_USE
     return JOB_USE.replace("j12", job.key)
@@ -323,7 +323,7 @@ def paused_words(job: Job) -> str:
 
 
 def asked_card(head: str, question: str, options: Sequence[TimeRead], zone: tzinfo) -> str:
-    """What is shown where a time can be read in several ways."""
+    """Return what is shown where a time can be read in several ways."""
     lines = [
         f"{number}. {bare(one.sentence)}"
         + (f" (next: {moment_words(one.next[0], zone)})" if one.next else "")
@@ -348,8 +348,8 @@ def stopped_card(lane: str, job: Job, why: str) -> NewMessage:
 def missed_cards(
     lane: str, missed: Sequence[tuple[Job, Misfires]], zone: tzinfo
 ) -> tuple[NewMessage, ...]:
-    """What came due while nothing ran, and what was done about each: one message, and one more for
-    each that is asked about where there are several. Of heartbeats nothing is said."""
+    """Return what came due while nothing ran, and what was done about each: one message, and one
+    more for each that is asked about where there are several. Of heartbeats nothing is said."""
     told = [one for one in missed if one[0].kind is not JobKind.HEARTBEAT]
     if not told:
         return ()

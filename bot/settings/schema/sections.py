@@ -39,7 +39,7 @@ class MemorySettings(Section):
     extraction: ExtractionSettings = ExtractionSettings()
 
 
-# --- config schedule ----------------------------------------------------------------------------
+# --- jobs and the heartbeat -----------------------------------------------------------------------
 #
 # The sections of the settings about what happens by the clock: jobs and the heartbeat.
 
@@ -95,7 +95,7 @@ class HeartbeatSettings(Section):
     )
 
 
-# --- config attachments -------------------------------------------------------------------------
+# --- attachments ----------------------------------------------------------------------------------
 #
 # The section of the settings about files that come with messages.
 
